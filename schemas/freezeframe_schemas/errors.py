@@ -1,0 +1,71 @@
+"""One tree of errors, told apart by whose fault it is.
+
+    FreezeframeError
+    ├── ConfigError        the user's setting is wrong; every fault is named at once
+    ├── WireError          bytes that are not what their protocol promises
+    ├── RunError           the run asked for is not there, or lacks what the request needs
+    ├── StoreError         the store
+    │   ├── RetryableStoreError    try again later (down, busy, timeout)
+    │   └── PermanentStoreError    trying again gives the same answer
+    ├── FixtureError       a fixture that cannot be read or written
+    └── ReplayError        a replay that could not be carried out (not: one that diverged)
+
+A message says what, where, found, expected and what to do, without secrets or payloads.
+
+:class:`ReplayMiss` stands outside the tree: it is a ``BaseException``, so that neither an SDK's retry loop nor an agent's
+``except Exception`` can swallow it (measured: raised as ``Exception`` it was masked by four of six SDKs).
+"""
+
+from __future__ import annotations
+
+
+class FreezeframeError(Exception):
+    """Base of every error that freezeframe raises on purpose.
+
+    `do` is what the reader can do about it; command lines print it on a line of its own.
+    """
+
+    def __init__(self, message: str, *, do: str | None = None) -> None:
+        super().__init__(message if do is None else f"{message}\n  do: {do}")
+        self.message = message
+        self.do = do
+
+
+class ConfigError(FreezeframeError):
+    """A setting is wrong. One error carries all faults found."""
+
+
+class WireError(FreezeframeError):
+    """Bytes from outside do not keep to their protocol."""
+
+
+class RunError(FreezeframeError):
+    """A run is missing, or lacks what was asked of it."""
+
+
+class StoreError(FreezeframeError):
+    """The store did not do what it was asked."""
+
+
+class RetryableStoreError(StoreError):
+    """The same request may succeed later."""
+
+
+class PermanentStoreError(StoreError):
+    """The same request will fail again."""
+
+
+class FixtureError(FreezeframeError):
+    """A fixture's files are missing, damaged, or of a version that this library does not know."""
+
+
+class ReplayError(FreezeframeError):
+    """A replay could not be carried out at all, so that it says nothing about the code (exit code 125)."""
+
+
+class ReplayMiss(BaseException):  # noqa: N818 - see the module's docstring
+    """The code asked for something that the recording does not hold: the first divergence, raised where it happens."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
