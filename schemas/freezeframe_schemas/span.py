@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from types import MappingProxyType
 
 
 AttributeValue = (
@@ -18,7 +17,11 @@ AttributeValue = (
 """OTLP AnyValue: scalars, ``tuple`` for arrays, ``dict`` for kvlists. Arrays are tuples, so that equal content is equal."""
 
 Attributes = Mapping[str, AttributeValue]
-EMPTY: Attributes = MappingProxyType({})
+
+
+def no_attributes() -> Attributes:
+    """Return an empty attribute set (the default of each field below)."""
+    return {}
 
 
 class SpanKind(IntEnum):
@@ -46,7 +49,7 @@ class Event:
 
     time_unix_nano: int
     name: str
-    attributes: Attributes = EMPTY
+    attributes: Attributes = field(default_factory=no_attributes)
     dropped_attributes_count: int = 0
 
 
@@ -57,7 +60,7 @@ class Link:
     trace_id: str
     span_id: str
     trace_state: str = ""
-    attributes: Attributes = EMPTY
+    attributes: Attributes = field(default_factory=no_attributes)
     dropped_attributes_count: int = 0
     flags: int = 0
 
@@ -68,7 +71,7 @@ class Scope:
 
     name: str = ""
     version: str = ""
-    attributes: Attributes = EMPTY
+    attributes: Attributes = field(default_factory=no_attributes)
     dropped_attributes_count: int = 0
     schema_url: str = ""
 
@@ -77,7 +80,7 @@ class Scope:
 class Resource:
     """OTLP ``Resource`` with its schema URL."""
 
-    attributes: Attributes = EMPTY
+    attributes: Attributes = field(default_factory=no_attributes)
     dropped_attributes_count: int = 0
     schema_url: str = ""
 
@@ -98,7 +101,7 @@ class SpanRecord:
     kind: SpanKind = SpanKind.INTERNAL
     trace_state: str = ""
     flags: int = 0
-    attributes: Attributes = EMPTY
+    attributes: Attributes = field(default_factory=no_attributes)
     status_code: StatusCode = StatusCode.UNSET
     status_message: str = ""
     events: tuple[Event, ...] = ()
