@@ -63,7 +63,7 @@ class ReplayError(FreezeframeError):
     """A replay could not be carried out at all, so that it says nothing about the code (exit code 125)."""
 
 
-class ReplayMiss(BaseException):  # noqa: N818 - see the module's docstring
+class ReplayMiss(BaseException):
     """The code asked for something that the recording does not hold: the first divergence, raised where it happens."""
 
     def __init__(self, message: str) -> None:

@@ -10,10 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
-
-AttributeValue = (
-    str | bool | int | float | bytes | None | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
-)
+AttributeValue = str | bool | int | float | bytes | None | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
 """OTLP AnyValue: scalars, ``tuple`` for arrays, ``dict`` for kvlists. Arrays are tuples, so that equal content is equal."""
 
 Attributes = Mapping[str, AttributeValue]

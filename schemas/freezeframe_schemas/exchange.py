@@ -1,0 +1,282 @@
+"""Exchange: one request and its response at one seam, byte-exact, and its form as span attributes.
+
+An exchange span is an ordinary OTel span that carries `genai.EXCHANGE_KIND`. Writer (`exchange_attributes`) and reader
+(`exchange_from_span`) stand side by side; the round trip is a law held by a property test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeVar
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+
+_E = TypeVar("_E", bound=StrEnum)
+
+Headers = tuple[tuple[str, str], ...]
+Lane = tuple[int, ...]
+"""Spawn ordinals from the entry point down to the task or thread; ``()`` is the entry point's own."""
+
+
+class Kind(StrEnum):
+    """What was on the other side of the seam."""
+
+    MODEL = "model"
+    TOOL = "tool"
+    RETRIEVAL = "retrieval"
+    MCP = "mcp"
+    HTTP = "http"
+
+
+class Completion(StrEnum):
+    """How the response ended, as the application saw it."""
+
+    COMPLETE = "complete"
+    CLOSED_EARLY = "closed_early"
+    """The application stopped reading; the chunks are what it took."""
+    BROKEN = "broken"
+    """The other side stopped midway; `Exchange.error` holds what was raised after the last chunk."""
+    NONE = "none"
+    """No response at all: connect error, timeout, or a function that raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the application sent.
+
+    For HTTP `method`, `url`, `headers` and the wire body; for functions (tool, retrieval, MCP) the method and URL are empty and
+    the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name.
+    """
+
+    body: bytes = b""
+    method: str = ""
+    url: str = ""
+    headers: Headers = ()
+    omitted: str | None = None
+    """Why the body is not here, where it is not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A piece of a response body as it came."""
+
+    data: bytes
+    offset_ns: int = 0
+    """Nanoseconds from the start of the exchange."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """What the application got. `status` is None for functions."""
+
+    chunks: tuple[Chunk, ...] = ()
+    status: int | None = None
+    headers: Headers = ()
+    completion: Completion = Completion.COMPLETE
+    omitted: str | None = None
+
+    @property
+    def body(self) -> bytes:
+        """Return all chunks as one."""
+        return b"".join(chunk.data for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One call over one seam."""
+
+    kind: Kind
+    name: str
+    """Tool or retriever name, MCP method, or ``POST /v1/chat/completions``."""
+    seam: str
+    request: Request
+    response: Response = field(default_factory=Response)
+    error: str | None = None
+    """Tagged JSON of the exception that the application saw."""
+    dialect: str | None = None
+    lane: Lane = ()
+    sequence: int = 0
+    span_id: str = ""
+    parent_span_id: str = ""
+    start_time_unix_nano: int = 0
+    end_time_unix_nano: int = 0
+    call_id: str | None = None
+    """The model's id of the tool call that this answers, where known."""
+
+
+def format_lane(lane: Lane) -> str:
+    """Return ``"0.2"`` for ``(0, 2)``, the empty string for ``()``."""
+    return ".".join(map(str, lane))
+
+
+def parse_lane(text: str) -> Lane:
+    """Return ``(0, 2)`` for ``"0.2"``.
+
+    Raises:
+        WireError: the text is no lane.
+    """
+    try:
+        return tuple(int(part) for part in text.split(".")) if text else ()
+    except ValueError:
+        raise WireError(f"{genai.EXCHANGE_LANE}: found {text!r}, expected numbers joined by dots") from None
+
+
+def text_or_bytes(body: bytes) -> str | bytes:
+    """Return the body as text where it is strict UTF-8, else as it is."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return body
+
+
+def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+    """Return the attributes that hold the exchange on its span (times and ids are the span's own)."""
+    request, response = exchange.request, exchange.response
+    attributes: dict[str, AttributeValue] = {
+        genai.EXCHANGE_KIND: exchange.kind.value,
+        genai.EXCHANGE_SEAM: exchange.seam,
+        genai.EXCHANGE_LANE: format_lane(exchange.lane),
+        genai.EXCHANGE_SEQUENCE: exchange.sequence,
+        genai.REQUEST_BODY: text_or_bytes(request.body),
+        genai.RESPONSE_COMPLETION: response.completion.value,
+        genai.RESPONSE_BODY: text_or_bytes(response.body),
+        genai.RESPONSE_CHUNK_SIZES: tuple(len(chunk.data) for chunk in response.chunks),
+        genai.RESPONSE_CHUNK_OFFSETS_NS: tuple(chunk.offset_ns for chunk in response.chunks),
+    }
+    optional: dict[str, AttributeValue] = {
+        genai.EXCHANGE_DIALECT: exchange.dialect,
+        genai.HTTP_REQUEST_METHOD: request.method or None,
+        genai.URL_FULL: request.url or None,
+        genai.REQUEST_HEADERS: _dump_headers(request.headers) if request.method else None,
+        genai.REQUEST_BODY_OMITTED: request.omitted,
+        genai.HTTP_RESPONSE_STATUS_CODE: response.status,
+        genai.RESPONSE_HEADERS: _dump_headers(response.headers) if response.status is not None else None,
+        genai.RESPONSE_BODY_OMITTED: response.omitted,
+        genai.ERROR_CHAIN: exchange.error,
+        genai.TOOL_CALL_ID: exchange.call_id,
+    }
+    attributes.update({name: value for name, value in optional.items() if value is not None})
+    if not request.method:
+        attributes[_name_attribute(exchange.kind)] = exchange.name
+    return attributes
+
+
+def exchange_from_span(span: SpanRecord) -> Exchange | None:
+    """Return the exchange that the span holds, or None where it holds none.
+
+    Raises:
+        WireError: the span says that it is an exchange, and its attributes contradict each other.
+    """
+    kind_text = span.text(genai.EXCHANGE_KIND)
+    if kind_text is None:
+        return None
+    kind = _member(Kind, kind_text, genai.EXCHANGE_KIND, span)
+    method, url = span.text(genai.HTTP_REQUEST_METHOD) or "", span.text(genai.URL_FULL) or ""
+    return Exchange(
+        kind=kind,
+        name=f"{method} {_path_of(url)}" if method else span.text(_name_attribute(kind)) or span.name,
+        seam=span.text(genai.EXCHANGE_SEAM) or "",
+        dialect=span.text(genai.EXCHANGE_DIALECT),
+        lane=parse_lane(span.text(genai.EXCHANGE_LANE) or ""),
+        sequence=span.integer(genai.EXCHANGE_SEQUENCE) or 0,
+        request=Request(
+            method=method,
+            url=url,
+            headers=_load_headers(span, genai.REQUEST_HEADERS),
+            body=_body(span, genai.REQUEST_BODY),
+            omitted=span.text(genai.REQUEST_BODY_OMITTED),
+        ),
+        response=Response(
+            status=span.integer(genai.HTTP_RESPONSE_STATUS_CODE),
+            headers=_load_headers(span, genai.RESPONSE_HEADERS),
+            chunks=_chunks(span),
+            completion=_member(
+                Completion,
+                span.text(genai.RESPONSE_COMPLETION) or Completion.NONE.value,
+                genai.RESPONSE_COMPLETION,
+                span,
+            ),
+            omitted=span.text(genai.RESPONSE_BODY_OMITTED),
+        ),
+        error=span.text(genai.ERROR_CHAIN),
+        call_id=span.text(genai.TOOL_CALL_ID),
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        start_time_unix_nano=span.start_time_unix_nano,
+        end_time_unix_nano=span.end_time_unix_nano,
+    )
+
+
+def _name_attribute(kind: Kind) -> str:
+    match kind:
+        case Kind.MCP:
+            return genai.MCP_METHOD
+        case Kind.RETRIEVAL:
+            return genai.DATA_SOURCE_ID
+        case _:
+            return genai.TOOL_NAME
+
+
+def _path_of(url: str) -> str:
+    _, _, rest = url.partition("://")
+    slash = (rest or url).find("/")
+    return (rest or url)[slash:].partition("?")[0] if slash >= 0 else "/"
+
+
+def _member(cls: type[_E], text: str, name: str, span: SpanRecord) -> _E:
+    try:
+        return cls(text)
+    except ValueError:
+        expected = ", ".join(member.value for member in cls)
+        raise WireError(f"span {span.span_id}: {name}: found {text!r}, expected one of {expected}") from None
+
+
+def _body(span: SpanRecord, name: str) -> bytes:
+    value = span.attributes.get(name)
+    if isinstance(value, bytes):
+        return value
+    return value.encode() if isinstance(value, str) else b""
+
+
+def _chunks(span: SpanRecord) -> tuple[Chunk, ...]:
+    body = _body(span, genai.RESPONSE_BODY)
+    sizes = _integers(span.attributes.get(genai.RESPONSE_CHUNK_SIZES))
+    offsets = _integers(span.attributes.get(genai.RESPONSE_CHUNK_OFFSETS_NS))
+    if not sizes:
+        return (Chunk(data=body),) if body else ()
+    if sum(sizes) != len(body):
+        raise WireError(
+            f"span {span.span_id}: {genai.RESPONSE_CHUNK_SIZES}: chunks add up to {sum(sizes)} bytes, the body has {len(body)}"
+        )
+    chunks: list[Chunk] = []
+    start = 0
+    for index, size in enumerate(sizes):
+        offset_ns = offsets[index] if index < len(offsets) else 0
+        chunks.append(Chunk(data=body[start : start + size], offset_ns=offset_ns))
+        start += size
+    return tuple(chunks)
+
+
+def _integers(value: AttributeValue) -> list[int]:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return []
+    return [item for item in value if isinstance(item, int)]
+
+
+def _dump_headers(headers: Headers) -> str:
+    return json.dumps(headers, ensure_ascii=True, separators=(",", ":"))
+
+
+def _load_headers(span: SpanRecord, name: str) -> Headers:
+    text = span.text(name)
+    if text is None:
+        return ()
+    try:
+        return tuple((str(pair[0]), str(pair[1])) for pair in json.loads(text))
+    except (ValueError, LookupError, TypeError):
+        raise WireError(f"span {span.span_id}: {name}: expected JSON [[name, value], ...]") from None

@@ -1,0 +1,324 @@
+"""Python values as tagged JSON text, and back: arguments, results and exceptions of the functions that a run called.
+
+JSON types are written as they are. Anything else is an object with a ``$type``::
+
+    {"$type": "tuple", "value": [1, 2]}
+    {"$type": "datetime", "value": "2026-11-21T15:00:00+00:00"}
+    {"$type": "model", "class": "orders.models:Order", "value": {"id": "AC-1", "total": 3}}
+    {"$type": "opaque", "class": "socket:socket", "value": "<socket.socket fd=5>"}
+
+Decoding runs no code of the recording's choosing: a class is only looked up in modules that are imported already, and its
+instances are filled without calling ``__init__`` or a validator. An ``opaque`` value cannot be rebuilt; decoding gives an
+:class:`Opaque` in its place, and `is_opaque` finds such gaps in the text.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import json
+import math
+import sys
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+TAG: Final = "$type"
+_MAX_DEPTH: Final = 100
+_OPAQUE_MARK: Final = '"$type": "opaque"'
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Opaque:
+    """What stands where a recorded value could not be rebuilt."""
+
+    class_name: str
+    text: str
+
+
+class RecordedError(Exception):
+    """Stands for a recorded exception whose class is not importable here; `args` are the recorded ones."""
+
+
+def encode(value: object) -> str:
+    """Return `value` as tagged JSON text. Never raises: what has no form becomes ``opaque``."""
+    return _dump(_encode(value, (), 0))
+
+
+def decode(text: str) -> Any:
+    """Return the value of tagged JSON `text`.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    return _decode(json.loads(text))
+
+
+def encode_exception(error: BaseException) -> str:
+    """Return the exception as tagged JSON: class, arguments, public attributes."""
+    return _dump(_exception(error, (), 0))
+
+
+def decode_exception(text: str) -> BaseException:
+    """Return an exception of the recorded class with the recorded arguments, or a `RecordedError`."""
+    value = decode(text)
+    if isinstance(value, BaseException):
+        return value
+    return RecordedError(str(value))
+
+
+def is_opaque(text: str) -> bool:
+    """Tell whether tagged JSON `text` holds a value that cannot be rebuilt."""
+    return _OPAQUE_MARK in text
+
+
+def class_path(cls: type) -> str:
+    """Return ``module:qualname``, the form in which a class is named in tagged JSON."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def find_class(path: str) -> type | None:
+    """Return the class named ``module:qualname`` where its module is imported already, else None."""
+    module_name, _, qualname = path.partition(":")
+    found: Any = sys.modules.get(module_name)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    return found if isinstance(found, type) else None
+
+
+def _dump(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
+    # A lone surrogate is legal in a Python str but not in UTF-8; the exporter would drop the whole attribute.
+    return text if _is_utf8(text) else json.dumps(value, separators=(", ", ": "))
+
+
+def _is_utf8(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _tagged(tag: str, value: object, **extra: object) -> dict[str, object]:
+    return {TAG: tag, **extra, "value": value}
+
+
+def _encode(value: object, seen: tuple[int, ...], depth: int) -> object:
+    if value is None or isinstance(value, bool):
+        return value
+    kind = type(value)
+    if kind is str or kind is int:
+        return value
+    if isinstance(value, float) and kind is float:
+        return value if math.isfinite(value) else _tagged("float", repr(value))
+    if id(value) in seen or depth > _MAX_DEPTH:
+        return _opaque(value, "cycle or depth limit")
+    seen = (*seen, id(value))
+    try:
+        return _encode_known(value, kind, seen, depth + 1)
+    except Exception as error:  # a foreign __repr__, property or model_dump may do anything
+        return _opaque(value, f"not encodable: {type(error).__name__}")
+
+
+def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> object:
+    if kind is dict:
+        if TAG not in value and all(type(key) is str for key in value):
+            return {key: _encode(item, seen, depth) for key, item in value.items()}
+        return _tagged("dict", [[_encode(k, seen, depth), _encode(v, seen, depth)] for k, v in value.items()])
+    if kind is list:
+        return [_encode(item, seen, depth) for item in value]
+    if kind in (tuple, set, frozenset):
+        items = value if kind is tuple else sorted(value, key=repr)
+        return _tagged(kind.__name__, [_encode(item, seen, depth) for item in items])
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _tagged("bytes", base64.b64encode(bytes(value)).decode())
+    for tag, cls, write, _ in _SCALARS:
+        if kind is cls:
+            return _tagged(tag, write(value))
+    if isinstance(value, enum.Enum):
+        return _tagged("enum", value.name, **{"class": class_path(kind)})
+    if isinstance(value, BaseException):
+        return _exception(value, seen, depth)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = {name: _encode(getattr(value, name), seen, depth) for name in kind._fields}
+        return _tagged("namedtuple", fields, **{"class": class_path(kind)})
+    if dataclasses.is_dataclass(value):
+        state = {
+            f.name: _encode(getattr(value, f.name), seen, depth) for f in dataclasses.fields(value) if hasattr(value, f.name)
+        }
+        return _tagged("dataclass", state, **{"class": class_path(kind)})
+    if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
+        return _model(value, kind, seen, depth)
+    for base in (
+        str,
+        int,
+        float,
+        dict,
+        list,
+    ):  # subclasses of JSON types: the content is kept, the class is not
+        if isinstance(value, base):
+            return _encode(base(value), seen[:-1], depth)
+    if isinstance(value, Mapping):
+        return _encode(dict(value), seen[:-1], depth)
+    return _opaque(value, None)
+
+
+def _model(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> object:
+    """Encode a pydantic model by its fields, so that nested values keep their types."""
+    state = {name: _encode(item, seen, depth) for name, item in vars(value).items()}
+    extra = getattr(value, "__pydantic_extra__", None) or {}
+    state.update({name: _encode(item, seen, depth) for name, item in extra.items()})
+    given = sorted(getattr(value, "model_fields_set", ()))
+    return {TAG: "model", "class": class_path(kind), "set": given, "value": state}
+
+
+def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[str, object]:
+    state = {
+        name: encoded
+        for name, item in vars(error).items()
+        if not name.startswith("__") and not _holds_opaque(encoded := _encode(item, seen, depth + 1))
+    }
+    return {
+        TAG: "exception",
+        "class": class_path(type(error)),
+        "text": _safe_text(error),
+        "value": [_encode(item, seen, depth + 1) for item in error.args],
+        "state": state,
+    }
+
+
+def _holds_opaque(encoded: object) -> bool:
+    if isinstance(encoded, dict):
+        return encoded.get(TAG) == "opaque" or any(_holds_opaque(item) for item in encoded.values())
+    if isinstance(encoded, list):
+        return any(_holds_opaque(item) for item in encoded)
+    return False
+
+
+def _safe_text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+
+
+def _opaque(value: object, why: str | None) -> dict[str, object]:
+    text = why
+    if text is None:
+        try:
+            text = repr(value)[:500]
+        except Exception as error:
+            text = f"repr failed: {type(error).__name__}"
+    return _tagged("opaque", text, **{"class": class_path(type(value))})
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    tag = value.get(TAG)
+    if tag is None:
+        return {key: _decode(item) for key, item in value.items()}
+    return _decode_tagged(str(tag), value)
+
+
+def _decode_tagged(tag: str, node: dict[str, Any]) -> Any:
+    value = node.get("value")
+    if tag == "dict":
+        return {_hashable(_decode(key)): _decode(item) for key, item in value or []}
+    if tag in ("tuple", "set", "frozenset"):
+        cls = {"tuple": tuple, "set": set, "frozenset": frozenset}[tag]
+        return cls(_decode(item) for item in value or [])
+    if tag == "bytes":
+        return base64.b64decode(value or "")
+    if tag == "float":
+        return float(value or "nan")
+    for name, _, _, read in _SCALARS:
+        if tag == name:
+            return read(value)
+    path = str(node.get("class", ""))
+    cls = find_class(path)
+    if tag == "exception":
+        return _rebuild_exception(node, cls)
+    if cls is not None and tag in _BUILDERS:
+        return _BUILDERS[tag](cls, node)
+    return Opaque(class_name=path, text=value if isinstance(value, str) else json.dumps(value)[:500])
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
+    args = tuple(_decode(item) for item in node.get("value") or [])
+    if cls is None or not issubclass(cls, BaseException):
+        return RecordedError(f"{node.get('class')}: {node.get('text')}", *args)
+    error = cls.__new__(cls, *args)
+    error.args = args
+    for name, item in (node.get("state") or {}).items():
+        try:
+            setattr(error, name, _decode(item))
+        except (AttributeError, TypeError):  # a read-only property: the class computes it
+            continue
+    return error
+
+
+def _build_enum(cls: Any, node: dict[str, Any]) -> Any:
+    member = getattr(cls, "__members__", {}).get(str(node.get("value")))
+    return member if member is not None else Opaque(class_name=class_path(cls), text=str(node.get("value")))
+
+
+def _build_namedtuple(cls: Any, node: dict[str, Any]) -> Any:
+    fields = {name: _decode(item) for name, item in (node.get("value") or {}).items()}
+    return tuple.__new__(cls, [fields.get(name) for name in getattr(cls, "_fields", fields)])
+
+
+def _build_dataclass(cls: Any, node: dict[str, Any]) -> Any:
+    built = object.__new__(cls)
+    for name, item in (node.get("value") or {}).items():
+        object.__setattr__(built, name, _decode(item))
+    return built
+
+
+def _build_model(cls: Any, node: dict[str, Any]) -> Any:
+    state = {name: _decode(item) for name, item in (node.get("value") or {}).items()}
+    return cls.model_construct(_fields_set=set(node.get("set") or ()), **state)
+
+
+def _write_timedelta(value: dt.timedelta) -> list[int]:
+    return [value.days, value.seconds, value.microseconds]
+
+
+def _read_timedelta(parts: list[int]) -> dt.timedelta:
+    return dt.timedelta(days=parts[0], seconds=parts[1], microseconds=parts[2])
+
+
+_BUILDERS: Final = {
+    "enum": _build_enum,
+    "namedtuple": _build_namedtuple,
+    "dataclass": _build_dataclass,
+    "model": _build_model,
+}
+
+_SCALARS: Final[tuple[tuple[str, type, Any, Any], ...]] = (
+    # datetime before date: a datetime is a date, but types are compared exactly
+    ("datetime", dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),
+    ("date", dt.date, dt.date.isoformat, dt.date.fromisoformat),
+    ("time", dt.time, dt.time.isoformat, dt.time.fromisoformat),
+    (
+        "timedelta",
+        dt.timedelta,
+        _write_timedelta,
+        _read_timedelta,
+    ),
+    ("decimal", decimal.Decimal, str, decimal.Decimal),
+    ("uuid", uuid.UUID, str, uuid.UUID),
+    ("complex", complex, repr, complex),
+)
