@@ -1,0 +1,125 @@
+"""Divergence and Report: what a replay found, as values that cross from the replayed process to its parent as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from freezeframe_schemas.errors import WireError
+
+REPORT_VERSION: Final = 1
+
+
+class DivergenceKind(StrEnum):
+    """How a replay left the recording. The value is the stable code that people can search for."""
+
+    REQUEST_CHANGED = "REPLAY-101"
+    """A step asked for something else than the recorded step did."""
+    EXTRA_CALL = "REPLAY-102"
+    """A call that the recording has no step left for."""
+    MISSING_CALL = "REPLAY-103"
+    """A recorded step that was never asked for."""
+    OUTCOME_CHANGED = "REPLAY-104"
+    """Every step was served, and the entry point returned or raised something else."""
+    INPUT_CHANGED = "REPLAY-105"
+    """The entry point was called with other input than recorded."""
+    NETWORK = "REPLAY-106"
+    """A client that no seam covers tried to reach the network and was stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divergence:
+    """One difference between the recording and the replay."""
+
+    kind: DivergenceKind
+    step: int | None = None
+    """Number of the recorded step, from 1, as reports print it; None where no step is concerned."""
+    lane: str = ""
+    call_kind: str = ""
+    name: str = ""
+    path: str = "$"
+    """Where in the request (or outcome) the first difference stands, as a JSON path."""
+    recorded: str | None = None
+    """Short text of what the recording has there."""
+    live: str | None = None
+    would_have_returned: str | None = None
+    agreed: tuple[str, ...] = ()
+    """Key components that agreed with the nearest recorded request."""
+    differed: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """One recorded step that the replay asked for and got."""
+
+    step: int
+    how: str
+    """``exact`` (lane, key and ordinal), ``relaxed`` (same request, asked at another place in the run)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The result of one replay."""
+
+    run_id: str
+    steps: int
+    """Recorded steps that a replay can ask for (steps inside another step are answered by it)."""
+    served: tuple[Served, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
+    outcome: str | None = None
+    """Tagged JSON of what the entry point returned or raised in the replay."""
+    entered: bool = False
+    """False where the replayed program never reached the recorded entry point: nothing can be said."""
+    sockets_tried: int = 0
+    warnings: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Step number (as text) -> a short name for printing."""
+
+    @property
+    def identical(self) -> bool:
+        """Tell whether the replay re-enacted the recording exactly."""
+        return self.entered and not self.divergences
+
+    @property
+    def first(self) -> Divergence | None:
+        """Return the divergence that came first."""
+        return self.divergences[0] if self.divergences else None
+
+
+def report_to_json(report: Report) -> str:
+    """Return the report as JSON text, with its version."""
+    return json.dumps({"version": REPORT_VERSION, **dataclasses.asdict(report)}, ensure_ascii=True, indent=1)
+
+
+def report_from_json(text: str) -> Report:
+    """Return the report of JSON `text`.
+
+    Raises:
+        WireError: not a report, or of another version.
+    """
+    try:
+        data: dict[str, Any] = json.loads(text)
+        version = data.pop("version")
+        if version != REPORT_VERSION:
+            raise WireError(f"replay report: found version {version}, expected {REPORT_VERSION}")
+        data["served"] = tuple(Served(**item) for item in data["served"])
+        data["divergences"] = tuple(
+            Divergence(
+                **{
+                    **item,
+                    "kind": DivergenceKind(item["kind"]),
+                    "agreed": tuple(item["agreed"]),
+                    "differed": tuple(item["differed"]),
+                }
+            )
+            for item in data["divergences"]
+        )
+        data["warnings"] = tuple(data["warnings"])
+        return Report(**data)
+    except (ValueError, TypeError, KeyError) as error:
+        raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error

@@ -1,0 +1,266 @@
+"""Run: one trace rebuilt as a tree, what it carries of the replay kit, and how far it can be re-enacted.
+
+The kit is data (`KIT`): one row a field, with the attribute that holds it and the level that needs it. The SQL views are
+generated from the same rows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.errors import RunError
+from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
+from freezeframe_schemas.span import SpanRecord, StatusCode
+
+
+class EntryKind(StrEnum):
+    """How a run is started again."""
+
+    FUNCTION = "function"
+    COMMAND = "command"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """The run's entry point, its input and its outcome."""
+
+    kind: EntryKind | None = None
+    name: str = ""
+    target: str = ""
+    file: str | None = None
+    input: str | None = None
+    """Tagged JSON, see `genai.ENTRY_INPUT`."""
+    output: str | None = None
+    """Tagged JSON."""
+    error: str | None = None
+    """Tagged JSON of the exception that left the entry point."""
+    random_state: str | None = None
+    clock_readings: str | None = None
+    flags: str | None = None
+    user: str | None = None
+    tenant: str | None = None
+    session: str | None = None
+    run_id: str | None = None
+    start_time_unix_nano: int = 0
+    end_time_unix_nano: int = 0
+    span_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One trace. `exchanges` are in the order of issue, `spans` in the order of start."""
+
+    trace_id: str
+    spans: tuple[SpanRecord, ...]
+    entry: Entry
+    exchanges: tuple[Exchange, ...]
+    enclosing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Span id of a nested exchange -> span id of the exchange around it (a model call inside a tool)."""
+    gaps: tuple[str, ...] = ()
+    """What is known to be missing, one sentence each: orphan spans, dropped attributes, bodies over the limit."""
+
+    @property
+    def failed(self) -> bool:
+        """Tell whether the run's outermost span ended in an error."""
+        return self.entry.error is not None or any(
+            span.status_code is StatusCode.ERROR for span in self.spans if span.span_id == self.entry.span_id
+        )
+
+
+def build_run(spans: Iterable[SpanRecord]) -> Run:
+    """Return the run that the spans of one trace make up. A span that came twice counts once.
+
+    Raises:
+        RunError: no spans, or spans of several traces.
+        WireError: an exchange span contradicts itself.
+    """
+    by_id = {span.span_id: span for span in spans}
+    ordered = tuple(sorted(by_id.values(), key=lambda span: (span.start_time_unix_nano, span.span_id)))
+    traces = sorted({span.trace_id for span in ordered})
+    if len(traces) != 1:
+        raise RunError(f"expected the spans of one trace, found {len(traces)}: {', '.join(traces[:3]) or 'none'}")
+    exchanges = [exchange for span in ordered if (exchange := exchange_from_span(span)) is not None]
+    exchanges.sort(key=lambda exchange: (exchange.sequence, exchange.start_time_unix_nano))
+    exchange_ids = {exchange.span_id for exchange in exchanges}
+    enclosing = {
+        exchange.span_id: outer
+        for exchange in exchanges
+        if (outer := _enclosing(exchange.parent_span_id, by_id, exchange_ids)) is not None
+    }
+    return Run(
+        trace_id=traces[0],
+        spans=ordered,
+        entry=_entry(ordered),
+        exchanges=tuple(exchanges),
+        enclosing=enclosing,
+        gaps=tuple(_gaps(ordered, by_id, exchanges)),
+    )
+
+
+def _enclosing(span_id: str, by_id: Mapping[str, SpanRecord], exchange_ids: set[str]) -> str | None:
+    """Return the outermost exchange above `span_id`: the one that a replay answers in place of all below it."""
+    found: str | None = None
+    seen: set[str] = set()
+    while span_id in by_id and span_id not in seen:
+        seen.add(span_id)
+        if span_id in exchange_ids:
+            found = span_id
+        span_id = by_id[span_id].parent_span_id
+    return found
+
+
+def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
+    marked = [span for span in spans if genai.ENTRY_KIND in span.attributes]
+    roots = [span for span in spans if not span.parent_span_id]
+    span = next(iter(marked or roots or spans))
+    kind = span.text(genai.ENTRY_KIND)
+    return Entry(
+        kind=EntryKind(kind) if kind in set(EntryKind) else None,
+        name=span.name,
+        target=span.text(genai.ENTRY_TARGET) or "",
+        file=span.text(genai.ENTRY_FILE),
+        input=span.text(genai.ENTRY_INPUT),
+        output=span.text(genai.ENTRY_OUTPUT),
+        error=span.text(genai.ERROR_CHAIN),
+        random_state=span.text(genai.ENTRY_RANDOM_STATE),
+        clock_readings=span.text(genai.CLOCK_READINGS),
+        flags=span.text(genai.FLAGS),
+        user=span.text(genai.USER_ID),
+        tenant=span.text(genai.TENANT),
+        session=span.text(genai.SESSION_ID),
+        run_id=span.text(genai.RUN_ID),
+        start_time_unix_nano=span.start_time_unix_nano,
+        end_time_unix_nano=span.end_time_unix_nano,
+        span_id=span.span_id,
+    )
+
+
+def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord], exchanges: Iterable[Exchange]) -> Iterable[str]:
+    orphans = [span for span in spans if span.parent_span_id and span.parent_span_id not in by_id]
+    if orphans:
+        yield f"{len(orphans)} spans name a parent that is not here, the first: {orphans[0].name} ({orphans[0].span_id})"
+    for span in spans:
+        if span.dropped_attributes_count:
+            yield f"span {span.span_id} ({span.name}): {span.dropped_attributes_count} attributes dropped by its SDK"
+    for exchange in exchanges:
+        for part, why in (("request", exchange.request.omitted), ("response", exchange.response.omitted)):
+            if why:
+                yield f"span {exchange.span_id} ({exchange.name}): {part} body not kept, {why}"
+        if not exchange.request.method and values.is_opaque(exchange.response.body.decode(errors="replace")):
+            yield f"span {exchange.span_id} ({exchange.name}): the result holds an object that cannot be rebuilt"
+
+
+# -- the replay kit -----------------------------------------------------------------------------------------------------
+
+
+class Scope(StrEnum):
+    """The spans of a run that must carry a kit field."""
+
+    ENTRY = "entry"
+    RESOURCE = "resource"
+    MODEL = "model"
+    TOOL = "tool"
+    RETRIEVAL = "retrieval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitField:
+    """One thing that a run depended on. It is there if every span in `scope` has one of `attributes`."""
+
+    name: str
+    level: int
+    scope: Scope
+    attributes: tuple[str, ...]
+    means: str
+
+
+def _kit(name: str, level: int, scope: Scope, attributes: tuple[str, ...], means: str) -> KitField:
+    return KitField(name=name, level=level, scope=scope, attributes=attributes, means=means)
+
+
+LEVELS: Mapping[int, str] = {
+    0: "nothing to re-enact",
+    1: "steps logged",
+    2: "tool input and output frozen",
+    3: "completions frozen",
+    4: "model pinned",
+    5: "environment recorded",
+    6: "hermetic",
+}
+
+_ANSWER = (genai.RESPONSE_BODY, genai.ERROR_CHAIN)
+
+KIT: tuple[KitField, ...] = (
+    _kit("tool_request", 2, Scope.TOOL, (genai.REQUEST_BODY,), "arguments as the tool got them"),
+    _kit("tool_response", 2, Scope.TOOL, _ANSWER, "result or exception, exact"),
+    _kit("retrieval_request", 2, Scope.RETRIEVAL, (genai.REQUEST_BODY,), "query as the retriever got it"),
+    _kit("retrieval_response", 2, Scope.RETRIEVAL, _ANSWER, "chunks with ids, content and scores"),
+    _kit("model_request", 3, Scope.MODEL, (genai.REQUEST_BODY,), "request bytes: prompt, tools, every parameter"),
+    _kit("model_response", 3, Scope.MODEL, _ANSWER, "response bytes or the error raised"),
+    _kit("model_chunks", 3, Scope.MODEL, (genai.RESPONSE_CHUNK_SIZES, genai.ERROR_CHAIN), "chunk borders and offsets"),
+    _kit("model_completion", 3, Scope.MODEL, (genai.RESPONSE_COMPLETION,), "how the response ended"),
+    _kit("entry_point", 3, Scope.ENTRY, (genai.ENTRY_TARGET,), "the function or command that was run"),
+    _kit("entry_input", 3, Scope.ENTRY, (genai.ENTRY_INPUT,), "what it was run with"),
+    _kit("model_requested", 4, Scope.MODEL, (genai.REQUEST_MODEL,), "model id asked for"),
+    _kit("provider", 4, Scope.MODEL, (genai.PROVIDER_NAME,), "who was asked"),
+    _kit("endpoint", 4, Scope.MODEL, (genai.URL_FULL, genai.SERVER_ADDRESS), "where"),
+    _kit("commit", 5, Scope.RESOURCE, (genai.VCS_REVISION,), "commit of the agent's code"),
+    _kit("commit_dirty", 5, Scope.RESOURCE, (genai.VCS_DIRTY,), "whether the code differed from the commit"),
+    _kit("python_version", 5, Scope.RESOURCE, (genai.RUNTIME_VERSION,), "Python's version"),
+    _kit("package_versions", 5, Scope.RESOURCE, (genai.PACKAGES,), "versions of SDKs and frameworks"),
+    _kit("time_zone", 5, Scope.RESOURCE, (genai.TIMEZONE,), "local time zone"),
+    _kit("flags", 5, Scope.ENTRY, (genai.FLAGS,), "feature flags with their values"),
+    _kit("random_state", 5, Scope.ENTRY, (genai.ENTRY_RANDOM_STATE,), "state of `random` at entry"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """A kit field that some spans lack."""
+
+    field: KitField
+    span_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Readiness:
+    """The level that a run can reach, and by name what keeps it from the next ones."""
+
+    level: int
+    missing: tuple[Missing, ...]
+
+    @property
+    def cold(self) -> bool:
+        """Tell whether the run cannot be re-enacted: a cold case."""
+        return self.level < 3
+
+
+def spans_in_scope(run: Run, scope: Scope) -> list[SpanRecord]:
+    """Return the spans of the run that a kit field of `scope` is asked of. Nested exchanges count too."""
+    if scope is Scope.ENTRY:
+        return [span for span in run.spans if span.span_id == run.entry.span_id]
+    if scope is Scope.RESOURCE:
+        return [span for span in run.spans if span.span_id == run.entry.span_id]
+    kinds = {Scope.MODEL: Kind.MODEL, Scope.TOOL: Kind.TOOL, Scope.RETRIEVAL: Kind.RETRIEVAL}
+    return [span for span in run.spans if span.text(genai.EXCHANGE_KIND) == kinds[scope].value]
+
+
+def readiness(run: Run) -> Readiness:
+    """Return how far the run can be re-enacted, by `KIT`. Without exchanges of its own a run stays at level 1."""
+    scopes = {scope: spans_in_scope(run, scope) for scope in Scope}
+    lacking: dict[KitField, list[str]] = defaultdict(list)
+    for kit_field in KIT:
+        for span in scopes[kit_field.scope]:
+            carried = span.resource.attributes if kit_field.scope is Scope.RESOURCE else span.attributes
+            if not any(name in carried for name in kit_field.attributes):
+                lacking[kit_field].append(span.span_id)
+    missing = tuple(Missing(field=kit_field, span_ids=tuple(ids)) for kit_field, ids in lacking.items())
+    if not run.exchanges:
+        return Readiness(level=1 if run.spans else 0, missing=missing)
+    lowest = min((item.field.level for item in missing), default=7)
+    return Readiness(level=min(lowest - 1, 5 if run.gaps else 6), missing=missing)

@@ -1,0 +1,101 @@
+"""JSON as it comes over the wire, read without ever refusing: the one place that knows what orjson will not take.
+
+orjson is strict: integers beyond 64 bits, NaN, lone surrogates and broken UTF-8 are errors to it. Providers and models
+produce all four. What orjson refuses goes to the standard library, so that the common case stays fast and the odd one is
+still read. Nothing here raises on any bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, TypeAlias
+
+import orjson
+
+JsonValue: TypeAlias = "None | bool | int | float | str | list[JsonValue] | dict[str, JsonValue]"
+JsonObject: TypeAlias = "dict[str, JsonValue]"
+
+_MOST_NESTING: Final = 200
+"""Levels that we write again; deeper values (no provider sends them) are not worth a stack overflow."""
+
+
+def parse(data: bytes | str) -> JsonValue:
+    """Return the JSON value, or None where `data` is no JSON.
+
+    ``NaN`` and ``Infinity`` become the texts ``"NaN"`` and ``"Infinity"``, a number too long for Python stays text, broken
+    UTF-8 becomes U+FFFD. Of duplicate keys the last wins, as in every SDK.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        pass
+    # An empty or HTML body is common (proxies, cut answers); the slow reader is only for what looks like JSON.
+    text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
+    try:
+        value: JsonValue = json.loads(text, parse_constant=str, parse_int=_integer, strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _integer(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:  # over sys.get_int_max_str_digits()
+        return digits
+
+
+def dump(value: JsonValue) -> str:
+    """Return compact JSON text that is valid UTF-8 whatever the value holds; lone surrogates come out escaped."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # orjson.JSONEncodeError: an integer beyond 64 bits, a lone surrogate, nesting beyond 254
+        pass
+    try:
+        return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError):
+        return json.dumps(_cut(value, _MOST_NESTING), separators=(",", ":"))
+
+
+def dump_canonical(value: JsonValue) -> str:
+    """Return `dump` with sorted keys, for hashing."""
+    try:
+        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    except TypeError:
+        return json.dumps(_cut(value, _MOST_NESTING), separators=(",", ":"), sort_keys=True)
+
+
+def _cut(value: JsonValue, levels: int) -> JsonValue:
+    """Return the value without what lies deeper than `levels`, and with non-finite floats as text."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _cut(item, levels - 1) for key, item in value.items()} if levels else "..."
+    if isinstance(value, list):
+        return [_cut(item, levels - 1) for item in value] if levels else "..."
+    return value
+
+
+def as_object(value: JsonValue) -> JsonObject:
+    """Return the value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: JsonValue) -> list[JsonValue]:
+    """Return the value where it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def as_objects(value: JsonValue) -> list[JsonObject]:
+    """Return the objects among the items of an array."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def as_text(value: JsonValue) -> str | None:
+    """Return the value where it is text, else None."""
+    return value if isinstance(value, str) else None
+
+
+def as_integer(value: JsonValue) -> int | None:
+    """Return the value where it is a whole number, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

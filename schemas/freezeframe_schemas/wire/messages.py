@@ -1,0 +1,331 @@
+"""Messages of the GenAI conventions as values, and as the JSON text that the attributes hold.
+
+What a part is not (another key, another type) survives: in `extra`, or as a `GenericPart`.
+
+Source: semantic-conventions docs/gen-ai/gen-ai-{input-messages,output-messages,system-instructions}.json. One departure:
+an output message without a finish reason (a stream that was cut) leaves the key out, where the schema requires some string,
+because any string would be invented.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_text, dump, parse
+
+Extra = Mapping[str, JsonValue]
+
+
+def no_extra() -> Extra:
+    """Return an empty mapping (the default of each field below)."""
+    return _NO_EXTRA
+
+
+_NO_EXTRA: Final[Extra] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart:
+    """Text to or from the model."""
+
+    type: ClassVar[str] = "text"
+    content: str
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningPart:
+    """Thinking of the model."""
+
+    type: ClassVar[str] = "reasoning"
+    content: str
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallPart:
+    """A tool call that the model asks for; `arguments` as the model wrote them: text where it wrote text, else JSON."""
+
+    type: ClassVar[str] = "tool_call"
+    name: str
+    id: str | None = None
+    arguments: JsonValue = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallResponsePart:
+    """What the tool answered."""
+
+    type: ClassVar[str] = "tool_call_response"
+    response: JsonValue
+    id: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerToolCallPart:
+    """A tool call that the provider carries out itself; `server_tool_call` is ``{"type": ..., ...}``."""
+
+    type: ClassVar[str] = "server_tool_call"
+    name: str
+    server_tool_call: JsonValue
+    id: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerToolCallResponsePart:
+    """What the provider's own tool answered; `server_tool_call_response` is ``{"type": ..., ...}``."""
+
+    type: ClassVar[str] = "server_tool_call_response"
+    server_tool_call_response: JsonValue
+    id: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobPart:
+    """Inline bytes; `content` is base64."""
+
+    type: ClassVar[str] = "blob"
+    modality: str
+    content: str
+    mime_type: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePart:
+    """A file that was uploaded to the provider before."""
+
+    type: ClassVar[str] = "file"
+    modality: str
+    file_id: str
+    mime_type: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UriPart:
+    """Data behind a URI."""
+
+    type: ClassVar[str] = "uri"
+    modality: str
+    uri: str
+    mime_type: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericPart:
+    """Any other part, verbatim; `type` is the provider's own."""
+
+    type: str
+    extra: Extra = field(default_factory=no_extra)
+
+
+Part = (
+    TextPart
+    | ReasoningPart
+    | ToolCallPart
+    | ToolCallResponsePart
+    | ServerToolCallPart
+    | ServerToolCallResponsePart
+    | BlobPart
+    | FilePart
+    | UriPart
+    | GenericPart
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message. `finish_reason` is for output messages: ``stop, length, content_filter, tool_call, error`` or other."""
+
+    role: str
+    parts: tuple[Part, ...] = ()
+    name: str | None = None
+    finish_reason: str | None = None
+    extra: Extra = field(default_factory=no_extra)
+
+
+def to_json(messages: Sequence[Message]) -> str:
+    """Return the JSON text of input or output messages."""
+    return dump([_message_value(message) for message in messages])
+
+
+def from_json(text: str | bytes) -> tuple[Message, ...]:
+    """Read input or output messages.
+
+    Raises:
+        WireError: `text` is no JSON array of message objects with a role and parts.
+    """
+    return tuple(_read_message(item) for item in _objects(text, "messages"))
+
+
+def parts_to_json(parts: Sequence[Part]) -> str:
+    """Return the JSON text of system instructions (an array of parts)."""
+    return dump([_part_value(part) for part in parts])
+
+
+def parts_from_json(text: str | bytes) -> tuple[Part, ...]:
+    """Read system instructions.
+
+    Raises:
+        WireError: `text` is no JSON array of objects with a type.
+    """
+    return tuple(_read_part(item) for item in _objects(text, "parts"))
+
+
+def modality_of(mime_type: str | None) -> str:
+    """Return the conventions' modality of a MIME type; what is no image, audio or video is a ``document``."""
+    family = (mime_type or "").partition("/")[0]
+    return family if family in ("image", "audio", "video") else "document"
+
+
+def _message_value(message: Message) -> JsonObject:
+    value: JsonObject = {"role": message.role, "parts": [_part_value(part) for part in message.parts]}
+    if message.name is not None:
+        value["name"] = message.name
+    if message.finish_reason is not None:
+        value["finish_reason"] = message.finish_reason
+    if message.extra:
+        value = {**message.extra, **value}
+    return value
+
+
+# Field names of each kind of part, in the order they are written; `_OPTIONAL` ones are left out where None.
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "text": ("content",),
+    "reasoning": ("content",),
+    "tool_call": ("id", "name", "arguments"),
+    "tool_call_response": ("id", "response"),
+    "server_tool_call": ("id", "name", "server_tool_call"),
+    "server_tool_call_response": ("id", "server_tool_call_response"),
+    "blob": ("mime_type", "modality", "content"),
+    "file": ("mime_type", "modality", "file_id"),
+    "uri": ("mime_type", "modality", "uri"),
+}
+_OPTIONAL: Final = frozenset({"id", "mime_type", "arguments"})
+
+
+def _part_value(part: Part) -> JsonObject:
+    if isinstance(part, TextPart) and not part.extra:  # nine parts of ten
+        return {"type": "text", "content": part.content}
+    value: JsonObject = {"type": part.type}
+    if not isinstance(part, GenericPart):
+        for name in _FIELDS[part.type]:
+            item: JsonValue = getattr(part, name)
+            if item is not None or name not in _OPTIONAL:
+                value[name] = item
+    return {**part.extra, **value} if part.extra else value
+
+
+def _objects(text: str | bytes, what: str) -> list[JsonObject]:
+    value = parse(text)
+    if not isinstance(value, list):
+        raise WireError(f"{what}: expected a JSON array, found {type(value).__name__}")
+    objects = [item for item in value if isinstance(item, dict)]
+    if len(objects) != len(value):
+        raise WireError(f"{what}: expected an array of JSON objects, found other values among them")
+    return objects
+
+
+def _read_message(value: JsonObject) -> Message:
+    role, parts = value.get("role"), value.get("parts")
+    if not isinstance(role, str) or not isinstance(parts, list):
+        raise WireError(
+            f"messages: a message needs a text `role` and an array `parts`, found keys {sorted(value)}"
+        )
+    name, finish_reason = value.get("name"), value.get("finish_reason")
+    taken = {"role", "parts"} | {
+        key for key in ("name", "finish_reason") if isinstance(value.get(key, ""), str)
+    }
+    return Message(
+        role=role,
+        parts=tuple(_read_part(part) for part in parts),
+        name=as_text(name),
+        finish_reason=as_text(finish_reason),
+        extra={key: item for key, item in value.items() if key not in taken},
+    )
+
+
+def _read_part(value: JsonValue) -> Part:
+    if not isinstance(value, dict) or not isinstance(kind := value.get("type"), str):
+        raise WireError("messages: a part needs a text `type`")
+
+    def extra(*fields: str) -> Extra:
+        return {key: item for key, item in value.items() if key != "type" and key not in fields}
+
+    # A part of a known type whose fields have other types than the schema's is kept verbatim, as a generic one.
+    match value:
+        case {"type": "text", "content": str(content)}:
+            return TextPart(content=content, extra=extra("content"))
+        case {"type": "reasoning", "content": str(content)}:
+            return ReasoningPart(content=content, extra=extra("content"))
+        case {"type": "tool_call", "name": str(name)} if _text_or_absent(value, "id"):
+            return ToolCallPart(
+                id=as_text(value.get("id")),
+                name=name,
+                arguments=value.get("arguments"),
+                extra=extra("id", "name", "arguments"),
+            )
+        case {"type": "tool_call_response", "response": response} if _text_or_absent(value, "id"):
+            return ToolCallResponsePart(
+                id=as_text(value.get("id")), response=response, extra=extra("id", "response")
+            )
+        case {"type": "server_tool_call", "name": str(name), "server_tool_call": call} if _text_or_absent(
+            value, "id"
+        ):
+            return ServerToolCallPart(
+                id=as_text(value.get("id")),
+                name=name,
+                server_tool_call=call,
+                extra=extra("id", "name", "server_tool_call"),
+            )
+        case {
+            "type": "server_tool_call_response",
+            "server_tool_call_response": response,
+        } if _text_or_absent(value, "id"):
+            return ServerToolCallResponsePart(
+                id=as_text(value.get("id")),
+                server_tool_call_response=response,
+                extra=extra("id", "server_tool_call_response"),
+            )
+        case {"type": "blob", "modality": str(modality), "content": str(content)} if _text_or_absent(
+            value, "mime_type"
+        ):
+            return BlobPart(
+                mime_type=as_text(value.get("mime_type")),
+                modality=modality,
+                content=content,
+                extra=extra("mime_type", "modality", "content"),
+            )
+        case {"type": "file", "modality": str(modality), "file_id": str(file_id)} if _text_or_absent(
+            value, "mime_type"
+        ):
+            return FilePart(
+                mime_type=as_text(value.get("mime_type")),
+                modality=modality,
+                file_id=file_id,
+                extra=extra("mime_type", "modality", "file_id"),
+            )
+        case {"type": "uri", "modality": str(modality), "uri": str(uri)} if _text_or_absent(
+            value, "mime_type"
+        ):
+            return UriPart(
+                mime_type=as_text(value.get("mime_type")),
+                modality=modality,
+                uri=uri,
+                extra=extra("mime_type", "modality", "uri"),
+            )
+        case _:
+            return GenericPart(type=kind, extra=extra())
+
+
+def _text_or_absent(value: JsonObject, key: str) -> bool:
+    return value.get(key) is None or isinstance(value[key], str)
