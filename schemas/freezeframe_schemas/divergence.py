@@ -108,18 +108,17 @@ def report_from_json(text: str) -> Report:
         if version != REPORT_VERSION:
             raise WireError(f"replay report: found version {version}, expected {REPORT_VERSION}")
         data["served"] = tuple(Served(**item) for item in data["served"])
-        data["divergences"] = tuple(
-            Divergence(
-                **{
-                    **item,
-                    "kind": DivergenceKind(item["kind"]),
-                    "agreed": tuple(item["agreed"]),
-                    "differed": tuple(item["differed"]),
-                }
-            )
-            for item in data["divergences"]
-        )
+        data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
         data["warnings"] = tuple(data["warnings"])
         return Report(**data)
     except (ValueError, TypeError, KeyError) as error:
         raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error
+
+
+def _divergence(item: dict[str, Any]) -> Divergence:
+    changes: dict[str, Any] = {
+        "kind": DivergenceKind(item["kind"]),
+        "agreed": tuple(item["agreed"]),
+        "differed": tuple(item["differed"]),
+    }
+    return Divergence(**{**item, **changes})

@@ -155,18 +155,23 @@ def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> 
         return _tagged("dataclass", state, **{"class": class_path(kind)})
     if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
         return _model(value, kind, seen, depth)
-    for base in (
-        str,
-        int,
-        float,
-        dict,
-        list,
-    ):  # subclasses of JSON types: the content is kept, the class is not
-        if isinstance(value, base):
-            return _encode(base(value), seen[:-1], depth)
-    if isinstance(value, Mapping):
-        return _encode(dict(value), seen[:-1], depth)
+    plain = _plain(value)
+    if plain is not None:
+        return _encode(plain, seen[:-1], depth)
     return _opaque(value, None)
+
+
+def _plain(value: Any) -> Any:
+    """Return the content of a subclass of a JSON type as that type (the class is not kept), or None."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, list) else None
 
 
 def _model(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> object:

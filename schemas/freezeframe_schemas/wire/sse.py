@@ -36,7 +36,8 @@ def parse_events(body: bytes) -> list[SseEvent]:
     events: list[SseEvent] = []
     name: str | None = None
     data: list[bytes] = []
-    start = position = len(_BYTE_ORDER_MARK) if body.startswith(_BYTE_ORDER_MARK) else 0
+    start = 0
+    position = len(_BYTE_ORDER_MARK) if body.startswith(_BYTE_ORDER_MARK) else 0
     size = len(body)
     # Splitting on "\n" is several times faster than the general rule, and every provider measured keeps to it.
     lone_returns = b"\r" in body.replace(b"\r\n", b"")

@@ -1,0 +1,87 @@
+"""A response body as what it is: one JSON document, or a stream of frames (SSE, JSON lines, AWS event stream).
+
+The content type decides; where it is missing or wrong (197 of 2,236 recorded exchanges have none) the bytes do. Never raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from freezeframe_schemas.wire import eventstream, sse
+from freezeframe_schemas.wire.document import JsonValue, parse
+
+_LINE_TYPES: Final = ("ndjson", "stream+json", "jsonl", "json-seq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One JSON value of a stream, with the name its event carried (None where the format has no names)."""
+
+    value: JsonValue
+    event: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A decoded body: `document` of a synchronous answer, or `frames` of a streamed one (then `document` is None)."""
+
+    document: JsonValue = None
+    frames: Sequence[Frame] | None = None
+
+
+def read_body(body: bytes, content_type: str) -> Body:
+    """Return what the body holds; an unreadable one holds None."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        return _sse(body)
+    if kind == "application/vnd.amazon.eventstream":
+        return _eventstream(body)
+    if kind.endswith(_LINE_TYPES):
+        return _lines(body)
+    document = parse(body)
+    if document is not None:
+        return Body(document=document)
+    return _sniff(body)
+
+
+def _sniff(body: bytes) -> Body:
+    start = body.lstrip()[:7]
+    if start.startswith((b"data:", b"event:", b":", b"id:", b"retry:")):
+        return _sse(body)
+    if start.startswith(b"{"):
+        lines = _lines(body)
+        return lines if lines.frames else Body()
+    if start.startswith(b"["):
+        return Body()
+    events = _eventstream(body)
+    return events if events.frames else Body()
+
+
+def _sse(body: bytes) -> Body:
+    frames: list[Frame] = []
+    for event in sse.parse_events(body):
+        value = parse(event.data) if event.data != b"[DONE]" else None
+        if value is not None:
+            frames.append(Frame(event=event.event, value=value))
+    if not frames and (document := parse(body)) is not None:
+        return Body(document=document)  # an error answered as JSON under the stream's content type
+    return Body(frames=frames)
+
+
+def _lines(body: bytes) -> Body:
+    values = (parse(line) for line in body.splitlines())
+    return Body(frames=[Frame(value=value) for value in values if value is not None])
+
+
+def _eventstream(body: bytes) -> Body:
+    frames: list[Frame] = []
+    for message in eventstream.parse(body):
+        value = parse(message.payload)
+        name = message.headers.get(":event-type") or message.headers.get(":exception-type")
+        if value is not None:
+            frames.append(Frame(event=name if isinstance(name, str) else None, value=value))
+    if not frames and (document := parse(body)) is not None:
+        return Body(document=document)
+    return Body(frames=frames)
