@@ -171,6 +171,10 @@ TOOL_DEFINITIONS_HASH: Final = "freezeframe.tool.definitions.hash"
 """First 16 hex digits of the SHA-256 of the tool definitions as sent."""
 USAGE_DETAILS: Final = "freezeframe.usage"
 """The provider's own usage object, verbatim JSON."""
+REQUEST_PARAMETERS: Final = "freezeframe.request.parameters"
+"""JSON object of the request's top-level fields that no other attribute holds (tool_choice, response_format, logit_bias, ...)."""
+RESPONSE_ERROR: Final = "freezeframe.response.error"
+"""The provider's own error object, verbatim JSON."""
 
 # -- ours: stamped by the collector -------------------------------------------------------------------------------------
 REDACTION_POLICY: Final = "freezeframe.redaction.policy"

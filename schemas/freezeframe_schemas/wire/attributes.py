@@ -76,9 +76,7 @@ class AttributeWriter:
 
     def rest(self, document: JsonObject, known: Collection[str]) -> None:
         """Put the request fields that no other attribute holds."""
-        rest: JsonObject = {
-            key: value for key, value in document.items() if key not in known and value is not None
-        }
+        rest: JsonObject = {key: value for key, value in document.items() if key not in known and value is not None}
         if rest:
             self.attributes[genai.REQUEST_PARAMETERS] = dump(rest)
 

@@ -45,9 +45,7 @@ class Dialect(Protocol):
         """Return what the request says, the operation's name included."""
         ...
 
-    def response_attributes(
-        self, body: bytes, *, content_type: str, status: int
-    ) -> dict[str, AttributeValue]:
+    def response_attributes(self, body: bytes, *, content_type: str, status: int) -> dict[str, AttributeValue]:
         """Return what the answer says; of a stream that was cut, what came. `body` after content-decoding."""
         ...
 
@@ -79,9 +77,7 @@ class WireDialect:
         self.read_request(as_object(parse(body)), out)
         return out.attributes
 
-    def response_attributes(
-        self, body: bytes, *, content_type: str, status: int
-    ) -> dict[str, AttributeValue]:
+    def response_attributes(self, body: bytes, *, content_type: str, status: int) -> dict[str, AttributeValue]:
         """Return what the answer says."""
         out = AttributeWriter()
         document = self.response_document(body, content_type=content_type)

@@ -238,13 +238,9 @@ def _objects(text: str | bytes, what: str) -> list[JsonObject]:
 def _read_message(value: JsonObject) -> Message:
     role, parts = value.get("role"), value.get("parts")
     if not isinstance(role, str) or not isinstance(parts, list):
-        raise WireError(
-            f"messages: a message needs a text `role` and an array `parts`, found keys {sorted(value)}"
-        )
+        raise WireError(f"messages: a message needs a text `role` and an array `parts`, found keys {sorted(value)}")
     name, finish_reason = value.get("name"), value.get("finish_reason")
-    taken = {"role", "parts"} | {
-        key for key in ("name", "finish_reason") if isinstance(value.get(key, ""), str)
-    }
+    taken = {"role", "parts"} | {key for key in ("name", "finish_reason") if isinstance(value.get(key, ""), str)}
     return Message(
         role=role,
         parts=tuple(_read_part(part) for part in parts),
@@ -275,12 +271,8 @@ def _read_part(value: JsonValue) -> Part:
                 extra=extra("id", "name", "arguments"),
             )
         case {"type": "tool_call_response", "response": response} if _text_or_absent(value, "id"):
-            return ToolCallResponsePart(
-                id=as_text(value.get("id")), response=response, extra=extra("id", "response")
-            )
-        case {"type": "server_tool_call", "name": str(name), "server_tool_call": call} if _text_or_absent(
-            value, "id"
-        ):
+            return ToolCallResponsePart(id=as_text(value.get("id")), response=response, extra=extra("id", "response"))
+        case {"type": "server_tool_call", "name": str(name), "server_tool_call": call} if _text_or_absent(value, "id"):
             return ServerToolCallPart(
                 id=as_text(value.get("id")),
                 name=name,
@@ -296,27 +288,21 @@ def _read_part(value: JsonValue) -> Part:
                 server_tool_call_response=response,
                 extra=extra("id", "server_tool_call_response"),
             )
-        case {"type": "blob", "modality": str(modality), "content": str(content)} if _text_or_absent(
-            value, "mime_type"
-        ):
+        case {"type": "blob", "modality": str(modality), "content": str(content)} if _text_or_absent(value, "mime_type"):
             return BlobPart(
                 mime_type=as_text(value.get("mime_type")),
                 modality=modality,
                 content=content,
                 extra=extra("mime_type", "modality", "content"),
             )
-        case {"type": "file", "modality": str(modality), "file_id": str(file_id)} if _text_or_absent(
-            value, "mime_type"
-        ):
+        case {"type": "file", "modality": str(modality), "file_id": str(file_id)} if _text_or_absent(value, "mime_type"):
             return FilePart(
                 mime_type=as_text(value.get("mime_type")),
                 modality=modality,
                 file_id=file_id,
                 extra=extra("mime_type", "modality", "file_id"),
             )
-        case {"type": "uri", "modality": str(modality), "uri": str(uri)} if _text_or_absent(
-            value, "mime_type"
-        ):
+        case {"type": "uri", "modality": str(modality), "uri": str(uri)} if _text_or_absent(value, "mime_type"):
             return UriPart(
                 mime_type=as_text(value.get("mime_type")),
                 modality=modality,

@@ -22,7 +22,6 @@ from freezeframe_schemas.wire.document import (
     as_object,
     as_objects,
     as_text,
-    dump,
 )
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.messages import (
@@ -39,9 +38,7 @@ from freezeframe_schemas.wire.messages import (
     modality_of,
 )
 
-TRANSIENT_FIELDS: Final = frozenset(
-    {"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}
-)
+TRANSIENT_FIELDS: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
 
 FINISH_REASONS: Final = {"tool_calls": "tool_call", "function_call": "tool_call"}
 """OpenAI's word -> the conventions' word, where they differ. The attribute keeps the provider's, messages have the other."""
@@ -185,8 +182,7 @@ def _spoken_parts(message: JsonObject) -> list[Part]:
         audio = message.get("audio")
         if isinstance(audio, dict):
             parts.append(_audio(audio))
-        for call in as_objects(message.get("tool_calls")):
-            parts.append(_tool_call(call))
+        parts.extend(_tool_call(call) for call in as_objects(message.get("tool_calls")))
         function = message.get("function_call")
         if isinstance(function, dict):
             parts.append(_tool_call({"function": function}))
@@ -244,9 +240,7 @@ def _file(file: JsonObject, extra: JsonObject) -> Part:
         return FilePart(modality="document", file_id=file_id, extra=extra)
     part = read_url(as_text(file.get("file_data")) or "", "document", extra)
     if isinstance(part, BlobPart):
-        return BlobPart(
-            modality=modality_of(part.mime_type), mime_type=part.mime_type, content=part.content, extra=extra
-        )
+        return BlobPart(modality=modality_of(part.mime_type), mime_type=part.mime_type, content=part.content, extra=extra)
     return GenericPart(type="file", extra=file)
 
 
@@ -260,15 +254,11 @@ def _audio(audio: JsonObject) -> Part:
 def _tool_call(call: JsonObject) -> Part:
     kind = as_text(call.get("type")) or "function"
     inner = as_object(call.get(kind)) or as_object(call.get("function"))
-    extra: JsonObject = {
-        key: value for key, value in call.items() if key not in ("id", "type", "index", "function", kind)
-    }
+    extra: JsonObject = {key: value for key, value in call.items() if key not in ("id", "type", "index", "function", kind)}
     if kind != "function":
         extra["tool_type"] = kind
     arguments = inner.get("arguments", inner.get("input"))
-    return ToolCallPart(
-        id=as_text(call.get("id")), name=as_text(inner.get("name")) or "", arguments=arguments, extra=extra
-    )
+    return ToolCallPart(id=as_text(call.get("id")), name=as_text(inner.get("name")) or "", arguments=arguments, extra=extra)
 
 
 # -- response -----------------------------------------------------------------------------------------------------------
@@ -279,10 +269,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     read_completion(document, reasons, out)
     out.messages(
         genai.OUTPUT_MESSAGES,
-        [
-            read_message(as_object(choice.get("message")), reason)
-            for choice, reason in zip(choices, reasons, strict=True)
-        ],
+        [read_message(as_object(choice.get("message")), reason) for choice, reason in zip(choices, reasons, strict=True)],
     )
 
 
@@ -443,12 +430,8 @@ def _extend_function(function: JsonObject, delta: JsonObject) -> None:
         before = function.get(key)
         if key in ("arguments", "input") and isinstance(before, str) and isinstance(value, str):
             function[key] = before + value
-        elif key in ("arguments", "input") and value is not None:
+        elif value or (value is not None and key in ("arguments", "input")):
             function[key] = value
-        elif value:
-            function[key] = value
-
-
 
 
 DIALECT: Final = WireDialect(

@@ -56,11 +56,10 @@ def parse_events(body: bytes) -> list[SseEvent]:
             name = line[6:].strip().decode("utf-8", "replace")
         elif line == b"data":
             data.append(b"")
-        elif not line:
-            if data or name is not None:
-                events.append(SseEvent(event=name, data=b"\n".join(data), start=start, end=position))
-                name, data = None, []
-                start = position
+        elif not line and (data or name is not None):
+            events.append(SseEvent(event=name, data=b"\n".join(data), start=start, end=position))
+            name, data = None, []
+            start = position
     if data or name is not None:
         events.append(SseEvent(event=name, data=b"\n".join(data), start=start, end=size, complete=False))
     return events

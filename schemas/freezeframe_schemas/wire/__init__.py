@@ -1,0 +1,16 @@
+"""Wire dialects: the bytes of a provider's requests and answers, read into GenAI attributes. Pure functions, no I/O.
+
+    match = find_dialect("POST", "https://api.openai.com/v1/chat/completions")
+    match.dialect.request_attributes(body)    # {"gen_ai.request.model": "gpt-4o", ...}
+    match.provider                            # "openai"
+
+A new provider is one module (three functions and a `WireDialect`) and one row in `registry`.
+"""
+
+from __future__ import annotations
+
+from freezeframe_schemas.wire.dialect import Dialect
+from freezeframe_schemas.wire.encoding import decode_body
+from freezeframe_schemas.wire.registry import Match, find_dialect
+
+__all__ = ["Dialect", "Match", "decode_body", "find_dialect"]

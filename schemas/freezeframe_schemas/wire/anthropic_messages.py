@@ -1,0 +1,284 @@
+"""Anthropic messages, also behind Vertex (``rawPredict``) and Bedrock (``invoke``).
+
+Source: https://docs.anthropic.com/en/api/messages and /messages-streaming
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_object,
+    as_objects,
+    as_text,
+    parse,
+)
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import (
+    BlobPart,
+    FilePart,
+    GenericPart,
+    Message,
+    Part,
+    ReasoningPart,
+    ServerToolCallPart,
+    ServerToolCallResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolCallResponsePart,
+    UriPart,
+    modality_of,
+)
+
+FINISH_REASONS: Final = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_call",
+    "refusal": "content_filter",
+}
+"""Anthropic's word -> the conventions' word, for messages; the attribute keeps Anthropic's."""
+
+_REQUEST_FIELDS: Final = frozenset(
+    {
+        "model",
+        "messages",
+        "system",
+        "stream",
+        "temperature",
+        "top_p",
+        "top_k",
+        "max_tokens",
+        "stop_sequences",
+        "service_tier",
+        "tools",
+    }
+)
+
+
+# -- request ------------------------------------------------------------------------------------------------------------
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a messages request."""
+    out.text(genai.REQUEST_MODEL, document.get("model"))
+    out.flag(genai.REQUEST_STREAM, document.get("stream"))
+    out.double(genai.REQUEST_TEMPERATURE, document.get("temperature"))
+    out.double(genai.REQUEST_TOP_P, document.get("top_p"))
+    out.double(genai.REQUEST_TOP_K, document.get("top_k"))
+    out.integer(genai.REQUEST_MAX_TOKENS, document.get("max_tokens"))
+    out.texts(genai.REQUEST_STOP_SEQUENCES, document.get("stop_sequences"))
+    configuration = as_object(document.get("output_config"))
+    out.text(genai.REQUEST_REASONING_LEVEL, configuration.get("effort"))
+    form = as_object(configuration.get("format")) or as_object(document.get("output_format"))
+    if form.get("type") == "json_schema":
+        out.text(genai.OUTPUT_TYPE, "json")
+    out.parts(genai.SYSTEM_INSTRUCTIONS, read_content(document.get("system")))
+    out.messages(genai.INPUT_MESSAGES, [read_message(m) for m in as_objects(document.get("messages"))])
+    out.tools(document.get("tools"), [_tool(tool) for tool in as_objects(document.get("tools"))])
+    out.rest(document, _REQUEST_FIELDS)
+
+
+def _tool(tool: JsonObject) -> JsonValue:
+    """Name the schema as the conventions do; a server tool (``"type": "web_search_..."``) stays as it is."""
+    flat: JsonObject = {("parameters" if key == "input_schema" else key): value for key, value in tool.items()}
+    kind = as_text(tool.get("type"))
+    flat["type"] = "function" if kind in (None, "custom") else kind
+    flat.setdefault("name", kind or "function")
+    return flat
+
+
+# -- messages -----------------------------------------------------------------------------------------------------------
+def read_message(message: JsonObject) -> Message:
+    """Return one message of a request."""
+    return Message(
+        role=as_text(message.get("role")) or "user",
+        parts=tuple(read_content(message.get("content"))),
+        extra={key: value for key, value in message.items() if key not in ("role", "content")} if len(message) > 2 else {},
+    )
+
+
+def read_content(content: JsonValue) -> list[Part]:
+    """Return the parts of a content: text, or an array of blocks."""
+    if isinstance(content, str):
+        return [TextPart(content=content)] if content else []
+    if isinstance(content, list):
+        return [
+            read_block(block) if isinstance(block, dict) else TextPart(content=block)
+            for block in content
+            if isinstance(block, dict | str)
+        ]
+    return []
+
+
+def read_block(block: JsonObject) -> Part:
+    """Return one content block."""
+
+    def extra(*taken: str) -> JsonObject:
+        if len(block) == len(taken) + 1:
+            return {}
+        return {key: value for key, value in block.items() if key != "type" and key not in taken and value is not None}
+
+    match block:
+        case {"type": "text", "text": str(text)}:
+            return TextPart(content=text, extra=extra("text"))
+        case {"type": "thinking", "thinking": str(thinking)}:
+            return ReasoningPart(content=thinking, extra=extra("thinking"))
+        case {"type": "tool_use", "name": str(name)}:
+            return ToolCallPart(
+                id=as_text(block.get("id")),
+                name=name,
+                arguments=block.get("input"),
+                extra=extra("id", "name", "input"),
+            )
+        case {"type": "tool_result"}:
+            return ToolCallResponsePart(
+                id=as_text(block.get("tool_use_id")),
+                response=block.get("content"),
+                extra=extra("tool_use_id", "content"),
+            )
+        case {"type": "server_tool_use" | "mcp_tool_use" as kind, "name": str(name)}:
+            return ServerToolCallPart(
+                id=as_text(block.get("id")),
+                name=name,
+                server_tool_call={"type": kind, "input": block.get("input")},
+                extra=extra("id", "name", "input"),
+            )
+        case {"type": str(kind), "tool_use_id": str(call_id)} if kind.endswith("_tool_result"):
+            return ServerToolCallResponsePart(
+                id=call_id,
+                server_tool_call_response={"type": kind, "content": block.get("content")},
+                extra=extra("tool_use_id", "content"),
+            )
+        case {"type": "image" | "document" as kind, "source": dict(source)}:
+            return _source(kind, source, extra("source"))
+        case _:
+            return GenericPart(
+                type=as_text(block.get("type")) or "content",
+                extra={key: value for key, value in block.items() if key != "type"},
+            )
+
+
+def _source(kind: str, source: JsonObject, extra: JsonObject) -> Part:
+    mime = as_text(source.get("media_type"))
+    modality = kind if mime is None else modality_of(mime)
+    match source:
+        case {"type": "base64", "data": str(data)}:
+            return BlobPart(modality=modality, mime_type=mime, content=data, extra=extra)
+        case {"type": "url", "url": str(url)}:
+            return UriPart(modality=modality, mime_type=mime, uri=url, extra=extra)
+        case {"type": "file", "file_id": str(file_id)}:
+            return FilePart(modality=modality, mime_type=mime, file_id=file_id, extra=extra)
+        case _:
+            return GenericPart(type=kind, extra={"source": source, **extra})
+
+
+# -- response -----------------------------------------------------------------------------------------------------------
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a message."""
+    out.text(genai.RESPONSE_ID, document.get("id"))
+    out.text(genai.RESPONSE_MODEL, document.get("model"))
+    reason = as_text(document.get("stop_reason"))
+    out.texts(genai.RESPONSE_FINISH_REASONS, reason)
+    read_usage(as_object(document.get("usage")), out)
+    if "content" in document:
+        message = Message(
+            role=as_text(document.get("role")) or "assistant",
+            parts=tuple(read_content(document["content"])),
+            finish_reason=FINISH_REASONS.get(reason, reason) if reason else None,
+        )
+        out.messages(genai.OUTPUT_MESSAGES, [message])
+
+
+def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
+    """Write token counts; the conventions' input total includes the cached tokens that Anthropic counts apart."""
+    if not usage:
+        return
+    read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
+    fresh = as_integer(usage.get("input_tokens"))
+    if fresh is not None:
+        out.integer(genai.USAGE_INPUT_TOKENS, fresh + (as_integer(read) or 0) + (as_integer(written) or 0))
+    out.integer(genai.USAGE_OUTPUT_TOKENS, usage.get("output_tokens"))
+    out.integer(genai.USAGE_CACHE_READ_TOKENS, read)
+    out.integer(genai.USAGE_CACHE_WRITE_TOKENS, written)
+    thinking = as_object(usage.get("output_tokens_details")).get("thinking_tokens")
+    out.integer(genai.USAGE_REASONING_TOKENS, thinking)
+    out.json(genai.USAGE_DETAILS, usage)
+
+
+# -- stream -------------------------------------------------------------------------------------------------------------
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the message that the events amount to; without ``message_delta`` it has no stop reason."""
+    document: JsonObject = {}
+    blocks: dict[int, JsonObject] = {}
+    written: dict[int, list[str]] = {}
+    for frame in frames:
+        event = as_object(frame.value)
+        index = as_integer(event.get("index")) or 0
+        match event.get("type"):
+            case "message_start":
+                document = dict(as_object(event.get("message")))
+            case "content_block_start":
+                blocks[index] = dict(as_object(event.get("content_block")))
+            case "content_block_delta":
+                _extend_block(blocks.setdefault(index, {}), as_object(event.get("delta")), written, index)
+            case "message_delta":
+                document.update(as_object(event.get("delta")))
+                _merge_present(document, "usage", as_object(event.get("usage")))
+                rest = {key: v for key, v in event.items() if key not in ("type", "delta", "usage")}
+                document.update(rest)
+            case _:
+                pass
+    for index, pieces in written.items():
+        text = "".join(pieces)
+        arguments = parse(text)
+        # Cut or broken arguments stay the text that the model wrote so far.
+        blocks[index]["input"] = arguments if arguments is not None else text
+    if document or blocks:
+        started = document.get("content")
+        document["content"] = [blocks[index] for index in sorted(blocks)] or started or []
+    return document
+
+
+def _extend_block(block: JsonObject, delta: JsonObject, written: dict[int, list[str]], index: int) -> None:
+    match delta:
+        case {"type": "text_delta", "text": str(text)}:
+            block.setdefault("type", "text")
+            block["text"] = (as_text(block.get("text")) or "") + text
+        case {"type": "thinking_delta", "thinking": str(text)}:
+            block.setdefault("type", "thinking")
+            block["thinking"] = (as_text(block.get("thinking")) or "") + text
+        case {"type": "signature_delta", "signature": str(text)}:
+            block["signature"] = (as_text(block.get("signature")) or "") + text
+        case {"type": "input_json_delta", "partial_json": str(text)}:
+            if text:
+                written.setdefault(index, []).append(text)
+        case {"type": "citations_delta", "citation": citation}:
+            before = block.get("citations")
+            block["citations"] = [*(before if isinstance(before, list) else []), citation]
+        case _:
+            block.update({key: value for key, value in delta.items() if key != "type"})
+
+
+def _merge_present(document: JsonObject, key: str, changes: JsonObject) -> None:
+    """Lay the fields that are not null over the object under `key`."""
+    present = {name: value for name, value in changes.items() if value is not None}
+    if present:
+        document[key] = {**as_object(document.get(key)), **present}
+
+
+DIALECT: Final = WireDialect(
+    name="anthropic.messages",
+    operation=genai.OP_CHAT,
+    provider="anthropic",
+    transient_fields=frozenset({"metadata"}),
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)

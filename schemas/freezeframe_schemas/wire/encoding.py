@@ -1,0 +1,80 @@
+"""Content-encoding: what a body is after the codings that its headers name are undone."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from importlib import import_module
+from typing import Final
+
+from freezeframe_schemas.errors import WireError
+
+_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+"""zlib finds out which of the two headers the data has."""
+
+
+def decode_body(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
+    """Return `body` without its ``content-encoding``. A body that was cut gives what can be read of it.
+
+    Raises:
+        WireError: the coding is unknown, needs a module that is not installed (``br``, ``zstd``), or the bytes are not of it.
+    """
+    codings = [
+        coding.strip().lower() for name, value in headers if name.lower() == "content-encoding" for coding in value.split(",")
+    ]
+    for coding in reversed(codings):
+        body = _decode(body, coding)
+    return body
+
+
+def _decode(body: bytes, coding: str) -> bytes:
+    if not body or coding in ("", "identity"):
+        return body
+    match coding:
+        case "gzip" | "x-gzip":
+            return _inflate(body, coding, _GZIP_OR_ZLIB)
+        case "deflate":
+            try:
+                return _inflate(body, coding, _GZIP_OR_ZLIB)
+            except WireError:
+                return _inflate(body, coding, -zlib.MAX_WBITS)  # many servers send it without the zlib header
+        case "br":
+            return _decode_with(("brotli", "brotlicffi"), body, coding)
+        case "zstd":
+            return _decode_with(("zstandard",), body, coding)
+        case _:
+            raise WireError(f"content-encoding: expected gzip, deflate, br or zstd, found {coding!r}")
+
+
+def _inflate(body: bytes, coding: str, window_bits: int) -> bytes:
+    out = bytearray()
+    rest = body
+    try:
+        while rest:
+            decoder = zlib.decompressobj(window_bits)
+            out += decoder.decompress(rest)
+            out += decoder.flush()
+            rest = decoder.unused_data  # gzip allows one member after another
+    except zlib.error as error:
+        if out:
+            return bytes(out)
+        raise WireError(f"content-encoding: {len(body)} bytes said to be {coding} are not: {error}") from error
+    return bytes(out)
+
+
+def _decode_with(modules: tuple[str, ...], body: bytes, coding: str) -> bytes:
+    for name in modules:
+        try:
+            module = import_module(name)
+        except ImportError:
+            continue
+        try:
+            if coding == "zstd":
+                return bytes(module.ZstdDecompressor().decompressobj().decompress(body))
+            return bytes(module.decompress(body))
+        except Exception as error:  # each library has an error class of its own, known only where it is installed
+            raise WireError(f"content-encoding: {len(body)} bytes said to be {coding} are not: {error}") from error
+    raise WireError(
+        f"content-encoding: body is {coding} and no module here reads it",
+        do=f"install one of: {', '.join(modules)}",
+    )

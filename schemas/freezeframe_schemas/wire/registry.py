@@ -1,0 +1,96 @@
+"""Which dialect an HTTP request speaks, and whose endpoint it is: the two tables that a new provider adds a row to.
+
+`ROUTES` say what the path speaks; `PROVIDERS` say whose host it is. They are independent: a proxy speaks a known path on an
+unknown host (the dialect's own provider is then the guess), and a known provider has paths that we do not read (``generic``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from freezeframe_schemas.wire import anthropic_messages, openai_chat
+from freezeframe_schemas.wire.dialect import Dialect, WireDialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """What an HTTP request is: the dialect it speaks (bound to what the URL says) and the provider's name."""
+
+    dialect: Dialect
+    provider: str
+    """``gen_ai.provider.name``: the conventions' value where they enumerate one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One row: hosts (a regular expression on the whole ``host:port``) of a provider."""
+
+    name: str
+    hosts: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One row: paths (a regular expression found in the path) that speak a dialect. A group ``model`` binds the model."""
+
+    dialect: WireDialect
+    path: str
+    providers: frozenset[str] = frozenset()
+    """Only on hosts of these providers; empty: on every host."""
+    stream: bool | None = None
+
+
+PROVIDERS: Final = (
+    Provider(name="openai", hosts=r"(?:[a-z-]+\.)?api\.openai\.com"),
+    Provider(name="azure.ai.openai", hosts=r".+\.openai\.azure\.(?:com|us|cn)|.+\.cognitiveservices\.azure\.com"),
+    Provider(name="azure.ai.inference", hosts=r".+\.(?:inference|services)\.ai\.azure\.com"),
+    Provider(name="anthropic", hosts=r"api\.anthropic\.com"),
+)
+
+ROUTES: Final = (
+    Route(dialect=openai_chat.DIALECT, path=r"/deployments/(?P<model>[^/]+)/chat/completions$"),
+    Route(dialect=openai_chat.DIALECT, path=r"/chat/completions$"),
+    Route(dialect=anthropic_messages.DIALECT, path=r"/v1/messages$"),
+)
+
+_PROVIDERS: Final = tuple((re.compile(row.hosts, re.IGNORECASE), row.name) for row in PROVIDERS)
+_ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
+
+
+def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = ()) -> Match | None:
+    """Return what the request speaks, or None where it is no model call that we know."""
+    del headers  # no dialect measured needs them; kept in the interface for the ones that will
+    return _find(method.upper(), url)
+
+
+@lru_cache(maxsize=512)
+def _find(method: str, url: str) -> Match | None:
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        return None
+    provider = _provider_of(host, f"{host}:{port}" if port else host)
+    if method == "POST":
+        path = parts.path.rstrip("/")
+        for pattern, route in _ROUTES:
+            found = pattern.search(path)
+            if found is None or (route.providers and provider not in route.providers):
+                continue
+            model = found.groupdict().get("model")
+            bound = replace(route.dialect, model=unquote(model) if model else None, stream=route.stream)
+            return Match(dialect=bound, provider=provider or bound.provider)
+    return None
+
+
+def _provider_of(host: str, host_and_port: str) -> str | None:
+    for pattern, name in _PROVIDERS:
+        if pattern.fullmatch(host) or pattern.fullmatch(host_and_port):
+            return name
+    return None
