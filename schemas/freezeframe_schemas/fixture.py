@@ -1,0 +1,402 @@
+"""Fixture format v1: a run as files that a person can read and diff, and its reader beside its writer.
+
+::
+
+    manifest.json      format, version, run, entry point, environment, redaction, digest over the steps
+    steps.json         one object a step, in the order of issue
+    blobs/<sha256>     bodies over 64 KiB, raw
+
+The bytes of every body are restored exactly; a body is written as JSON only where dumping it again gives the same bytes.
+Loading runs no code, checks the version, every blob and the digest. Described in ``docs/fixture-format.md``.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.exchange import (
+    Chunk,
+    Completion,
+    Exchange,
+    Headers,
+    Kind,
+    Request,
+    Response,
+    format_lane,
+    parse_lane,
+)
+from freezeframe_schemas.keys import KEY_VERSION, canonical_json
+from freezeframe_schemas.run import Entry, EntryKind
+
+FORMAT: Final = "freezeframe-fixture"
+VERSION: Final = 1
+BLOB_LIMIT: Final = 64 * 1024
+"""Bodies over this many bytes go to a file of their own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redaction:
+    """How the run was redacted. `surrogates` maps each surrogate in the run to its class; originals are nowhere."""
+
+    policy: str = ""
+    key_id: str = ""
+    surrogates: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One recorded exchange with its place in the run."""
+
+    number: int
+    """From 1, in the order of issue."""
+    exchange: Exchange
+    key: str
+    """Digest of the request key (`keys.request_key`)."""
+    ordinal: int
+    """How many equal requests its lane had issued before it."""
+    inside: int | None = None
+    """Number of the step around it. A step inside another is answered by that one and never asked for in a replay."""
+    provider: str | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixture:
+    """A run, ready to be re-enacted."""
+
+    run_id: str
+    entry: Entry
+    steps: tuple[Step, ...]
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Commit, dirty mark, Python, packages, time zone, SDK version: resource attribute -> text."""
+    redaction: Redaction = field(default_factory=Redaction)
+    gaps: tuple[str, ...] = ()
+    created_by: str = ""
+
+    @property
+    def askable(self) -> tuple[Step, ...]:
+        """Return the steps that a replay asks for: those inside no other step."""
+        return tuple(step for step in self.steps if step.inside is None)
+
+
+def write_fixture(fixture: Fixture, directory: Path) -> None:
+    """Write the fixture to `directory` (made if need be); a fixture that is there already is replaced, other files stay.
+
+    The manifest is written last, so that a directory is a whole fixture or none.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    blobs: dict[str, bytes] = {}
+    steps = [_step_to_json(step, blobs) for step in fixture.steps]
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "key_version": KEY_VERSION,
+        "created_by": fixture.created_by,
+        "run": fixture.run_id,
+        "entry": _entry_to_json(fixture.entry),
+        "environment": dict(fixture.environment),
+        "redaction": {
+            "policy": fixture.redaction.policy,
+            "key_id": fixture.redaction.key_id,
+            "surrogates": dict(fixture.redaction.surrogates),
+        },
+        "gaps": list(fixture.gaps),
+        "steps": len(steps),
+    }
+    manifest["digest"] = _digest(manifest, steps)
+    (directory / "manifest.json").unlink(missing_ok=True)
+    if blobs:
+        (directory / "blobs").mkdir(exist_ok=True)
+    for name, body in blobs.items():
+        _replace(directory / "blobs" / name, body)
+    _remove_stale_blobs(directory, blobs)
+    _replace(directory / "steps.json", _pretty(steps))
+    _replace(directory / "manifest.json", _pretty(manifest))
+
+
+def load_fixture(directory: Path) -> Fixture:
+    """Return the fixture in `directory`.
+
+    Raises:
+        FixtureError: no fixture, an unknown version, a damaged file, or a digest that does not match.
+    """
+    manifest: dict[str, Any] = _read_json(directory / "manifest.json")
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise FixtureError(f"{directory / 'manifest.json'}: not a freezeframe fixture")
+    if manifest.get("version") != VERSION:
+        raise FixtureError(
+            f"{directory}: fixture format version {manifest.get('version')}, this library reads version {VERSION}",
+            do="install the version of freezeframe that wrote it, or write the fixture again from its run",
+        )
+    steps: list[dict[str, Any]] = _read_json(directory / "steps.json")
+    found = _digest({key: item for key, item in manifest.items() if key != "digest"}, steps)
+    if found != manifest.get("digest"):
+        raise FixtureError(
+            f"{directory}: digest {found[:16]}..., the manifest says {str(manifest.get('digest'))[:16]}...: edited or damaged",
+            do="restore the files, or write the fixture again with `freezeframe fixture`",
+        )
+    try:
+        return Fixture(
+            run_id=manifest["run"],
+            entry=_entry_from_json(manifest["entry"]),
+            steps=tuple(_step_from_json(item, directory) for item in steps),
+            environment=manifest["environment"],
+            redaction=Redaction(**manifest["redaction"]),
+            gaps=tuple(manifest["gaps"]),
+            created_by=manifest["created_by"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from error
+
+
+# -- files --------------------------------------------------------------------------------------------------------------
+
+
+def _replace(path: Path, body: bytes) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_bytes(body)
+    os.replace(partial, path)
+
+
+def _remove_stale_blobs(directory: Path, blobs: Mapping[str, bytes]) -> None:
+    for path in (directory / "blobs").glob("*"):
+        if path.name not in blobs:
+            path.unlink()
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise FixtureError(f"{path}: not found, expected a fixture's file there") from None
+    except ValueError as error:
+        raise FixtureError(f"{path}: not valid JSON: {error}") from None
+
+
+def _pretty(value: object) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _digest(manifest: Mapping[str, Any], steps: list[dict[str, Any]]) -> str:
+    """Return a hash chain: each step's hash covers the one before it, the first covers the manifest."""
+    link = hashlib.sha256(canonical_json(manifest).encode()).hexdigest()
+    for step in steps:
+        link = hashlib.sha256(f"{link}{canonical_json(step)}".encode()).hexdigest()
+    return link
+
+
+# -- values -------------------------------------------------------------------------------------------------------------
+
+
+def _entry_to_json(entry: Entry) -> dict[str, Any]:
+    data = {key: item for key, item in dataclasses.asdict(entry).items() if item is not None}
+    for name in ("input", "output", "error", "random_state", "clock_readings", "flags"):
+        if name in data:
+            data[name] = _body_to_json(data[name].encode())
+    return data
+
+
+def _entry_from_json(data: Mapping[str, Any]) -> Entry:
+    fields = dict(data)
+    for name in ("input", "output", "error", "random_state", "clock_readings", "flags"):
+        if name in fields:
+            fields[name] = _body_from_json(fields[name], None).decode()
+    kind = fields.get("kind")
+    return Entry(**{**fields, "kind": None if kind is None else EntryKind(kind)})
+
+
+def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
+    exchange, request, response = step.exchange, step.exchange.request, step.exchange.response
+    data: dict[str, Any] = {
+        "step": step.number,
+        "kind": exchange.kind.value,
+        "name": exchange.name,
+        "inside": step.inside,
+        "seam": exchange.seam,
+        "dialect": exchange.dialect,
+        "provider": step.provider,
+        "model": step.model,
+        "lane": format_lane(exchange.lane),
+        "key": step.key,
+        "ordinal": step.ordinal,
+        "sequence": exchange.sequence,
+        "span_id": exchange.span_id,
+        "parent_span_id": exchange.parent_span_id,
+        "call_id": exchange.call_id,
+        "start_time_unix_nano": exchange.start_time_unix_nano,
+        "end_time_unix_nano": exchange.end_time_unix_nano,
+        "request": {
+            "method": request.method or None,
+            "url": request.url or None,
+            "headers": [list(pair) for pair in request.headers] or None,
+            "omitted": request.omitted,
+            "body": _body_to_json(request.body, blobs),
+        },
+        "response": {
+            "status": response.status,
+            "headers": [list(pair) for pair in response.headers] or None,
+            "completion": response.completion.value,
+            "omitted": response.omitted,
+            **_chunks_to_json(response.chunks, blobs),
+        },
+        "error": None if exchange.error is None else _body_to_json(exchange.error.encode()),
+    }
+    return _without_none(data)
+
+
+def _without_none(value: Any) -> Any:
+    """Drop absent fields of the step and of its request and response; bodies are left as they are."""
+    kept = {key: item for key, item in value.items() if item is not None}
+    for part in ("request", "response"):
+        kept[part] = {key: item for key, item in kept[part].items() if item is not None}
+    return kept
+
+
+def _step_from_json(data: Mapping[str, Any], directory: Path) -> Step:
+    request, response = data["request"], data["response"]
+    error = data.get("error")
+    exchange = Exchange(
+        kind=Kind(data["kind"]),
+        name=data["name"],
+        seam=data["seam"],
+        dialect=data.get("dialect"),
+        lane=parse_lane(data["lane"]),
+        sequence=data["sequence"],
+        span_id=data["span_id"],
+        parent_span_id=data["parent_span_id"],
+        call_id=data.get("call_id"),
+        start_time_unix_nano=data["start_time_unix_nano"],
+        end_time_unix_nano=data["end_time_unix_nano"],
+        request=Request(
+            method=request.get("method", ""),
+            url=request.get("url", ""),
+            headers=_headers(request),
+            omitted=request.get("omitted"),
+            body=_body_from_json(request["body"], directory),
+        ),
+        response=Response(
+            status=response.get("status"),
+            headers=_headers(response),
+            completion=Completion(response["completion"]),
+            omitted=response.get("omitted"),
+            chunks=_chunks_from_json(response, directory),
+        ),
+        error=None if error is None else _body_from_json(error, directory).decode(),
+    )
+    return Step(
+        number=data["step"],
+        exchange=exchange,
+        key=data["key"],
+        ordinal=data["ordinal"],
+        inside=data.get("inside"),
+        provider=data.get("provider"),
+        model=data.get("model"),
+    )
+
+
+def _headers(part: Mapping[str, Any]) -> Headers:
+    return tuple((str(name), str(text)) for name, text in part.get("headers") or ())
+
+
+# -- bodies -------------------------------------------------------------------------------------------------------------
+
+_FORMS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("compact", {"ensure_ascii": False, "separators": (",", ":")}),
+    ("spaced", {"ensure_ascii": False}),
+    ("compact-ascii", {"ensure_ascii": True, "separators": (",", ":")}),
+    ("spaced-ascii", {"ensure_ascii": True}),
+)
+"""The ways in which JSON is commonly written; `form` in a body names the one that gives back its bytes."""
+
+
+def _body_to_json(body: bytes, blobs: dict[str, bytes] | None = None) -> dict[str, Any]:
+    """Return the most readable form that restores the bytes: JSON, text, base64, or (when large) the name of a blob."""
+    if blobs is not None and len(body) > BLOB_LIMIT:
+        name = hashlib.sha256(body).hexdigest()
+        blobs[name] = body
+        return {"blob": name, "size_bytes": len(body)}
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(body).decode()}
+    if text[:1] in ("{", "["):
+        for form, options in _FORMS:
+            if (value := _same_json(text, options)) is not None:
+                return {"json": value, "form": form}
+    return {"text": text}
+
+
+def _same_json(text: str, options: Mapping[str, Any]) -> Any:
+    try:
+        value = json.loads(text)
+        return value if json.dumps(value, **options) == text and _encodable(text) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _encodable(text: str) -> bool:
+    # "\ud800" is legal JSON but its value cannot be written to a UTF-8 file: such a body stays text
+    return "\\ud" not in text and "\\uD" not in text
+
+
+def _body_from_json(data: Mapping[str, Any], directory: Path | None) -> bytes:
+    if "json" in data:
+        options = dict(_FORMS)[data["form"]]
+        return json.dumps(data["json"], **options).encode()
+    if "text" in data:
+        return data["text"].encode()
+    if "base64" in data:
+        return base64.b64decode(data["base64"])
+    name = str(data["blob"])
+    path = (directory or Path()) / "blobs" / name
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        raise FixtureError(f"{path}: not found, a step's body is kept there") from None
+    if hashlib.sha256(body).hexdigest() != name:
+        raise FixtureError(f"{path}: content does not match its name: edited or damaged")
+    return body
+
+
+def _chunks_to_json(chunks: tuple[Chunk, ...], blobs: dict[str, bytes]) -> dict[str, Any]:
+    offsets = " ".join(str(chunk.offset_ns) for chunk in chunks)
+    body = b"".join(chunk.data for chunk in chunks)
+    if len(chunks) == 1 or len(body) > BLOB_LIMIT:
+        sizes = None if len(chunks) == 1 else " ".join(str(len(chunk.data)) for chunk in chunks)
+        return {"offsets_ns": offsets, "sizes": sizes, "body": _body_to_json(body, blobs)}
+    try:
+        return {"offsets_ns": offsets, "chunks": [chunk.data.decode() for chunk in chunks]}
+    except UnicodeDecodeError:
+        return {"offsets_ns": offsets, "chunks_base64": [base64.b64encode(chunk.data).decode() for chunk in chunks]}
+
+
+def _chunks_from_json(data: Mapping[str, Any], directory: Path) -> tuple[Chunk, ...]:
+    offsets = [int(text) for text in data.get("offsets_ns", "").split()]
+    if "chunks" in data:
+        pieces = [text.encode() for text in data["chunks"]]
+    elif "chunks_base64" in data:
+        pieces = [base64.b64decode(text) for text in data["chunks_base64"]]
+    else:
+        body = _body_from_json(data["body"], directory) if "body" in data else b""
+        pieces = _cut(body, [int(text) for text in data["sizes"].split()]) if "sizes" in data else [body]
+    if len(pieces) != len(offsets):
+        raise ValueError(f"{len(pieces)} chunks, {len(offsets)} offsets")
+    return tuple(Chunk(data=piece, offset_ns=offset) for piece, offset in zip(pieces, offsets, strict=True))
+
+
+def _cut(body: bytes, sizes: list[int]) -> list[bytes]:
+    pieces: list[bytes] = []
+    start = 0
+    for size in sizes:
+        pieces.append(body[start : start + size])
+        start += size
+    return pieces
