@@ -1,0 +1,159 @@
+"""pytest plugin: a recorded run as a test. The fixture is `freezeframe_fixture`, the marker is `freezeframe`.
+
+Loaded in every project that has freezeframe installed, so the top level imports pytest and the standard library only. What
+fails here fails with the report of the replay, never with a stack of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+if TYPE_CHECKING:
+    from freezeframe_schemas.divergence import Report
+    from freezeframe_schemas.fixture import Fixture
+
+MARKER = "freezeframe"
+_DEFAULT_TIMEOUT_S = 120.0
+_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one replay found. `report` holds every step and divergence."""
+
+    report: Report
+
+    def assert_identical(self) -> None:
+        """Fail unless the code re-enacts the recording exactly."""
+        from freezeframe_replay.render import report_text
+
+        if not self.report.identical:
+            _fail(f"the recording is no longer re-enacted\n\n{report_text(self.report)}")
+
+    def assert_not_reenacted(self) -> None:
+        """Fail while the code re-enacts the recorded failure, and where the replay says nothing about the code.
+
+        Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
+        """
+        from freezeframe_replay.render import report_text
+        from freezeframe_replay.verdict import why_incomparable
+
+        if self.report.identical:
+            _fail(f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}")
+        reason = why_incomparable(self.report)
+        if reason is not None:
+            _fail(f"the replay cannot be compared: {reason}\n\n{report_text(self.report)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenRun:
+    """A fixture directory and how its program is started."""
+
+    directory: Path
+    command: tuple[str, ...] | None = None
+    """Program to start in place of the recorded entry point."""
+    cwd: Path
+    ignore: tuple[str, ...] = ()
+    """Components of the request key that do not decide, for example ``body.temperature``."""
+    timeout_s: float = _DEFAULT_TIMEOUT_S
+
+    def replay(self) -> Result:
+        """Run the program again, offline, answered from the recording. A replay that cannot be carried out fails the test."""
+        from freezeframe_replay.reenact import reenact
+        from freezeframe_schemas.errors import FreezeframeError
+
+        try:
+            report = reenact(
+                self.directory, self.command, cwd=self.cwd, ignore=self.ignore, timeout_s=self.timeout_s
+            )
+        except FreezeframeError as error:
+            _fail(f"the replay could not be carried out\n\n{error}")
+        return Result(report=report)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker, so that --strict-markers accepts it."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARKER}(path, command, cwd, ignore, timeout_s): the recorded run that `freezeframe_fixture` replays. Paths are "
+        "relative to the test's file; command is a list of arguments; ignore names request components that do not decide.",
+    )
+
+
+@pytest.fixture
+def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
+    """A recorded run: by default the fixture beside the test's file (or in a folder named after it)."""
+    options = _marker_options(request)
+    beside = request.path.parent
+    directory = beside / str(options["path"]) if "path" in options else _directory_for(request.path)
+    fixture = _load(directory)
+    command = options.get("command")
+    if isinstance(command, str):
+        _fail(f'marker {MARKER}: command={command!r} is text, expected a list of arguments, ["python", "agent.py"]')
+    if "cwd" in options:
+        cwd = (beside / str(options["cwd"])).resolve()
+    else:
+        cwd = _working_directory(fixture.entry.file, directory, request.config)
+    return FrozenRun(
+        directory=directory,
+        command=None if command is None else tuple(str(item) for item in command),
+        cwd=cwd,
+        ignore=_texts(options.get("ignore", ())),
+        timeout_s=float(options.get("timeout_s", _DEFAULT_TIMEOUT_S)),
+    )
+
+
+def _marker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    node: Any = request.node
+    options: dict[str, Any] = {}
+    for marker in reversed(list(node.iter_markers(MARKER))):  # the closest marker comes last and wins
+        unknown = sorted(set(marker.kwargs) - _OPTIONS)
+        if unknown or len(marker.args) > 1:
+            _fail(f"marker {MARKER}: found {', '.join(unknown) or marker.args}, expected {', '.join(sorted(_OPTIONS))}")
+        if marker.args:
+            options["path"] = marker.args[0]
+        options.update(marker.kwargs)
+    return options
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _directory_for(test_file: Path) -> Path:
+    """Return the folder of the test's file where it is a fixture, else the one beside it that is named after the test."""
+    if (test_file.parent / "manifest.json").is_file():
+        return test_file.parent
+    return test_file.parent / test_file.stem.removeprefix("test_")
+
+
+def _load(directory: Path) -> Fixture:
+    from freezeframe_schemas.errors import FreezeframeError
+    from freezeframe_schemas.fixture import load_fixture
+
+    try:
+        return load_fixture(directory)
+    except FreezeframeError as error:
+        _fail(f"no recorded run to replay\n\n{error}")
+
+
+def _working_directory(entry_file: str | None, directory: Path, config: pytest.Config) -> Path:
+    """Return where to start the program: the nearest folder from which the recorded source file is found.
+
+    Recordings name the file relative to the working directory of then; a checkout may stand anywhere.
+    """
+    candidates = [config.rootpath, config.invocation_params.dir, *directory.resolve().parents]
+    if entry_file:
+        for candidate in candidates:
+            if (candidate / entry_file).is_file():
+                return candidate
+    return config.rootpath
+
+
+def _fail(message: str) -> NoReturn:
+    pytest.fail(message, pytrace=False)
