@@ -106,6 +106,11 @@ class WireDialect:
         return document
 
 
+def never_streamed(frames: Sequence[Frame]) -> JsonObject:
+    """Return the last object among the frames: the `assemble` of an API that answers in one piece."""
+    return next((frame.value for frame in reversed(frames) if isinstance(frame.value, dict)), {})
+
+
 def _read_error(document: JsonObject, status: int, out: AttributeWriter) -> None:
     """Write ``error.type`` (the provider's own code where it has one, else the status) and the error verbatim.
 

@@ -13,7 +13,14 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from freezeframe_schemas.wire import anthropic_messages, openai_chat
+from freezeframe_schemas.wire import (
+    anthropic_messages,
+    generic,
+    openai_chat,
+    openai_completions,
+    openai_embeddings,
+    openai_responses,
+)
 from freezeframe_schemas.wire.dialect import Dialect, WireDialect
 
 
@@ -51,11 +58,41 @@ PROVIDERS: Final = (
     Provider(name="azure.ai.openai", hosts=r".+\.openai\.azure\.(?:com|us|cn)|.+\.cognitiveservices\.azure\.com"),
     Provider(name="azure.ai.inference", hosts=r".+\.(?:inference|services)\.ai\.azure\.com"),
     Provider(name="anthropic", hosts=r"api\.anthropic\.com"),
+    Provider(name="gcp.gemini", hosts=r"generativelanguage\.googleapis\.com"),
+    Provider(name="gcp.vertex_ai", hosts=r"(?:.+-)?aiplatform\.googleapis\.com|aiplatform\..+\.rep\.googleapis\.com"),
+    Provider(name="aws.bedrock", hosts=r"bedrock-(?:agent-)?runtime(?:-fips)?\..+\.amazonaws\.com(?:\.cn)?"),
+    Provider(name="cohere", hosts=r"api\.cohere\.(?:ai|com)"),
+    Provider(name="mistral_ai", hosts=r"(?:api|codestral)\.mistral\.ai"),
+    Provider(name="groq", hosts=r"api\.groq\.com"),
+    Provider(name="x_ai", hosts=r"(?:[a-z0-9-]+\.)?api\.x\.ai"),
+    Provider(name="deepseek", hosts=r"api\.deepseek\.com"),
+    Provider(name="perplexity", hosts=r"api\.perplexity\.ai"),
+    Provider(name="ibm.watsonx.ai", hosts=r".+\.ml\.cloud\.ibm\.com"),
+    # The conventions enumerate none of these; the names are the providers' own words for themselves.
+    Provider(name="openrouter", hosts=r"openrouter\.ai"),
+    Provider(name="together_ai", hosts=r"api\.together\.(?:ai|xyz)"),
+    Provider(name="fireworks_ai", hosts=r"api\.fireworks\.ai"),
+    Provider(name="cerebras", hosts=r"api\.cerebras\.ai"),
+    Provider(name="hugging_face", hosts=r"router\.huggingface\.co|api-inference\.huggingface\.co"),
+    Provider(name="vercel_ai_gateway", hosts=r"ai-gateway\.vercel\.sh"),
+    Provider(name="writer", hosts=r"api\.writer\.com"),
+    Provider(name="z_ai", hosts=r"api\.z\.ai|open\.bigmodel\.cn"),
+    Provider(name="moonshot_ai", hosts=r"api\.moonshot\.(?:ai|cn)"),
+    Provider(name="alibaba_cloud", hosts=r"dashscope(?:-.+)?\.aliyuncs\.com"),
+    Provider(name="nvidia", hosts=r"integrate\.api\.nvidia\.com"),
+    Provider(name="github_models", hosts=r"models\.github\.ai|models\.inference\.ai\.azure\.com"),
+    Provider(name="ollama", hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?"),
 )
 
 ROUTES: Final = (
     Route(dialect=openai_chat.DIALECT, path=r"/deployments/(?P<model>[^/]+)/chat/completions$"),
+    Route(dialect=openai_completions.DIALECT, path=r"/deployments/(?P<model>[^/]+)/completions$"),
+    Route(dialect=openai_embeddings.DIALECT, path=r"/deployments/(?P<model>[^/]+)/embeddings$"),
     Route(dialect=openai_chat.DIALECT, path=r"/chat/completions$"),
+    Route(dialect=openai_chat.DIALECT, path=r"/v1/chat$", providers=frozenset({"writer"})),
+    Route(dialect=openai_responses.DIALECT, path=r"/v1/responses$|/openai/responses$"),
+    Route(dialect=openai_completions.DIALECT, path=r"/v1/completions$"),
+    Route(dialect=openai_embeddings.DIALECT, path=r"/v1/embeddings$"),
     Route(dialect=anthropic_messages.DIALECT, path=r"/v1/messages$"),
 )
 
@@ -86,7 +123,7 @@ def _find(method: str, url: str) -> Match | None:
             model = found.groupdict().get("model")
             bound = replace(route.dialect, model=unquote(model) if model else None, stream=route.stream)
             return Match(dialect=bound, provider=provider or bound.provider)
-    return None
+    return Match(dialect=generic.DIALECT, provider=provider) if provider else None
 
 
 def _provider_of(host: str, host_and_port: str) -> str | None:

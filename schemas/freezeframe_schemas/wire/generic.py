@@ -1,0 +1,39 @@
+"""The honest fallback: a request to a known provider whose format we do not read (threads, files, batches, rerank, ...).
+
+It is recorded and replayed like any other exchange; the attributes are the few that mean the same everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.document import JsonObject, as_object
+
+OPERATION: Final = "request"
+"""No operation of the conventions; they allow a word of one's own where none of theirs fits."""
+
+
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the model and the stream flag, where they stand where everybody puts them."""
+    out.text(genai.REQUEST_MODEL, document.get("model"))
+    out.flag(genai.REQUEST_STREAM, document.get("stream"))
+
+
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write id, model and the usage object as it is."""
+    out.text(genai.RESPONSE_ID, document.get("id"))
+    out.text(genai.RESPONSE_MODEL, document.get("model"))
+    out.json(genai.USAGE_DETAILS, as_object(document.get("usage")) or None)
+
+
+DIALECT: Final = WireDialect(
+    name="generic",
+    operation=OPERATION,
+    provider="unknown",
+    read_request=read_request,
+    read_response=read_response,
+    assemble=never_streamed,
+)

@@ -1,0 +1,111 @@
+"""OpenAI (legacy) text completions, and Writer's variant of its stream (``data: {"value": "text"}``).
+
+Source: https://platform.openai.com/docs/api-reference/completions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart
+from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_completion, read_sampling
+from freezeframe_schemas.wire.openai_stream import merge_top_level
+
+_REQUEST_FIELDS: Final = frozenset(
+    {
+        "model",
+        "prompt",
+        "stream",
+        "seed",
+        "temperature",
+        "top_p",
+        "top_k",
+        "max_tokens",
+        "n",
+        "frequency_penalty",
+        "presence_penalty",
+        "stop",
+        "service_tier",
+    }
+)
+
+
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a completions request; each prompt is a user message."""
+    read_sampling(document, out)
+    out.integer(genai.REQUEST_CHOICE_COUNT, document.get("n"))
+    out.messages(genai.INPUT_MESSAGES, _prompts(document.get("prompt")))
+    out.rest(document, _REQUEST_FIELDS)
+
+
+def _prompts(prompt: JsonValue) -> list[Message]:
+    """Return ``"text"``, ``["text", ...]``, or token ids (``[1, 2]``, ``[[1, 2], ...]``) as messages."""
+    items = as_list(prompt)
+    if items and all(isinstance(item, int) for item in items):
+        items = [items]
+    elif not isinstance(prompt, list):
+        items = [prompt] if prompt is not None else []
+    return [
+        Message(
+            role="user",
+            parts=(TextPart(content=item) if isinstance(item, str) else GenericPart(type="tokens", extra={"content": item}),),
+        )
+        for item in items
+    ]
+
+
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a text completion."""
+    choices = as_objects(document.get("choices"))
+    reasons = [as_text(choice.get("finish_reason")) for choice in choices]
+    read_completion(document, reasons, out)
+    out.messages(
+        genai.OUTPUT_MESSAGES,
+        [
+            Message(
+                role="assistant",
+                parts=(TextPart(content=text),) if (text := as_text(choice.get("text"))) else (),
+                finish_reason=reason or None,
+            )
+            for choice, reason in zip(choices, reasons, strict=True)
+        ],
+    )
+
+
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the text completion that the chunks amount to."""
+    document: JsonObject = {}
+    choices: dict[int, JsonObject] = {}
+    texts: dict[int, list[str]] = {}
+    for frame in frames:
+        chunk: JsonObject = as_object(frame.value)
+        if isinstance(value := chunk.get("value"), str):
+            chunk = {"choices": [{"index": 0, "text": value}]}
+        merge_top_level(document, chunk)
+        for part in as_objects(chunk.get("choices")):
+            index = as_integer(part.get("index")) or 0
+            choice = choices.setdefault(index, {"index": index})
+            texts.setdefault(index, []).append(as_text(part.get("text")) or "")
+            choice.update({key: v for key, v in part.items() if v is not None and key != "text"})
+    for index, pieces in texts.items():
+        choices[index]["text"] = "".join(pieces)
+    if choices:
+        document["choices"] = [choices[index] for index in sorted(choices)]
+    return document
+
+
+DIALECT: Final = WireDialect(
+    name="openai.completions",
+    operation=genai.OP_TEXT_COMPLETION,
+    provider="openai",
+    transient_fields=TRANSIENT_FIELDS,
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)

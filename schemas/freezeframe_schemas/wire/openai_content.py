@@ -1,0 +1,171 @@
+"""Messages of OpenAI chat completions, as values of the conventions.
+
+Covered additions of other providers: DeepSeek's ``reasoning_content``, OpenRouter's ``reasoning``, Mistral's ``thinking``
+content and bare ``image_url`` texts, legacy ``function_call``. Message keys that are none of these stay on the message.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text
+from freezeframe_schemas.wire.messages import (
+    BlobPart,
+    FilePart,
+    GenericPart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolCallResponsePart,
+    UriPart,
+    modality_of,
+)
+
+FINISH_REASONS: Final = {"tool_calls": "tool_call", "function_call": "tool_call"}
+"""OpenAI's word -> the conventions' word, where they differ. The attribute keeps the provider's, messages have the other."""
+
+_MESSAGE_FIELDS: Final = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "refusal",
+        "reasoning",
+        "reasoning_content",
+        "tool_calls",
+        "function_call",
+        "tool_call_id",
+        "audio",
+    }
+)
+
+
+def read_message(message: JsonObject, finish_reason: str | None = None) -> Message:
+    """Return one message of a request, or the message of a choice."""
+    role = as_text(message.get("role")) or "assistant"
+    content = message.get("content")
+    if role in ("tool", "function"):
+        parts: list[Part] = [
+            ToolCallResponsePart(
+                id=as_text(message.get("tool_call_id")),
+                response=content,
+                extra={"name": name} if (name := as_text(message.get("name"))) else {},
+            )
+        ]
+    else:
+        parts = _spoken_parts(message)
+    return Message(
+        role=role,
+        parts=tuple(parts),
+        name=as_text(message.get("name")),
+        finish_reason=FINISH_REASONS.get(finish_reason, finish_reason) if finish_reason else None,
+        extra={
+            key: value
+            for key, value in message.items()
+            if key not in _MESSAGE_FIELDS and value is not None and value != [] and value != {}
+        }
+        if len(message) > 2
+        else {},
+    )
+
+
+def _spoken_parts(message: JsonObject) -> list[Part]:
+    content = message.get("content")
+    parts: list[Part] = []
+    if len(message) > 2:
+        thinking = message.get("reasoning_content") or message.get("reasoning")
+        if isinstance(thinking, str) and thinking:
+            parts.append(ReasoningPart(content=thinking))
+    if isinstance(content, str):
+        if content:
+            parts.append(TextPart(content=content))
+    elif isinstance(content, list):
+        parts.extend(read_content(block) for block in content)
+    elif content is not None:
+        parts.append(GenericPart(type="content", extra={"content": content}))
+    if len(message) > 2:
+        refusal = as_text(message.get("refusal"))
+        if refusal:
+            parts.append(GenericPart(type="refusal", extra={"content": refusal}))
+        audio = message.get("audio")
+        if isinstance(audio, dict):
+            parts.append(_audio(audio))
+        parts.extend(_tool_call(call) for call in as_objects(message.get("tool_calls")))
+        function = message.get("function_call")
+        if isinstance(function, dict):
+            parts.append(_tool_call({"function": function}))
+    return parts
+
+
+def read_content(block: JsonValue) -> Part:
+    """Return one item of a content array."""
+    if isinstance(block, str):
+        return TextPart(content=block)
+    block = as_object(block)
+    kind = as_text(block.get("type")) or "content"
+    extra: JsonObject = {key: value for key, value in block.items() if key not in ("type", kind)}
+    inner = block.get(kind)
+    match kind:
+        case "text" if isinstance(inner, str):
+            return TextPart(content=inner, extra=extra)
+        case "thinking" if isinstance(inner, list | str):
+            items = [inner] if isinstance(inner, str) else inner
+            texts = [item if isinstance(item, str) else as_object(item).get("text") for item in items]
+            return ReasoningPart(content="".join(text for text in texts if isinstance(text, str)), extra=extra)
+        case "image_url" | "video_url" | "audio_url" | "document_url":
+            return _located(kind.removesuffix("_url"), inner, extra)
+        case "input_audio" if isinstance(inner, dict) and isinstance(data := inner.get("data"), str):
+            form = as_text(inner.get("format"))
+            mime = f"audio/{form}" if form else None
+            return BlobPart(modality="audio", mime_type=mime, content=data, extra=extra)
+        case "file" if isinstance(inner, dict):
+            return _file(inner, extra)
+        case _:
+            return GenericPart(type=kind, extra={key: v for key, v in block.items() if key != "type"})
+
+
+def _located(modality: str, target: JsonValue, extra: JsonObject) -> Part:
+    """Return the part of ``{"url": ..., "detail": ...}`` or of a bare URL; data URLs become blobs."""
+    details = as_object(target)
+    url = as_text(details.get("url")) or as_text(target) or ""
+    extra = {**extra, **{key: value for key, value in details.items() if key != "url"}}
+    return read_url(url, modality, extra)
+
+
+def read_url(url: str, modality: str, extra: JsonObject) -> Part:
+    """Return a blob for a ``data:`` URL with base64, else a URI."""
+    if url.startswith("data:"):
+        head, _, data = url[5:].partition(",")
+        mime, *parameters = head.split(";")
+        if "base64" in parameters:
+            return BlobPart(modality=modality, mime_type=mime or None, content=data, extra=extra)
+    return UriPart(modality=modality, uri=url, extra=extra)
+
+
+def _file(file: JsonObject, extra: JsonObject) -> Part:
+    extra = {**extra, **{key: value for key, value in file.items() if key not in ("file_id", "file_data")}}
+    if isinstance(file_id := file.get("file_id"), str):
+        return FilePart(modality="document", file_id=file_id, extra=extra)
+    part = read_url(as_text(file.get("file_data")) or "", "document", extra)
+    if isinstance(part, BlobPart):
+        return BlobPart(modality=modality_of(part.mime_type), mime_type=part.mime_type, content=part.content, extra=extra)
+    return GenericPart(type="file", extra=file)
+
+
+def _audio(audio: JsonObject) -> Part:
+    extra: JsonObject = {key: value for key, value in audio.items() if key not in ("data", "type")}
+    if isinstance(data := audio.get("data"), str):
+        return BlobPart(modality="audio", content=data, extra=extra)
+    return GenericPart(type="audio", extra=extra)  # a request names earlier audio by id
+
+
+def _tool_call(call: JsonObject) -> Part:
+    kind = as_text(call.get("type")) or "function"
+    inner = as_object(call.get(kind)) or as_object(call.get("function"))
+    extra: JsonObject = {key: value for key, value in call.items() if key not in ("id", "type", "index", "function", kind)}
+    if kind != "function":
+        extra["tool_type"] = kind
+    arguments = inner.get("arguments", inner.get("input"))
+    return ToolCallPart(id=as_text(call.get("id")), name=as_text(inner.get("name")) or "", arguments=arguments, extra=extra)

@@ -1,0 +1,60 @@
+"""OpenAI embeddings. The texts are not repeated as attributes: the conventions give an embeddings span no messages.
+
+Source: https://platform.openai.com/docs/api-reference/embeddings
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
+from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_usage
+
+_REQUEST_FIELDS: Final = frozenset({"model", "input", "encoding_format", "dimensions"})
+_FLOAT_BYTES: Final = 4
+
+
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of an embeddings request."""
+    out.text(genai.REQUEST_MODEL, document.get("model"))
+    out.texts(genai.REQUEST_ENCODING_FORMATS, document.get("encoding_format"))
+    out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, document.get("dimensions"))
+    out.rest(document, _REQUEST_FIELDS)
+
+
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a list of embeddings; the dimensions are counted in the first vector."""
+    out.text(genai.RESPONSE_ID, document.get("id"))
+    out.text(genai.RESPONSE_MODEL, document.get("model"))
+    rows = as_objects(document.get("data"))
+    if rows:
+        out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, dimensions(rows[0].get("embedding")))
+    read_usage(as_object(document.get("usage")), out)
+
+
+def dimensions(vector: JsonValue) -> int | None:
+    """Return the length of a vector: an array of numbers, or base64 of 32-bit floats."""
+    if isinstance(vector, list):
+        return len(vector)
+    if isinstance(vector, str):
+        try:
+            return len(b64decode(vector, validate=True)) // _FLOAT_BYTES
+        except (binascii.Error, ValueError):
+            return None
+    return None
+
+
+DIALECT: Final = WireDialect(
+    name="openai.embeddings",
+    operation=genai.OP_EMBEDDINGS,
+    provider="openai",
+    transient_fields=TRANSIENT_FIELDS,
+    read_request=read_request,
+    read_response=read_response,
+    assemble=never_streamed,
+)

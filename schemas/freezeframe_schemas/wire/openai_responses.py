@@ -1,0 +1,309 @@
+"""OpenAI responses: items in, items out, and a stream of events about them.
+
+Source: https://platform.openai.com/docs/api-reference/responses and /responses-streaming
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_list,
+    as_object,
+    as_objects,
+    as_text,
+)
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import (
+    BlobPart,
+    FilePart,
+    GenericPart,
+    Message,
+    Part,
+    ReasoningPart,
+    ServerToolCallPart,
+    TextPart,
+    ToolCallPart,
+    ToolCallResponsePart,
+    UriPart,
+)
+from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS
+from freezeframe_schemas.wire.openai_content import read_url
+
+FINISH_REASONS: Final = {"completed": "stop", "max_output_tokens": "length", "failed": "error"}
+"""OpenAI's status or incomplete reason -> the conventions' word, for messages; the attribute keeps OpenAI's."""
+
+_UNFINISHED: Final = frozenset({"in_progress", "queued"})
+_SERVER_TOOLS: Final = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
+)
+_REQUEST_FIELDS: Final = frozenset(
+    {
+        "model",
+        "input",
+        "instructions",
+        "stream",
+        "temperature",
+        "top_p",
+        "max_output_tokens",
+        "previous_response_id",
+        "conversation",
+        "service_tier",
+        "tools",
+    }
+)
+_OUTPUT_TYPES: Final = {"json_object": "json", "json_schema": "json"}
+
+
+# -- request ------------------------------------------------------------------------------------------------------------
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a responses request."""
+    out.text(genai.OPENAI_API_TYPE, "responses")
+    out.text(genai.REQUEST_MODEL, document.get("model"))
+    out.flag(genai.REQUEST_STREAM, document.get("stream"))
+    out.double(genai.REQUEST_TEMPERATURE, document.get("temperature"))
+    out.double(genai.REQUEST_TOP_P, document.get("top_p"))
+    out.integer(genai.REQUEST_MAX_TOKENS, document.get("max_output_tokens"))
+    out.text(genai.REQUEST_PREVIOUS_RESPONSE_ID, document.get("previous_response_id"))
+    conversation = document.get("conversation")
+    out.text(genai.CONVERSATION_ID, as_object(conversation).get("id") or conversation)
+    out.text(genai.REQUEST_REASONING_LEVEL, as_object(document.get("reasoning")).get("effort"))
+    output = as_text(as_object(as_object(document.get("text")).get("format")).get("type"))
+    if output is not None:
+        out.text(genai.OUTPUT_TYPE, _OUTPUT_TYPES.get(output, output))
+    out.text(genai.OPENAI_SERVICE_TIER_REQUEST, document.get("service_tier"))
+    instructions = document.get("instructions")
+    out.parts(
+        genai.SYSTEM_INSTRUCTIONS,
+        [TextPart(content=instructions)] if isinstance(instructions, str) and instructions else [],
+    )
+    out.messages(genai.INPUT_MESSAGES, _input(document.get("input")))
+    out.tools(document.get("tools"), [_tool(tool) for tool in as_objects(document.get("tools"))])
+    out.rest(document, _REQUEST_FIELDS)
+
+
+def _input(value: JsonValue) -> list[Message]:
+    if isinstance(value, str):
+        return [Message(role="user", parts=(TextPart(content=value),))]
+    return [_input_item(item) for item in as_objects(value)]
+
+
+def _input_item(item: JsonObject) -> Message:
+    kind = as_text(item.get("type")) or "message"
+    if kind == "message":
+        return Message(
+            role=as_text(item.get("role")) or "user",
+            parts=tuple(_content(item.get("content"))),
+            extra={key: item[key] for key in ("phase",) if key in item},
+        )
+    role = "tool" if kind.endswith("_output") else "assistant"
+    return Message(role=role, parts=tuple(read_item(item)))
+
+
+def _tool(tool: JsonObject) -> JsonValue:
+    kind = as_text(tool.get("type")) or "function"
+    return {**tool, "type": kind, "name": as_text(tool.get("name")) or kind}
+
+
+# -- items --------------------------------------------------------------------------------------------------------------
+def read_item(item: JsonObject) -> list[Part]:
+    """Return the parts of one input or output item."""
+    kind = as_text(item.get("type")) or "message"
+    match kind:
+        case "message":
+            return _content(item.get("content"))
+        case "reasoning":
+            return [_reasoning(item)]
+        case "function_call" | "custom_tool_call":
+            extra: JsonObject = {"tool_type": "custom"} if kind == "custom_tool_call" else {}
+            return [
+                ToolCallPart(
+                    id=as_text(item.get("call_id")),
+                    name=as_text(item.get("name")) or "",
+                    arguments=item.get("arguments", item.get("input")),
+                    extra=extra,
+                )
+            ]
+        case _ if kind in _SERVER_TOOLS:
+            details: JsonObject = {key: value for key, value in item.items() if key not in ("id", "type")}
+            return [
+                ServerToolCallPart(
+                    id=as_text(item.get("id")),
+                    name=kind.removesuffix("_call"),
+                    server_tool_call={"type": kind, **details},
+                )
+            ]
+        case _ if kind.endswith("_output"):
+            return [ToolCallResponsePart(id=as_text(item.get("call_id")), response=item.get("output"))]
+        case _ if kind.endswith("_call") and "action" in item:  # computer_call, local_shell_call, shell_call
+            return [
+                ToolCallPart(
+                    id=as_text(item.get("call_id")),
+                    name=kind.removesuffix("_call"),
+                    arguments=item.get("action"),
+                    extra={"tool_type": kind},
+                )
+            ]
+        case _:
+            return [GenericPart(type=kind, extra={key: v for key, v in item.items() if key != "type"})]
+
+
+def _reasoning(item: JsonObject) -> Part:
+    """Return the thinking itself where it is given, else its summary; the encrypted form rides along."""
+    content, summary = as_objects(item.get("content")), as_objects(item.get("summary"))
+    texts = [as_text(block.get("text")) for block in content or summary]
+    extra: JsonObject = {
+        key: value
+        for key in ("id", "encrypted_content", "summary")
+        if (value := item.get(key)) and not (key == "summary" and not content)
+    }
+    return ReasoningPart(content="\n\n".join(text for text in texts if text), extra=extra)
+
+
+def _content(content: JsonValue) -> list[Part]:
+    if isinstance(content, str):
+        return [TextPart(content=content)] if content else []
+    return [_block(block) for block in as_objects(content)]
+
+
+def _block(block: JsonObject) -> Part:
+    kind = as_text(block.get("type")) or "content"
+
+    def extra(*taken: str) -> JsonObject:
+        return {key: value for key, value in block.items() if key not in taken and value not in (None, [])}
+
+    match kind, block:
+        case "input_text" | "output_text" | "text", {"text": str(text)}:
+            return TextPart(content=text, extra=extra("type", "text"))
+        case "refusal", {"refusal": str(text)}:
+            return GenericPart(type="refusal", extra={"content": text})
+        case "input_image", {"image_url": str(url)}:
+            return read_url(url, "image", extra("type", "image_url"))
+        case "input_image", {"file_id": str(file_id)}:
+            return FilePart(modality="image", file_id=file_id, extra=extra("type", "file_id"))
+        case "input_file", {"file_id": str(file_id)}:
+            return FilePart(modality="document", file_id=file_id, extra=extra("type", "file_id"))
+        case "input_file", {"file_data": str(url)}:
+            return read_url(url, "document", extra("type", "file_data"))
+        case "input_file", {"file_url": str(url)}:
+            return UriPart(modality="document", uri=url, extra=extra("type", "file_url"))
+        case "input_audio", {"input_audio": {"data": str(data), "format": str(form)}}:
+            return BlobPart(modality="audio", mime_type=f"audio/{form}", content=data)
+        case _:
+            return GenericPart(type=kind, extra={key: v for key, v in block.items() if key != "type"})
+
+
+# -- response -----------------------------------------------------------------------------------------------------------
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a response; its output items are one assistant message."""
+    out.text(genai.RESPONSE_ID, document.get("id"))
+    out.text(genai.RESPONSE_MODEL, document.get("model"))
+    out.text(genai.OPENAI_SERVICE_TIER_RESPONSE, document.get("service_tier"))
+    reason = _finish_reason(document)
+    out.texts(genai.RESPONSE_FINISH_REASONS, reason)
+    usage = as_object(document.get("usage"))
+    if usage:
+        details = as_object(usage.get("input_tokens_details"))
+        out.integer(genai.USAGE_INPUT_TOKENS, usage.get("input_tokens"))
+        out.integer(genai.USAGE_OUTPUT_TOKENS, usage.get("output_tokens"))
+        out.integer(genai.USAGE_CACHE_READ_TOKENS, details.get("cached_tokens"))
+        out.integer(genai.USAGE_CACHE_WRITE_TOKENS, details.get("cache_write_tokens"))
+        thinking = as_object(usage.get("output_tokens_details")).get("reasoning_tokens")
+        out.integer(genai.USAGE_REASONING_TOKENS, thinking)
+        out.json(genai.USAGE_DETAILS, usage)
+    items = as_objects(document.get("output"))
+    if items:
+        calls = any(item.get("type") in ("function_call", "custom_tool_call") for item in items)
+        word = FINISH_REASONS.get(reason, reason) if reason else None
+        message = Message(
+            role="assistant",
+            parts=tuple(part for item in items for part in read_item(item)),
+            finish_reason="tool_call" if word == "stop" and calls else word,
+        )
+        out.messages(genai.OUTPUT_MESSAGES, [message])
+
+
+def _finish_reason(document: JsonObject) -> str | None:
+    status = as_text(document.get("status"))
+    if status in _UNFINISHED:
+        return None
+    return as_text(as_object(document.get("incomplete_details")).get("reason")) or status
+
+
+# -- stream -------------------------------------------------------------------------------------------------------------
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the response of the last event that carries it; where that came without output (cut, or a proxy that leaves it
+    out), with the items that the other events amount to.
+    """
+    document: JsonObject = {}
+    items: dict[int, JsonObject] = {}
+    for frame in frames:
+        event = as_object(frame.value)
+        kind = as_text(event.get("type")) or frame.event or ""
+        response = event.get("response")
+        if isinstance(response, dict):
+            document = {**document, **response}
+        elif kind == "error":  # code, message and param stand in the event itself
+            document["error"] = event.get("error") or {k: v for k, v in event.items() if k != "type"}
+        elif "output_index" in event:
+            _extend_item(items.setdefault(as_integer(event["output_index"]) or 0, {}), kind, event)
+    if not as_list(document.get("output")) and items:
+        document["output"] = [items[index] for index in sorted(items)]
+    return document
+
+
+def _extend_item(item: JsonObject, kind: str, event: JsonObject) -> None:
+    if kind in ("response.output_item.added", "response.output_item.done"):
+        item.update(as_object(event.get("item")))
+        return
+    delta = as_text(event.get("delta"))
+    if delta is None:
+        return
+    match kind:
+        case "response.function_call_arguments.delta" | "response.mcp_call_arguments.delta":
+            item["arguments"] = (as_text(item.get("arguments")) or "") + delta
+        case "response.custom_tool_call_input.delta":
+            item["input"] = (as_text(item.get("input")) or "") + delta
+        case "response.code_interpreter_call_code.delta":
+            item["code"] = (as_text(item.get("code")) or "") + delta
+        case "response.output_text.delta":
+            _extend_block(item, "content", event.get("content_index"), "output_text", "text", delta)
+        case "response.refusal.delta":
+            _extend_block(item, "content", event.get("content_index"), "refusal", "refusal", delta)
+        case "response.reasoning_text.delta":
+            _extend_block(item, "content", event.get("content_index"), "reasoning_text", "text", delta)
+        case "response.reasoning_summary_text.delta":
+            _extend_block(item, "summary", event.get("summary_index"), "summary_text", "text", delta)
+        case _:
+            pass
+
+
+def _extend_block(item: JsonObject, key: str, index: JsonValue, kind: str, field: str, delta: str) -> None:
+    blocks = as_list(item.get(key))
+    item[key] = blocks
+    place = as_integer(index) or 0
+    if place > len(blocks):
+        place = len(blocks)  # an index out of turn: keep the text, in order of arrival
+    if place == len(blocks):
+        blocks.append({"type": kind, field: ""})
+    block = blocks[place]
+    if isinstance(block, dict):
+        block[field] = (as_text(block.get(field)) or "") + delta
+
+
+DIALECT: Final = WireDialect(
+    name="openai.responses",
+    operation=genai.OP_CHAT,
+    provider="openai",
+    transient_fields=TRANSIENT_FIELDS,
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)

@@ -1,0 +1,136 @@
+"""Chunks of an OpenAI chat completions stream, put together to the completion that they amount to.
+
+Covered additions of other providers: Azure's empty first chunk, Mistral's content that turns from blocks to text, badly
+numbered tool calls, running usage (DeepSeek), ``reasoning_details`` blocks (OpenRouter).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_object, as_objects
+from freezeframe_schemas.wire.frames import Frame
+
+
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the chat completion that the chunks amount to; a choice that was cut has no finish reason."""
+    document: JsonObject = {}
+    choices: dict[int, JsonObject] = {}
+    for frame in frames:
+        chunk = as_object(frame.value)
+        merge_top_level(document, chunk)
+        for part in as_objects(chunk.get("choices")):
+            index = as_integer(part.get("index")) or 0
+            choice = choices.setdefault(index, {"index": index, "message": {}})
+            message = choice["message"]
+            delta = part.get("delta")
+            if isinstance(message, dict) and isinstance(delta, dict):
+                _merge_delta(message, delta)
+            for key, value in part.items():
+                if value is not None and key not in ("delta", "index"):
+                    choice[key] = value
+    if choices:
+        document["choices"] = [choices[index] for index in sorted(choices)]
+    return document
+
+
+def merge_top_level(document: JsonObject, chunk: JsonObject) -> None:
+    """Lay a chunk's own fields over the document: the first id and model that say something, the last of the rest."""
+    for key, value in chunk.items():
+        if value is None or key in ("choices", "obfuscation"):
+            continue
+        if key in ("id", "model", "created"):
+            document[key] = document.get(key) or value
+        else:
+            document[key] = value
+
+
+def _merge_delta(message: JsonObject, delta: JsonObject) -> None:
+    for key, value in delta.items():
+        if value is None:
+            continue
+        if key == "tool_calls":
+            _merge_calls(message, as_objects(value))
+        elif key == "role":
+            message["role"] = message.get("role") or value
+        else:
+            message[key] = _joined(message.get(key), value)
+
+
+def _joined(before: JsonValue, more: JsonValue) -> JsonValue:
+    """Return `more` added to what came before, as the SDKs accumulate deltas: text and arrays grow, objects merge."""
+    match before, more:
+        case str(), str():
+            return before + more
+        case list(), list():
+            return _joined_blocks(before, more)
+        case str(), list():  # Mistral: thinking blocks, then bare text, or the other way round
+            return _joined_blocks([{"type": "text", "text": before}] if before else [], more)
+        case list(), str():
+            return _joined_blocks(before, [{"type": "text", "text": more}] if more else [])
+        case dict(), dict():
+            merged = dict(before)
+            for key, value in more.items():
+                if value is not None:
+                    merged[key] = value if key in ("type", "id", "index") else _joined(merged.get(key), value)
+            return merged
+        case _:
+            return more
+
+
+def _joined_blocks(before: list[JsonValue], more: list[JsonValue]) -> list[JsonValue]:
+    """Return the blocks with a continuation (same type, and same index where it has one) merged into the last."""
+    blocks = list(before)
+    for item in more:
+        last = blocks[-1] if blocks else None
+        if (
+            isinstance(item, dict)
+            and isinstance(last, dict)
+            and isinstance(item.get("type"), str)
+            and item.get("type") == last.get("type")
+            and item.get("index") == last.get("index")
+        ):
+            blocks[-1] = _joined(last, item)
+        else:
+            blocks.append(item)
+    return blocks
+
+
+def _merge_calls(message: JsonObject, deltas: list[JsonObject]) -> None:
+    calls = message.setdefault("tool_calls", [])
+    if not isinstance(calls, list):
+        return
+    for delta in deltas:
+        call = _call_of(calls, delta)
+        for key, value in delta.items():
+            if value is None:
+                continue
+            inner = call.get(key)
+            if isinstance(value, dict) and isinstance(inner, dict):
+                _extend_function(inner, value)
+            elif isinstance(value, dict):
+                call[key] = dict(value)
+            else:
+                call[key] = value
+
+
+def _call_of(calls: list[JsonValue], delta: JsonObject) -> JsonObject:
+    """Return the call that a delta continues: the one of its index; a new id under the same index is another call."""
+    index, call_id = delta.get("index"), delta.get("id")
+    for call in reversed(calls):
+        if isinstance(call, dict) and call.get("index") == index:
+            if call_id and call.get("id") and call_id != call.get("id"):
+                break
+            return call
+    new: JsonObject = {}
+    calls.append(new)
+    return new
+
+
+def _extend_function(function: JsonObject, delta: JsonObject) -> None:
+    for key, value in delta.items():
+        before = function.get(key)
+        if key in ("arguments", "input") and isinstance(before, str) and isinstance(value, str):
+            function[key] = before + value
+        elif value or (value is not None and key in ("arguments", "input")):
+            function[key] = value
