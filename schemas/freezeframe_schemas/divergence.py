@@ -29,6 +29,8 @@ class DivergenceKind(StrEnum):
     """The entry point was called with other input than recorded."""
     NETWORK = "REPLAY-106"
     """A client that no seam covers tried to reach the network and was stopped."""
+    ORDER_CHANGED = "REPLAY-107"
+    """A task or thread asked for its recorded steps in another order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

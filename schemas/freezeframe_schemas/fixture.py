@@ -129,7 +129,7 @@ def load_fixture(directory: Path) -> Fixture:
     Raises:
         FixtureError: no fixture, an unknown version, a damaged file, or a digest that does not match.
     """
-    manifest: dict[str, Any] = _read_json(directory / "manifest.json")
+    manifest: Any = _read_json(directory / "manifest.json")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise FixtureError(f"{directory / 'manifest.json'}: not a freezeframe fixture")
     if manifest.get("version") != VERSION:
@@ -197,9 +197,12 @@ def _digest(manifest: Mapping[str, Any], steps: list[dict[str, Any]]) -> str:
 # -- values -------------------------------------------------------------------------------------------------------------
 
 
+_ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readings", "flags")
+
+
 def _entry_to_json(entry: Entry) -> dict[str, Any]:
     data = {key: item for key, item in dataclasses.asdict(entry).items() if item is not None}
-    for name in ("input", "output", "error", "random_state", "clock_readings", "flags"):
+    for name in _ENTRY_TEXTS:
         if name in data:
             data[name] = _body_to_json(data[name].encode())
     return data
@@ -207,11 +210,12 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
 
 def _entry_from_json(data: Mapping[str, Any]) -> Entry:
     fields = dict(data)
-    for name in ("input", "output", "error", "random_state", "clock_readings", "flags"):
+    for name in _ENTRY_TEXTS:
         if name in fields:
             fields[name] = _body_from_json(fields[name], None).decode()
-    kind = fields.get("kind")
-    return Entry(**{**fields, "kind": None if kind is None else EntryKind(kind)})
+    if "kind" in fields:
+        fields["kind"] = EntryKind(fields["kind"])
+    return Entry(**fields)
 
 
 def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
@@ -357,6 +361,8 @@ def _body_from_json(data: Mapping[str, Any], directory: Path | None) -> bytes:
     if "base64" in data:
         return base64.b64decode(data["base64"])
     name = str(data["blob"])
+    if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
+        raise FixtureError(f"step body: blob {name[:80]!r}: expected 64 hex digits")
     path = (directory or Path()) / "blobs" / name
     try:
         body = path.read_bytes()

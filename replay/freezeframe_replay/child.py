@@ -1,0 +1,204 @@
+"""The replayed process: `activate` turns it into one, `main` runs the recorded entry point in it.
+
+`activate` is called through the same start-up door that ``freezeframe run`` uses, before any of the program's own code; it reads
+what to do from the environment that `reenact` set. The report is written when the process ends, however it ends short of a
+kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib
+import inspect
+import os
+import runpy
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import report_to_json
+from freezeframe_schemas.errors import ReplayError, ReplayMiss
+from freezeframe_schemas.fixture import Fixture, load_fixture
+from freezeframe_schemas.run import EntryKind
+
+FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
+REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
+IGNORE_VARIABLE: Final = "FREEZEFRAME_REPLAY_IGNORE"
+ENTRY_MISSING: Final = 125
+"""Exit status where the recorded entry point could not be run at all."""
+
+_state: dict[str, Any] = {}
+
+
+def activate() -> None:
+    """Make this process answer every seam from the fixture named in the environment. Does nothing where none is named."""
+    directory = os.environ.get(FIXTURE_VARIABLE)
+    if directory is None or _state:
+        return
+    import freezeframe
+    from freezeframe.seams import serve
+    from freezeframe_replay.isolate import RecordedClock, fence_sockets, restore_random
+    from freezeframe_replay.session import ReplaySession
+
+    fixture = load_fixture(Path(directory))
+    clock = RecordedClock(fixture.entry)
+
+    def enter() -> None:
+        clock.restart()
+        restore_random(fixture.entry)
+
+    ignore = tuple(name for name in os.environ.get(IGNORE_VARIABLE, "").split(",") if name)
+    session = ReplaySession(fixture, ignore=ignore, on_step=clock.reach, on_enter=enter)
+    _state.update(fixture=fixture, session=session, pid=os.getpid())
+    serve(session)
+    freezeframe.instrument()
+    fence_sockets(session.network_tried)
+    clock.start()
+    _quiet_misses()
+    atexit.register(_write_report)
+
+
+def main() -> int:
+    """Run the recorded entry point with the recorded input; return the exit status."""
+    activate()
+    fixture: Fixture = _state["fixture"]
+    try:
+        entry_point = _find_entry_point(fixture)
+        arguments = _arguments(fixture)
+    except ReplayError as error:
+        print(f"freezeframe: {error}", file=sys.stderr)
+        return ENTRY_MISSING
+    try:
+        _call(entry_point, arguments)
+    except ReplayMiss:
+        return 3
+    except Exception as error:
+        # The run decorator has handed the exception to the session, which compares it with the recorded one.
+        print(f"freezeframe: the entry point raised {type(error).__name__}: {error}", file=sys.stderr)
+    return 0
+
+
+def _find_entry_point(fixture: Fixture) -> Any:
+    entry = fixture.entry
+    if entry.kind is not EntryKind.FUNCTION:
+        raise ReplayError(
+            f"run {fixture.run_id}: its entry point is not a function (found: {entry.kind or 'none recorded'})",
+            do="name the command that starts it: freezeframe replay RUN -- CMD",
+        )
+    module_name, _, qualname = entry.target.partition(":")
+    found: Any = _load_module(module_name, entry.file)
+    for name in qualname.split("."):
+        found = getattr(found, name, None)
+    if found is None or not callable(found):
+        raise ReplayError(
+            f"run {fixture.run_id}: entry point {entry.target!r} is not there any more",
+            do="check out the recorded commit, or name a command: freezeframe replay RUN -- CMD",
+        )
+    return found
+
+
+def _load_module(module_name: str, file: str | None) -> Any:
+    """Import the module of the entry point. A script runs as multiprocessing's spawn runs it: its main guard stays shut."""
+    if module_name == "__main__":
+        if file is None or not Path(file).is_file():
+            raise ReplayError(
+                f"the script of the entry point, {file!r}, is not in {Path.cwd()}",
+                do="run the replay from the directory that the agent was started in",
+            )
+        sys.path.insert(0, str(Path(file).resolve().parent))
+        module = type(sys)("__mp_main__")
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+        module.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
+        return module
+    for root in _import_roots(module_name, file):
+        if str(root) not in sys.path:
+            sys.path.insert(0, str(root))
+    try:
+        return importlib.import_module(module_name)
+    except ImportError as error:
+        raise ReplayError(
+            f"the module of the entry point, {module_name}, cannot be imported: {error}",
+            do="run the replay where the agent's code is importable, or name a command: freezeframe replay RUN -- CMD",
+        ) from error
+
+
+def _import_roots(module_name: str, file: str | None) -> list[Path]:
+    """Return the directories from which `module_name` is importable: the current one, and the one above the recorded file."""
+    roots = [Path.cwd()]
+    if file is not None:
+        path = Path(file).resolve().with_suffix("")
+        if path.name == "__init__":
+            path = path.parent
+        parts = module_name.split(".")
+        if list(path.parts[-len(parts) :]) == parts:
+            roots.insert(0, path.parents[len(parts) - 1])
+    return roots
+
+
+def _arguments(fixture: Fixture) -> dict[str, Any]:
+    text = fixture.entry.input
+    if text is None:
+        raise ReplayError(f"run {fixture.run_id}: the input of its entry point was not recorded")
+    if values.is_opaque(text):
+        raise ReplayError(
+            f"run {fixture.run_id}: its input holds an object that cannot be rebuilt",
+            do="name a command that builds it: freezeframe replay RUN -- CMD",
+        )
+    return values.decode(text)
+
+
+def _call(entry_point: Any, arguments: dict[str, Any]) -> None:
+    result = entry_point(*arguments.get("args", []), **arguments.get("kwargs", {}))
+    if inspect.isasyncgen(result):
+        asyncio.run(_drain(result))
+    elif inspect.isawaitable(result):
+        asyncio.run(_wait(result))
+    elif inspect.isgenerator(result):
+        for _ in result:
+            pass
+
+
+async def _wait(awaitable: Any) -> None:
+    await awaitable
+
+
+async def _drain(stream: Any) -> None:
+    async for _ in stream:
+        pass
+
+
+def _quiet_misses() -> None:
+    """A miss is in the report; its stack, through SDKs and event loops, helps nobody."""
+    print_exception, print_thread_exception = sys.excepthook, threading.excepthook
+
+    def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, ReplayMiss):
+            print(f"freezeframe: {error}", file=sys.stderr)
+        else:
+            print_exception(kind, error, trace)
+
+    def thread_excepthook(args: threading.ExceptHookArgs) -> None:
+        if not issubclass(args.exc_type, ReplayMiss):
+            print_thread_exception(args)
+
+    sys.excepthook, threading.excepthook = excepthook, thread_excepthook
+
+
+def _write_report() -> None:
+    path = os.environ.get(REPORT_VARIABLE)
+    if path is None or _state.get("pid") != os.getpid():  # a forked child of the program is not the replay
+        return
+    partial = Path(path).with_suffix(".partial")
+    partial.write_text(report_to_json(_state["session"].report()), encoding="utf-8")
+    partial.replace(path)
+
+
+if __name__ == "__main__":
+    # Run under the importable name, so that the state above is one, not one per name of this module.
+    from freezeframe_replay import child
+
+    sys.exit(child.main())

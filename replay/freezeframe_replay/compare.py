@@ -1,0 +1,99 @@
+"""The first difference between two JSON values, as a path and two short texts. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+ABSENT: Final = "<absent>"
+_CONTEXT: Final = 60
+"""Characters kept before and after the first differing character of two long texts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Where two values first differ. `path` is a JSON path such as ``$.body.messages[3].content``."""
+
+    path: str
+    recorded: str
+    live: str
+
+
+def first_difference(recorded: Any, live: Any, path: str = "$") -> Difference | None:
+    """Return the first difference in the order of the recorded value, or None where both are equal."""
+    if type(recorded) is not type(live):
+        return Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+    if isinstance(recorded, dict):
+        for key in [*recorded, *(key for key in live if key not in recorded)]:
+            found = _differ(recorded.get(key, _MISSING), live.get(key, _MISSING), f"{path}.{key}")
+            if found is not None:
+                return found
+        return None
+    if isinstance(recorded, list):
+        for index in range(max(len(recorded), len(live))):
+            found = _differ(_item(recorded, index), _item(live, index), f"{path}[{index}]")
+            if found is not None:
+                return found
+        return None
+    if recorded == live:
+        return None
+    if isinstance(recorded, str):
+        return _text_difference(recorded, live, path)
+    return Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+
+
+def shorten(value: Any, limit: int = 2 * _CONTEXT) -> str:
+    """Return the value as one line of JSON, cut in the middle where it is long."""
+    if value is _MISSING:
+        return ABSENT
+    text = value if isinstance(value, str) and value == ABSENT else json.dumps(value, ensure_ascii=False)
+    if len(text) <= limit:
+        return text
+    half = (limit - 5) // 2
+    return f"{text[:half]} ... {text[-half:]}"
+
+
+class _Missing:
+    pass
+
+
+_MISSING: Final = _Missing()
+
+
+def _item(values: list[Any], index: int) -> Any:
+    return values[index] if index < len(values) else _MISSING
+
+
+def _differ(recorded: Any, live: Any, path: str) -> Difference | None:
+    if recorded is _MISSING or live is _MISSING:
+        return Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+    return first_difference(recorded, live, path)
+
+
+def _text_difference(recorded: str, live: str, path: str) -> Difference:
+    """Compare JSON inside of text by its content; otherwise show the surroundings of the first differing character."""
+    inner_recorded, inner_live = _json_in(recorded), _json_in(live)
+    if inner_recorded is not None and inner_live is not None:
+        inner = first_difference(inner_recorded, inner_live, f"{path}|json")
+        if inner is not None:
+            return inner
+    start = next((i for i, pair in enumerate(zip(recorded, live, strict=False)) if pair[0] != pair[1]), None)
+    if start is None:
+        start = min(len(recorded), len(live))
+    return Difference(path=path, recorded=_around(recorded, start), live=_around(live, start))
+
+
+def _json_in(text: str) -> Any:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _around(text: str, start: int) -> str:
+    begin, end = max(0, start - _CONTEXT), min(len(text), start + _CONTEXT)
+    shown = json.dumps(text[begin:end], ensure_ascii=False)
+    return f"{'...' if begin else ''}{shown}{'...' if end < len(text) else ''}"

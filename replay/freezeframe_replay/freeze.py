@@ -1,0 +1,117 @@
+"""Run -> Fixture. Pure: what a run carries is put in the order and under the keys that a replay needs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, Lane
+from freezeframe_schemas.fixture import Fixture, Redaction, Step
+from freezeframe_schemas.keys import RequestKey, request_key
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire import find_dialect
+
+ENVIRONMENT: Final = (
+    genai.VCS_REVISION,
+    genai.VCS_BRANCH,
+    genai.VCS_DIRTY,
+    genai.VCS_REPOSITORY,
+    genai.RUNTIME_NAME,
+    genai.RUNTIME_VERSION,
+    genai.PACKAGES,
+    genai.TIMEZONE,
+    genai.LIBRARY_VERSION,
+    genai.SERVICE_NAME,
+)
+"""Resource attributes that a fixture keeps."""
+
+Alias = Callable[[str], str]
+
+
+def freeze(run: Run) -> Fixture:
+    """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them."""
+    redaction = _redaction(run.spans)
+    alias = make_alias(redaction)
+    numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
+    by_span = {span.span_id: span for span in run.spans}
+    issued: Counter[tuple[Lane, str]] = Counter()
+    steps: list[Step] = []
+    for exchange in run.exchanges:
+        key = exchange_key(exchange, alias=alias).digest
+        outer = run.enclosing.get(exchange.span_id)
+        span = by_span[exchange.span_id]
+        steps.append(
+            Step(
+                number=numbers[exchange.span_id],
+                exchange=exchange,
+                key=key,
+                ordinal=issued[exchange.lane, key],
+                inside=None if outer is None else numbers[outer],
+                provider=span.text(genai.PROVIDER_NAME),
+                model=span.text(genai.REQUEST_MODEL),
+            )
+        )
+        if outer is None:
+            issued[exchange.lane, key] += 1
+    entry_span = by_span.get(run.entry.span_id, run.spans[0])
+    resource = entry_span.resource.attributes
+    return Fixture(
+        run_id=run.trace_id,
+        entry=run.entry,
+        steps=tuple(steps),
+        environment={name: _as_text(resource[name]) for name in ENVIRONMENT if name in resource},
+        redaction=redaction,
+        gaps=run.gaps,
+        created_by=f"freezeframe {resource.get(genai.LIBRARY_VERSION, '')}".strip(),
+    )
+
+
+def exchange_key(exchange: Exchange, *, alias: Alias, ignore: tuple[str, ...] = ()) -> RequestKey:
+    """Return the key of a recorded exchange, with the fields that its wire dialect knows to be transient left out."""
+    return request_key(
+        exchange.kind,
+        exchange.name,
+        exchange.request,
+        transient=transient_fields(exchange.request.method, exchange.request.url),
+        ignore=ignore,
+        alias=alias,
+    )
+
+
+def transient_fields(method: str, url: str) -> frozenset[str]:
+    """Return the body fields that never decide, by the wire dialect of the URL."""
+    match = find_dialect(method, url) if method else None
+    return match.dialect.transient_fields if match is not None else frozenset()
+
+
+def make_alias(redaction: Redaction) -> Alias:
+    """Return the function under which a surrogate and the value that it stands for are the same text.
+
+    It needs no key: a finding becomes its class and the place of its first occurrence. A run that was never redacted is
+    compared as it is.
+    """
+    if not redaction.policy:
+        return str
+    from freezeframe_redaction import Aliaser, load_policy
+
+    return Aliaser(load_policy(redaction.policy.partition("@")[0]), redaction.surrogates).alias
+
+
+def _redaction(spans: tuple[SpanRecord, ...]) -> Redaction:
+    policy = key_id = ""
+    surrogates: dict[str, str] = {}
+    for span in spans:
+        policy = policy or span.text(genai.REDACTION_POLICY) or ""
+        key_id = key_id or span.text(genai.REDACTION_KEY_ID) or ""
+        surrogates.update(json.loads(span.text(genai.REDACTION_SURROGATES) or "{}"))
+    return Redaction(policy=policy, key_id=key_id, surrogates=dict(sorted(surrogates.items())))
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

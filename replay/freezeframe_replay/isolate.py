@@ -1,0 +1,93 @@
+"""What keeps a replay from touching the world: the socket fence, the recorded clock, the recorded randomness.
+
+Installed once per child process by `child`; never in a process that runs anything else.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from freezeframe_schemas.fixture import Step
+from freezeframe_schemas.run import Entry
+
+_FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+
+def fence_sockets(on_try: Callable[[str], BaseException]) -> None:
+    """Make every outgoing IP connection raise what `on_try` returns for its address. Loopback is no exception.
+
+    Unix sockets and socket pairs stay open: event loops and multiprocessing need them. Clients that do not use Python's
+    sockets (gRPC's C core) are not stopped.
+    """
+
+    def guard(original: Callable[..., Any]) -> Callable[..., Any]:
+        def fenced(self: socket.socket, *args: Any, **kwargs: Any) -> Any:
+            if self.family in _FENCED_FAMILIES:
+                raise on_try(_address(args))
+            return original(self, *args, **kwargs)
+
+        return fenced
+
+    for name in ("connect", "connect_ex", "sendto"):
+        setattr(socket.socket, name, guard(getattr(socket.socket, name)))
+
+    def fenced_lookup(host: Any, *args: Any, **_: Any) -> Any:
+        raise on_try(_address((host, *args)))
+
+    # A name look-up is a packet to a name server: fenced too.
+    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+        setattr(socket, name, fenced_lookup)
+
+
+def _address(args: tuple[Any, ...]) -> str:
+    target = args[-1] if args and isinstance(args[-1], tuple) else args
+    return ":".join(str(part.decode() if isinstance(part, bytes) else part) for part in tuple(target)[:2])
+
+
+class RecordedClock:
+    """The wall clock as the run saw it: starts at the entry point, moves to each step's end as it is served, and ticks.
+
+    Monotonic clocks are left alone: event loops and timeouts live by them. Needs ``time-machine``.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self._start_ns = entry.start_time_unix_nano
+        self._reached_ns = entry.start_time_unix_nano
+        self._lock = threading.Lock()
+        self._traveller: Any = None
+
+    def start(self) -> None:
+        """Set the process's wall clock to the start of the run."""
+        if not self._start_ns:
+            return
+        import time_machine
+
+        self._traveller = time_machine.travel(self._start_ns / 1e9, tick=True).start()
+
+    def restart(self) -> None:
+        """Set the clock back to the start of the run: imports and set-up before the entry point took time of their own."""
+        if self._traveller is not None:
+            self._traveller.move_to(self._start_ns / 1e9, tick=True)
+
+    def reach(self, step: Step) -> None:
+        """Move the clock to the moment at which the recorded step had ended. Never moves it back."""
+        if self._traveller is None:
+            return
+        with self._lock:
+            end_ns = step.exchange.end_time_unix_nano
+            if end_ns > self._reached_ns:
+                self._reached_ns = end_ns
+                self._traveller.move_to(end_ns / 1e9, tick=True)
+
+
+def restore_random(entry: Entry) -> None:
+    """Put `random` into the state that it had when the run entered its entry point."""
+    if entry.random_state is None:
+        return
+    version, internal, gauss = json.loads(entry.random_state)
+    random.setstate((version, tuple(internal), gauss))

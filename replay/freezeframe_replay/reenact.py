@@ -1,0 +1,132 @@
+"""Run a fixture: start the program in a child process that answers every seam from the recording, and return the report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import freezeframe
+from freezeframe_replay.child import FIXTURE_VARIABLE, IGNORE_VARIABLE, REPORT_VARIABLE
+from freezeframe_schemas import genai
+from freezeframe_schemas.divergence import Report, report_from_json
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.run import EntryKind
+
+DEFAULT_TIMEOUT_S: Final = 600.0
+_PLACEHOLDER_KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Clients refuse to be built without a key; in a replay none is ever sent, so that any text will do."""
+
+
+def reenact(
+    fixture: Fixture | Path,
+    command: Sequence[str] | None = None,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    ignore: Sequence[str] = (),
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    quiet: bool = True,
+) -> Report:
+    """Re-enact a run offline and report where it leaves the recording.
+
+    Args:
+        fixture: the fixture, or the directory that holds one.
+        command: what to start; by default the recorded entry point is called with the recorded input.
+        cwd: working directory of the program (default: this one).
+        env: variables laid over this process's own.
+        ignore: key components that must not decide, for example ``body.temperature``.
+        timeout_s: seconds after which the program is ended.
+        quiet: keep the program's own standard output away from ours.
+
+    Raises:
+        FixtureError: the fixture cannot be read.
+        ReplayError: the program could not be started, ran out of time, or ended without leaving a report.
+    """
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        if isinstance(fixture, Path):
+            directory, loaded = fixture, load_fixture(fixture)
+        else:
+            directory, loaded = Path(scratch) / "fixture", fixture
+            write_fixture(loaded, directory)
+        report_path = Path(scratch) / "report.json"
+        variables = {**os.environ, **_environment(loaded), **(env or {})}
+        variables[FIXTURE_VARIABLE] = str(directory.resolve())
+        variables[REPORT_VARIABLE] = str(report_path)
+        variables[IGNORE_VARIABLE] = ",".join(ignore)
+        started = list(command or _entry_command(loaded))
+        if command:
+            variables = freezeframe.injected_environment("freezeframe_replay.child:activate", variables)
+        outcome = _run(started, variables, cwd, timeout_s, quiet)
+        if not report_path.exists():
+            raise ReplayError(
+                f"{' '.join(started)}: ended with status {outcome.returncode} and left no report",
+                do=f"see what it printed: {_tail(outcome.stderr)}",
+            )
+        report = report_from_json(report_path.read_text(encoding="utf-8"))
+        if not report.entered:
+            warning = f"the program ended with status {outcome.returncode} before its entry point: {_tail(outcome.stderr)}"
+            report = replace(report, warnings=(*report.warnings, warning))
+        return replace(report, warnings=(*report.warnings, *_environment_warnings(loaded)))
+
+
+def _entry_command(fixture: Fixture) -> list[str]:
+    if fixture.entry.kind is not EntryKind.FUNCTION:
+        raise ReplayError(
+            f"run {fixture.run_id}: no function was recorded as its entry point",
+            do="mark it with @freezeframe.run, or name the command to start: freezeframe replay RUN -- CMD",
+        )
+    return [sys.executable, "-m", "freezeframe_replay.child"]
+
+
+def _environment(fixture: Fixture) -> dict[str, str]:
+    """Return the variables that put the program where the run was: its time zone, and keys that clients ask for."""
+    variables = {name: "replay" for name in _PLACEHOLDER_KEYS if not os.environ.get(name)}
+    zone = fixture.environment.get(genai.TIMEZONE)
+    if zone:
+        variables["TZ"] = zone
+    return variables
+
+
+def _run(
+    command: Sequence[str], variables: Mapping[str, str], cwd: Path | None, timeout_s: float, quiet: bool
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            command,
+            env=dict(variables),
+            cwd=cwd,
+            timeout=timeout_s,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if quiet else None,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ReplayError(
+            f"{' '.join(command)}: not ended after {timeout_s:.0f} s",
+            do="the program may wait for something that a replay does not serve; raise --timeout if it is only slow",
+        ) from error
+
+
+def _environment_warnings(fixture: Fixture) -> list[str]:
+    recorded = fixture.environment.get(genai.RUNTIME_VERSION, "")
+    here = ".".join(map(str, sys.version_info[:3]))
+    if recorded and recorded.split(".")[:2] != here.split(".")[:2]:
+        return [f"recorded on Python {recorded}, replayed on {here}"]
+    return []
+
+
+def _tail(text: str | None) -> str:
+    lines = [line for line in (text or "").strip().splitlines() if line.strip()]
+    return " | ".join(lines[-3:]) or "nothing"

@@ -1,0 +1,343 @@
+"""ReplaySession: answers a program's calls from a fixture and keeps account of where it left the recording.
+
+A call is looked up by (lane, request key, how many equal requests this lane has issued). Failing that, by the same request
+anywhere in the run that is not used yet (``relaxed``). Failing that it is a miss: the first divergence, raised as `ReplayMiss`,
+with the nearest recorded request, the parts of the key that agreed, and what that request would have returned.
+
+Never calls anything live. Knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freezeframe.seams import Call
+from freezeframe_replay.compare import first_difference, shorten
+from freezeframe_replay.freeze import Alias, exchange_key, make_alias, transient_fields
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report, Served
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
+from freezeframe_schemas.fixture import Fixture, Step
+from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
+from freezeframe_schemas.run import EntryKind
+
+EXACT: Final = "exact"
+RELAXED: Final = "relaxed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """A step that can be asked for, with its key."""
+
+    step: Step
+    key: RequestKey
+
+
+class ReplaySession:
+    """One replay of one fixture. Safe to call from any thread.
+
+    Args:
+        fixture: what to answer from.
+        ignore: key components to leave out (``body.temperature``); each use of a step stays reported as exact.
+        on_step: called with each step that is served, before the answer is given (moves the clock).
+    """
+
+    def __init__(
+        self,
+        fixture: Fixture,
+        *,
+        ignore: tuple[str, ...] = (),
+        on_step: Callable[[Step], None] | None = None,
+        on_enter: Callable[[], None] | None = None,
+    ) -> None:
+        self._fixture = fixture
+        self._ignore = ignore
+        self._on_step = on_step
+        self._on_enter = on_enter
+        self._alias: Alias = make_alias(fixture.redaction)
+        self._lock = threading.Lock()
+        self._recorded = [
+            _Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=ignore)) for step in fixture.askable
+        ]
+        self._by_place: dict[tuple[Lane, str, int], _Recorded] = {}
+        self._by_digest: dict[str, list[_Recorded]] = defaultdict(list)
+        seen: Counter[tuple[Lane, str]] = Counter()
+        for item in self._recorded:
+            place = (item.step.exchange.lane, item.key.digest)
+            self._by_place[(*place, seen[place])] = item
+            self._by_digest[item.key.digest].append(item)
+            seen[place] += 1
+        self._issued: Counter[tuple[Lane, str]] = Counter()
+        self._used: dict[int, str] = {}
+        self._last_in_lane: dict[Lane, int] = {}
+        self._divergences: list[Divergence] = []
+        self._missed = False
+        self._entered = fixture.entry.kind is not EntryKind.FUNCTION
+        self._left = False
+        self._outcome: str | None = None
+        self._sockets_tried = 0
+
+    # -- what the seams call ----------------------------------------------------------------------------------------------
+
+    def respond(self, call: Call) -> Exchange:
+        """Return the recorded exchange that answers the call.
+
+        Raises:
+            ReplayMiss: the recording holds no such request, or holds it and it was used already.
+        """
+        key = request_key(
+            call.kind,
+            call.name,
+            call.request,
+            transient=transient_fields(call.request.method, call.request.url),
+            ignore=self._ignore,
+            alias=self._alias,
+        )
+        with self._lock:
+            found, how = self._look_up(call.lane, key)
+            if found is None:
+                divergence = self._miss(call, key)
+                self._divergences.append(divergence)
+                self._missed = True
+            else:
+                self._use(found, how, call)
+                divergence = None
+        if found is None or divergence is not None:
+            raise ReplayMiss(_miss_message(divergence))
+        if self._on_step is not None:
+            self._on_step(found.step)
+        return found.step.exchange
+
+    def enter(self, target: str, input_json: str) -> None:
+        """Note that the program reached its entry point, and compare its input."""
+        del target  # another name for the same function is no divergence; what it is given and does is
+        with self._lock:
+            self._entered = True
+            recorded = self._fixture.entry.input
+            if recorded is not None:
+                found = first_difference(self._comparable(recorded), self._comparable(input_json))
+                if found is not None:
+                    self._divergences.append(
+                        Divergence(
+                            kind=DivergenceKind.INPUT_CHANGED,
+                            name=self._fixture.entry.name,
+                            path=found.path,
+                            recorded=found.recorded,
+                            live=found.live,
+                        )
+                    )
+        if self._on_enter is not None:
+            self._on_enter()
+
+    def leave(self, output_json: str | None, error_json: str | None) -> None:
+        """Note what the entry point returned or raised, and compare it unless a miss cut the run short."""
+        with self._lock:
+            if self._left:
+                return
+            self._left = True
+            self._outcome = output_json if error_json is None else error_json
+            if self._missed:
+                return
+            entry = self._fixture.entry
+            recorded = {"returned": self._optional(entry.output), "raised": _class_and_args(self._optional(entry.error))}
+            live = {"returned": self._optional(output_json), "raised": _class_and_args(self._optional(error_json))}
+            found = first_difference(recorded, live)
+            if found is not None:
+                self._divergences.append(
+                    Divergence(
+                        kind=DivergenceKind.OUTCOME_CHANGED,
+                        name=entry.name,
+                        path=found.path,
+                        recorded=found.recorded,
+                        live=found.live,
+                    )
+                )
+
+    def network_tried(self, address: str) -> ReplayMiss:
+        """Note that a client which no seam covers tried to connect; return what the fence should raise."""
+        with self._lock:
+            self._sockets_tried += 1
+            divergence = Divergence(
+                kind=DivergenceKind.NETWORK,
+                name=address,
+                note="a client that no seam covers tried to reach the network",
+            )
+            self._divergences.append(divergence)
+            self._missed = True
+        return ReplayMiss(_miss_message(divergence))
+
+    # -- the account ------------------------------------------------------------------------------------------------------
+
+    def report(self, warnings: tuple[str, ...] = ()) -> Report:
+        """Return what happened so far. Steps never asked for are divergences unless a miss stopped the run before them."""
+        with self._lock:
+            divergences = list(self._divergences)
+            if self._entered and not self._missed:
+                divergences += [
+                    Divergence(
+                        kind=DivergenceKind.MISSING_CALL,
+                        step=item.step.number,
+                        lane=format_lane(item.step.exchange.lane),
+                        call_kind=item.step.exchange.kind.value,
+                        name=item.step.exchange.name,
+                        note="recorded, never asked for in the replay",
+                    )
+                    for item in self._recorded
+                    if item.step.number not in self._used
+                ]
+            divergences.sort(key=lambda item: item.step is None)  # stable: steps first, the outcome after them
+            return Report(
+                run_id=self._fixture.run_id,
+                steps=len(self._recorded),
+                served=tuple(Served(step=number, how=how) for number, how in self._used.items()),
+                divergences=tuple(divergences),
+                outcome=self._outcome,
+                entered=self._entered,
+                sockets_tried=self._sockets_tried,
+                warnings=warnings,
+                names={str(item.step.number): _step_name(item.step) for item in self._recorded},
+            )
+
+    def _look_up(self, lane: Lane, key: RequestKey) -> tuple[_Recorded | None, str]:
+        ordinal = self._issued[lane, key.digest]
+        self._issued[lane, key.digest] += 1
+        found = self._by_place.get((lane, key.digest, ordinal))
+        if found is not None and found.step.number not in self._used:
+            return found, EXACT
+        for candidate in self._by_digest.get(key.digest, ()):
+            if candidate.step.number not in self._used:
+                return candidate, RELAXED
+        return None, ""
+
+    def _use(self, found: _Recorded, how: str, call: Call) -> None:
+        number = found.step.number
+        self._used[number] = how
+        before = self._last_in_lane.get(call.lane, 0)
+        self._last_in_lane[call.lane] = max(before, number)
+        if number < before:
+            self._divergences.append(
+                Divergence(
+                    kind=DivergenceKind.ORDER_CHANGED,
+                    step=number,
+                    lane=format_lane(call.lane),
+                    call_kind=call.kind.value,
+                    name=found.step.exchange.name,
+                    note=f"asked for after step {before}; it was recorded before it",
+                )
+            )
+
+    def _miss(self, call: Call, key: RequestKey) -> Divergence:
+        """Describe a request that has no recording: against the nearest one that is not used, if any is near."""
+        same = self._by_digest.get(key.digest, [])
+        nearest = self._nearest(call, key)
+        common: dict[str, Any] = {"lane": format_lane(call.lane), "call_kind": call.kind.value, "name": call.name}
+        if same:
+            numbers = ", ".join(str(item.step.number) for item in same)
+            return Divergence(
+                kind=DivergenceKind.EXTRA_CALL,
+                path="$",
+                live=self._shown(call.request),
+                note=f"this request was recorded (step {numbers}) and already used: it is asked for once more",
+                **common,
+            )
+        if nearest is None:
+            return Divergence(
+                kind=DivergenceKind.EXTRA_CALL,
+                path="$",
+                live=self._shown(call.request),
+                note=f"no recorded {call.kind.value} call is left for it",
+                **common,
+            )
+        return self._changed(call, key, nearest, common)
+
+    def _changed(self, call: Call, key: RequestKey, nearest: _Recorded, common: dict[str, Any]) -> Divergence:
+        exchange = nearest.step.exchange
+        transient = transient_fields(call.request.method, call.request.url)
+        recorded_body = comparable_body(exchange.request, transient=transient, alias=self._alias)
+        live_body = comparable_body(call.request, transient=transient, alias=self._alias)
+        found = first_difference({"body": recorded_body}, {"body": live_body})
+        differed = nearest.key.differing(key)
+        if found is None:
+            recorded, live = dict(nearest.key.components), dict(key.components)
+            name = differed[0] if differed else "kind"
+            path, was, now = f"$.{name}", recorded.get(name), live.get(name)
+        else:
+            path, was, now = found.path, found.recorded, found.live
+        return Divergence(
+            kind=DivergenceKind.REQUEST_CHANGED,
+            step=nearest.step.number,
+            path=path,
+            recorded=was,
+            live=now,
+            would_have_returned=_answer_text(exchange),
+            agreed=nearest.key.agreeing(key),
+            differed=differed,
+            **common,
+        )
+
+    def _nearest(self, call: Call, key: RequestKey) -> _Recorded | None:
+        """Return the unused step of the same kind (and function) that agrees most; the next in the lane wins a tie."""
+        candidates = [
+            item
+            for item in self._recorded
+            if item.step.number not in self._used
+            and item.step.exchange.kind is call.kind
+            and (bool(call.request.method) or item.step.exchange.name == call.name)
+        ]
+        if not candidates:
+            return None
+        return max(
+            candidates,
+            key=lambda item: (
+                item.step.exchange.lane == call.lane,
+                len(item.key.agreeing(key)),
+                -item.step.number,
+            ),
+        )
+
+    def _comparable(self, text: str) -> Any:
+        aliased = self._alias(text)
+        try:
+            return json.loads(aliased)
+        except ValueError:
+            return aliased
+
+    def _optional(self, text: str | None) -> Any:
+        return None if text is None else self._comparable(text)
+
+    def _shown(self, request: Request) -> str:
+        return shorten(comparable_body(request, alias=self._alias))
+
+
+def _class_and_args(error: Any) -> Any:
+    """Keep what an exception is and says; its attributes may hold addresses and times."""
+    return {"class": error.get("class"), "text": error.get("text")} if isinstance(error, dict) else error
+
+
+def _step_name(step: Step) -> str:
+    exchange = step.exchange
+    what = f"{step.provider or exchange.dialect or ''} {step.model or ''}".strip() if exchange.kind is Kind.MODEL else ""
+    return f"{exchange.kind.value} {what or exchange.name}".strip()
+
+
+def _answer_text(exchange: Exchange) -> str:
+    if exchange.error is not None and not exchange.response.chunks:
+        return shorten(exchange.error)
+    return shorten(exchange.response.body.decode(errors="replace"), 160)
+
+
+def _miss_message(divergence: Divergence | None) -> str:
+    if divergence is None:
+        return "the replay left the recording"
+    where = f" at step {divergence.step}" if divergence.step is not None else ""
+    lines = [f"{divergence.kind.value} diverged{where}: {divergence.call_kind} {divergence.name}".rstrip()]
+    if divergence.recorded is not None or divergence.live is not None:
+        lines += [f"  {divergence.path}", f"  - {divergence.recorded}", f"  + {divergence.live}"]
+    if divergence.note:
+        lines.append(f"  {divergence.note}")
+    return "\n".join(lines)
