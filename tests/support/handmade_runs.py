@@ -1,0 +1,91 @@
+"""Runs built by hand, span by span, for tests of the engine and of what stands on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Lane, Request, Response, exchange_attributes
+from freezeframe_schemas.run import EntryKind
+from freezeframe_schemas.span import Resource, SpanRecord
+
+TRACE = "ab" * 16
+SECOND_NS = 1_000_000_000
+
+
+def model_call(prompt: str, answer: str, *, lane: Lane = (), model: str = "gpt-x") -> Exchange:
+    """Return a chat completion as the httpx seam records one."""
+    body = {"model": model, "messages": [{"role": "user", "content": prompt}]}
+    return Exchange(
+        kind=Kind.MODEL,
+        name="POST /v1/chat/completions",
+        seam="httpx2",
+        dialect="openai.chat",
+        lane=lane,
+        request=Request(
+            method="POST",
+            url="https://api.openai.com/v1/chat/completions",
+            headers=(("content-type", "application/json"),),
+            body=json.dumps(body, separators=(",", ":")).encode(),
+        ),
+        response=Response(
+            status=200,
+            headers=(("content-type", "application/json"),),
+            chunks=(Chunk(data=json.dumps({"choices": [{"message": {"content": answer}}]}).encode(), offset_ns=5),),
+        ),
+    )
+
+
+def tool_call(name: str, result: Any, *args: Any, lane: Lane = (), **kwargs: Any) -> Exchange:
+    """Return a call of a decorated function."""
+    return Exchange(
+        kind=Kind.TOOL,
+        name=name,
+        seam="decorator",
+        lane=lane,
+        request=Request(body=values.encode({"args": list(args), "kwargs": kwargs}).encode()),
+        response=Response(chunks=(Chunk(data=values.encode(result).encode()),), completion=Completion.COMPLETE),
+    )
+
+
+def make_run(
+    *exchanges: Exchange, question: str = "where is it?", answer: Any = "here", inside: dict[int, int] | None = None
+) -> list[SpanRecord]:
+    """Return the spans of a run: an entry span and one span for each exchange, in order.
+
+    ``inside={1: 0}`` puts the exchange at index 1 inside the one at index 0.
+    """
+    resource = Resource(attributes={genai.SERVICE_NAME: "agent", genai.TIMEZONE: "UTC", genai.RUNTIME_VERSION: "3.11.7"})
+    entry = SpanRecord(
+        trace_id=TRACE,
+        span_id="e" * 16,
+        name="answer",
+        start_time_unix_nano=SECOND_NS,
+        end_time_unix_nano=100 * SECOND_NS,
+        attributes={
+            genai.ENTRY_KIND: EntryKind.FUNCTION.value,
+            genai.ENTRY_TARGET: "agent:answer",
+            genai.ENTRY_INPUT: values.encode({"args": [question], "kwargs": {}}),
+            genai.ENTRY_OUTPUT: values.encode(answer),
+            genai.FLAGS: "{}",
+        },
+        resource=resource,
+    )
+    ids = [f"{index + 1:016x}" for index in range(len(exchanges))]
+    spans = [entry]
+    for index, exchange in enumerate(exchanges):
+        outer = (inside or {}).get(index)
+        spans.append(
+            SpanRecord(
+                trace_id=TRACE,
+                span_id=ids[index],
+                parent_span_id=entry.span_id if outer is None else ids[outer],
+                name=exchange.name,
+                start_time_unix_nano=(index + 2) * SECOND_NS,
+                end_time_unix_nano=(index + 3) * SECOND_NS,
+                attributes={**exchange_attributes(exchange), genai.EXCHANGE_SEQUENCE: index},
+                resource=resource,
+            )
+        )
+    return spans
