@@ -1,0 +1,145 @@
+"""Names that stand in one place only, and files that name nothing of the machine they were written on."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = [
+    ROOT / "schemas/freezeframe_schemas",
+    ROOT / "instrumentation/freezeframe",
+    ROOT / "collector/freezeframe_redaction",
+    ROOT / "collector/freezeframe_collector",
+    ROOT / "replay/freezeframe_replay",
+]
+CODE_FOLDERS = ("schemas", "instrumentation", "collector", "replay", "examples")
+MODULES = sorted(path for folder in CODE_FOLDERS for path in (ROOT / folder).rglob("*.py"))
+VOCABULARY = ROOT / "schemas/freezeframe_schemas/genai.py"
+
+
+def vocabulary() -> list[str]:
+    """Return the attribute names in `freezeframe_schemas.genai`."""
+    return [
+        node.value.value
+        for node in ast.walk(ast.parse(VOCABULARY.read_text()))
+        if isinstance(node, ast.AnnAssign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and re.fullmatch(r"[a-z_]+(\.[a-z0-9_]+)+", node.value.value)
+    ]
+
+
+OURS = {name.split(".")[1] for name in vocabulary() if name.startswith("freezeframe.")}
+"""The second words of our own names (``exchange``, ``entry``): what tells an attribute from a module or a context variable."""
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked_files() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout: the list of the project's files is git's")
+    return [path for item in listed.stdout.decode().split("\0") if item and (path := ROOT / item).is_file()]
+
+
+def docstring(path: Path) -> str:
+    return ast.get_docstring(ast.parse(path.read_text())) or ""
+
+
+def docstrings(tree: ast.AST) -> set[int]:
+    """Return the ids of the string nodes that are documentation: a string that is a statement of its own."""
+    return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
+
+
+def is_attribute(text: str) -> bool:
+    if text.startswith("gen_ai."):
+        return True
+    words = text.split(".")
+    return words[0] == "freezeframe" and len(words) > 1 and words[1] in OURS and re.fullmatch(r"[a-z0-9_.]+", text) is not None
+
+
+def attribute_strings(path: Path) -> list[str]:
+    tree = ast.parse(path.read_text(), filename=str(path))
+    ignored = docstrings(tree)
+    return [
+        f"{name(path)}:{node.lineno}: {node.value!r}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in ignored
+        and is_attribute(node.value)
+    ]
+
+
+def test_attribute_names_come_from_the_vocabulary() -> None:
+    """A quoted attribute name outside `freezeframe_schemas.genai` would drift from it unseen."""
+    assert [found for path in MODULES if path != VOCABULARY for found in attribute_strings(path)] == []
+
+
+def test_the_vocabulary_names_each_attribute_once() -> None:
+    """Two constants for one attribute are one too many."""
+    names = vocabulary()
+    assert sorted({item for item in names if names.count(item) > 1}) == []
+
+
+def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
+    """A module is named after what it does."""
+    drawers = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc"}
+    assert [
+        name(path) for path in MODULES if {part.strip("_") for part in path.relative_to(ROOT).with_suffix("").parts} & drawers
+    ] == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    """Each module opens with a docstring."""
+    assert [name(path) for path in MODULES if path.stat().st_size and not docstring(path)] == []
+
+
+def test_a_module_over_400_lines_says_why_it_is_long() -> None:
+    """Split it, or give the reason in its docstring, with the word "long"."""
+    long = {
+        name(path): lines
+        for path in MODULES
+        if (lines := path.read_text().count("\n")) > 400 and not re.search(r"\blong\b", docstring(path))
+    }
+    assert long == {}
+
+
+def test_every_package_is_typed() -> None:
+    """Without the marker a user's type checker reads none of the annotations."""
+    assert [name(package) for package in PACKAGES if not (package / "py.typed").is_file()] == []
+
+
+# Spelt in pieces, so that this file does not find itself.
+MACHINE_PATHS = re.compile(
+    r"(?<![\w.{}$<>-])/(?:" + "|".join(["wo" + "rk", "ro" + "ot", "fa" + "rm", "home/[a-z]+", "Us" + "ers/[a-z]+"]) + r")/"
+)
+TEMPORARY = re.compile(r"(?<![\w.{}$<>-])/t" + r"mp/\w")
+REGISTRY_HOSTS = re.compile(
+    "|".join([r"pypi\." + "org", r"files\.python" + "hosted", r"registry\." + "npmjs", r"deb\." + "debian"])
+)
+OTHERS_WORDS = ("tests/data/", "tests/golden/", "collector/freezeframe_redaction/lexicon/")
+"""Recorded data, which holds whatever paths its programs printed."""
+
+
+def test_no_file_names_this_machine() -> None:
+    """A path of one machine, or the host of a package registry, is wrong on every other."""
+    found: list[str] = []
+    for path in tracked_files():
+        if name(path).startswith(OTHERS_WORDS) or path == Path(__file__):
+            continue
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if MACHINE_PATHS.search(line) or TEMPORARY.search(line) or REGISTRY_HOSTS.search(line):
+                found.append(f"{name(path)}:{number}: {line.strip()[:100]}")
+    assert found == []
