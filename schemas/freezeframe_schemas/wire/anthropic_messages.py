@@ -34,18 +34,9 @@ from freezeframe_schemas.wire.messages import (
     ToolCallPart,
     ToolCallResponsePart,
     UriPart,
+    finish_reason_of,
     modality_of,
 )
-
-FINISH_REASONS: Final = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "tool_use": "tool_call",
-    "refusal": "content_filter",
-}
-"""Anthropic's word -> the conventions' word, for messages; the attribute keeps Anthropic's."""
 
 _REQUEST_FIELDS: Final = frozenset(
     {
@@ -191,7 +182,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
         message = Message(
             role=as_text(document.get("role")) or "assistant",
             parts=tuple(read_content(document["content"])),
-            finish_reason=FINISH_REASONS.get(reason, reason) if reason else None,
+            finish_reason=finish_reason_of(reason),
         )
         out.messages(genai.OUTPUT_MESSAGES, [message])
 

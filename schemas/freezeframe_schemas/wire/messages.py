@@ -181,6 +181,14 @@ def parts_from_json(text: str | bytes) -> tuple[Part, ...]:
     return tuple(_read_part(item) for item in _objects(text, "parts"))
 
 
+def finish_reason_of(reason: str | None) -> str | None:
+    """Return the conventions' word for a provider's finish reason (``end_turn``, ``MAX_TOKENS``, ...); others stay as they are.
+
+    Only for messages: the attribute ``gen_ai.response.finish_reasons`` keeps the provider's own word.
+    """
+    return _FINISH_REASONS.get(reason.lower(), reason) if reason else None
+
+
 def modality_of(mime_type: str | None) -> str:
     """Return the conventions' modality of a MIME type; what is no image, audio or video is a ``document``."""
     family = (mime_type or "").partition("/")[0]
@@ -197,6 +205,20 @@ def _message_value(message: Message) -> JsonObject:
         value = {**message.extra, **value}
     return value
 
+
+# The providers' words do not collide, so that one table serves them all.
+_FINISH_REASONS: Final[Mapping[str, str]] = {
+    word: conventional
+    for conventional, words in {
+        "stop": "stop end_turn stop_sequence stop_sequences complete completed finish finished eos endoftext done",
+        "length": "length max_tokens max_output_tokens max_completion_tokens model_length model_context_window_exceeded",
+        "tool_call": "tool_call tool_calls tool_use function_call",
+        "content_filter": "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii "
+        "image_safety guardrail_intervened error_toxic",
+        "error": "error failed error_limit malformed_function_call malformed_tool_use malformed_model_output",
+    }.items()
+    for word in words.split()
+}
 
 # Field names of each kind of part, in the order they are written; `_OPTIONAL` ones are left out where None.
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {

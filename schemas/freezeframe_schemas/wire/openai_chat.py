@@ -23,7 +23,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.openai_content import read_message
+from freezeframe_schemas.wire.openai_content import read_message, read_tool
 from freezeframe_schemas.wire.openai_stream import assemble
 
 TRANSIENT_FIELDS: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
@@ -71,7 +71,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     tools, functions = as_objects(document.get("tools")), as_objects(document.get("functions"))
     out.tools(
         document.get("tools") or document.get("functions"),
-        [_tool(tool) for tool in tools] + [{"type": "function", **function} for function in functions],
+        [read_tool(tool) for tool in tools] + [{"type": "function", **function} for function in functions],
     )
     out.rest(document, _REQUEST_FIELDS)
 
@@ -91,15 +91,6 @@ def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
     out.integer(genai.REQUEST_MAX_TOKENS, most if most is not None else document.get("max_tokens"))
     out.texts(genai.REQUEST_STOP_SEQUENCES, document.get("stop"))
     out.text(genai.OPENAI_SERVICE_TIER_REQUEST, document.get("service_tier"))
-
-
-def _tool(tool: JsonObject) -> JsonValue:
-    """Flatten ``{"type": "function", "function": {"name", ...}}`` to ``{"type", "name", ...}``."""
-    kind = as_text(tool.get("type")) or "function"
-    inner = tool.get(kind)
-    outer: JsonObject = {key: value for key, value in tool.items() if key != kind}
-    flat: JsonObject = {**outer, **inner, "type": kind} if isinstance(inner, dict) else {**tool, "type": kind}
-    return flat if "name" in flat else {**flat, "name": kind}
 
 
 # -- response -----------------------------------------------------------------------------------------------------------

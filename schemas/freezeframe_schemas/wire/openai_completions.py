@@ -13,7 +13,7 @@ from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Frame
-from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart
+from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, finish_reason_of
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_completion, read_sampling
 from freezeframe_schemas.wire.openai_stream import merge_top_level
 
@@ -71,7 +71,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
             Message(
                 role="assistant",
                 parts=(TextPart(content=text),) if (text := as_text(choice.get("text"))) else (),
-                finish_reason=reason or None,
+                finish_reason=finish_reason_of(reason),
             )
             for choice, reason in zip(choices, reasons, strict=True)
         ],

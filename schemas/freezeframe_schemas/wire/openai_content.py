@@ -20,11 +20,9 @@ from freezeframe_schemas.wire.messages import (
     ToolCallPart,
     ToolCallResponsePart,
     UriPart,
+    finish_reason_of,
     modality_of,
 )
-
-FINISH_REASONS: Final = {"tool_calls": "tool_call", "function_call": "tool_call"}
-"""OpenAI's word -> the conventions' word, where they differ. The attribute keeps the provider's, messages have the other."""
 
 _MESSAGE_FIELDS: Final = frozenset(
     {
@@ -60,7 +58,7 @@ def read_message(message: JsonObject, finish_reason: str | None = None) -> Messa
         role=role,
         parts=tuple(parts),
         name=as_text(message.get("name")),
-        finish_reason=FINISH_REASONS.get(finish_reason, finish_reason) if finish_reason else None,
+        finish_reason=finish_reason_of(finish_reason),
         extra={
             key: value
             for key, value in message.items()
@@ -169,3 +167,12 @@ def _tool_call(call: JsonObject) -> Part:
         extra["tool_type"] = kind
     arguments = inner.get("arguments", inner.get("input"))
     return ToolCallPart(id=as_text(call.get("id")), name=as_text(inner.get("name")) or "", arguments=arguments, extra=extra)
+
+
+def read_tool(tool: JsonObject) -> JsonValue:
+    """Return the definition flat: ``{"type": "function", "function": {"name", ...}}`` is ``{"type", "name", ...}``."""
+    kind = as_text(tool.get("type")) or "function"
+    inner = tool.get(kind)
+    outer: JsonObject = {key: value for key, value in tool.items() if key != kind}
+    flat: JsonObject = {**outer, **inner, "type": kind} if isinstance(inner, dict) else {**tool, "type": kind}
+    return flat if "name" in flat else {**flat, "name": kind}

@@ -33,12 +33,10 @@ from freezeframe_schemas.wire.messages import (
     ToolCallPart,
     ToolCallResponsePart,
     UriPart,
+    finish_reason_of,
 )
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS
 from freezeframe_schemas.wire.openai_content import read_url
-
-FINISH_REASONS: Final = {"completed": "stop", "max_output_tokens": "length", "failed": "error"}
-"""OpenAI's status or incomplete reason -> the conventions' word, for messages; the attribute keeps OpenAI's."""
 
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
 _SERVER_TOOLS: Final = frozenset(
@@ -221,7 +219,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     items = as_objects(document.get("output"))
     if items:
         calls = any(item.get("type") in ("function_call", "custom_tool_call") for item in items)
-        word = FINISH_REASONS.get(reason, reason) if reason else None
+        word = finish_reason_of(reason)
         message = Message(
             role="assistant",
             parts=tuple(part for item in items for part in read_item(item)),

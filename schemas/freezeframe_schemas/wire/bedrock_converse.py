@@ -1,0 +1,247 @@
+"""Bedrock converse and converse-stream, and Nova's own format behind ``invoke``, which is the same with other counts.
+
+Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html and _ConverseStream
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_list,
+    as_object,
+    as_objects,
+    as_text,
+    parse,
+)
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import (
+    BlobPart,
+    GenericPart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolCallResponsePart,
+    UriPart,
+    finish_reason_of,
+)
+
+_REQUEST_FIELDS: Final = frozenset({"modelId", "messages", "system", "inferenceConfig", "schemaVersion"})
+_MEDIA: Final = frozenset({"image", "video", "audio", "document"})
+
+
+# -- request ------------------------------------------------------------------------------------------------------------
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a converse request; the model is in the URL."""
+    inference = as_object(document.get("inferenceConfig"))
+    out.double(genai.REQUEST_TEMPERATURE, inference.get("temperature"))
+    out.double(genai.REQUEST_TOP_P, inference.get("topP"))
+    top_k = as_object(document.get("additionalModelRequestFields")).get("top_k")
+    out.double(genai.REQUEST_TOP_K, inference.get("topK", top_k))
+    most = inference.get("maxTokens")
+    out.integer(genai.REQUEST_MAX_TOKENS, most if most is not None else inference.get("max_new_tokens"))
+    out.texts(genai.REQUEST_STOP_SEQUENCES, inference.get("stopSequences"))
+    text_format = as_object(as_object(document.get("outputConfig")).get("textFormat"))
+    if text_format.get("type") == "json_schema":
+        out.text(genai.OUTPUT_TYPE, "json")
+    out.parts(genai.SYSTEM_INSTRUCTIONS, [read_block(block) for block in as_objects(document.get("system"))])
+    out.messages(genai.INPUT_MESSAGES, [read_message(m) for m in as_objects(document.get("messages"))])
+    tools = as_object(document.get("toolConfig")).get("tools")
+    out.tools(tools, [_tool(tool) for tool in as_objects(tools)])
+    out.rest(document, _REQUEST_FIELDS)
+
+
+def _tool(tool: JsonObject) -> JsonValue:
+    specification = tool.get("toolSpec")
+    if not isinstance(specification, dict):  # {"cachePoint": {...}}, {"systemTool": {...}}
+        kind = next(iter(tool), "tool")
+        return {"type": kind, "name": as_text(as_object(tool.get(kind)).get("name")) or kind, **tool}
+    flat: JsonObject = {key: value for key, value in specification.items() if key != "inputSchema"}
+    schema = as_object(specification.get("inputSchema"))
+    return {"type": "function", "name": "", **flat, "parameters": schema.get("json", specification.get("inputSchema"))}
+
+
+# -- messages -----------------------------------------------------------------------------------------------------------
+def read_message(message: JsonObject, finish_reason: str | None = None) -> Message:
+    """Return one message of a request, or the one of an answer."""
+    return Message(
+        role=as_text(message.get("role")) or "assistant",
+        parts=tuple(read_block(block) for block in as_objects(message.get("content"))),
+        finish_reason=finish_reason_of(finish_reason),
+    )
+
+
+def read_block(block: JsonObject) -> Part:
+    """Return one content block: an object whose only key says what it is."""
+    match block:
+        case {"text": str(text)}:
+            return TextPart(content=text)
+        case {"toolUse": {"name": str(name)} as use}:
+            return ToolCallPart(
+                id=as_text(use.get("toolUseId")),
+                name=name,
+                arguments=use.get("input"),
+                extra=_rest(use, "toolUseId", "name", "input"),
+            )
+        case {"toolResult": dict(result)}:
+            return ToolCallResponsePart(
+                id=as_text(result.get("toolUseId")),
+                response=result.get("content"),
+                extra=_rest(result, "toolUseId", "content"),
+            )
+        case {"reasoningContent": {"reasoningText": {"text": str(text)} as thinking}}:
+            return ReasoningPart(content=text, extra=_rest(thinking, "text"))
+        case _:
+            kind = next(iter(block), "content")
+            media = block.get(kind)
+            if kind in _MEDIA and isinstance(media, dict):
+                return _media(kind, media)
+            return GenericPart(type=kind, extra={"content": media})
+
+
+def _media(kind: str, media: JsonObject) -> Part:
+    form = as_text(media.get("format"))
+    mime = f"{'application' if kind == 'document' else kind}/{form}" if form else None
+    extra = _rest(media, "format", "source")
+    match media.get("source"):
+        case {"bytes": str(data)}:
+            return BlobPart(modality=kind, mime_type=mime, content=data, extra=extra)
+        case {"s3Location": {"uri": str(uri)}}:
+            return UriPart(modality=kind, mime_type=mime, uri=uri, extra=extra)
+        case _:
+            return GenericPart(type=kind, extra={"content": media})
+
+
+def _rest(value: JsonObject, *taken: str) -> JsonObject:
+    return {key: item for key, item in value.items() if key not in taken and key != "type"}
+
+
+# -- response -----------------------------------------------------------------------------------------------------------
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a converse answer."""
+    reason = as_text(document.get("stopReason"))
+    out.texts(genai.RESPONSE_FINISH_REASONS, reason)
+    read_usage(as_object(document.get("usage")), out)
+    message = as_object(document.get("output")).get("message")
+    if isinstance(message, dict):
+        out.messages(genai.OUTPUT_MESSAGES, [read_message(message, reason)])
+
+
+def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
+    """Write token counts; AWS counts cached input apart, the conventions' total includes it."""
+    if not usage:
+        return
+    read = _first(usage, "cacheReadInputTokens", "cacheReadInputTokenCount")
+    written = _first(usage, "cacheWriteInputTokens", "cacheWriteInputTokenCount")
+    fresh = _first(usage, "inputTokens", "inputTokenCount")
+    if fresh is not None:
+        out.integer(genai.USAGE_INPUT_TOKENS, fresh + (read or 0) + (written or 0))
+    out.integer(genai.USAGE_OUTPUT_TOKENS, _first(usage, "outputTokens", "outputTokenCount"))
+    out.integer(genai.USAGE_CACHE_READ_TOKENS, read)
+    out.integer(genai.USAGE_CACHE_WRITE_TOKENS, written)
+    out.json(genai.USAGE_DETAILS, usage)
+
+
+def _first(usage: JsonObject, *names: str) -> int | None:
+    return next((number for name in names if (number := as_integer(usage.get(name))) is not None), None)
+
+
+# -- stream -------------------------------------------------------------------------------------------------------------
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the converse answer that the events amount to; without ``messageStop`` it has no stop reason."""
+    document: JsonObject = {}
+    message: JsonObject = {}
+    blocks: dict[int, JsonObject] = {}
+    for frame in frames:
+        kind, event = _named(frame)
+        index = as_integer(event.get("contentBlockIndex")) or 0
+        match kind:
+            case "messageStart":
+                message["role"] = event.get("role")
+            case "contentBlockStart":
+                for key, value in as_object(event.get("start")).items():
+                    blocks[index] = {key: value}
+            case "contentBlockDelta":
+                _extend_block(blocks.setdefault(index, {}), as_object(event.get("delta")))
+            case "messageStop":
+                document.update({key: value for key, value in event.items() if key != "p"})
+            case "metadata":
+                document.update({key: value for key, value in event.items() if key != "p"})
+            case _ if kind.endswith("Exception"):
+                document["error"] = {"type": kind, **event}
+            case _:
+                pass
+    if message or blocks:
+        message["content"] = [_finished(blocks[index]) for index in sorted(blocks)]
+        document["output"] = {"message": message}
+    return document
+
+
+def _named(frame: Frame) -> tuple[str, JsonObject]:
+    """Return the event's name and body: named by the frame's header, or (Nova) ``{"messageStart": {...}}``."""
+    value = as_object(frame.value)
+    if frame.event not in (None, "chunk"):
+        return frame.event or "", value
+    for key, inner in value.items():
+        if isinstance(inner, dict) and not key.startswith("amazon-bedrock-"):
+            return key, inner
+    return "", {}
+
+
+def _extend_block(block: JsonObject, delta: JsonObject) -> None:
+    match delta:
+        case {"text": str(text)}:
+            block["text"] = (as_text(block.get("text")) or "") + text
+        case {"toolUse": {"input": str(text)}}:
+            use = as_object(block.get("toolUse"))
+            block["toolUse"] = {**use, "input": (as_text(use.get("input")) or "") + text}
+        case {"reasoningContent": dict(piece)}:
+            _extend_reasoning(block, piece)
+        case {"citation": citation}:
+            block["citations"] = [*as_list(block.get("citations")), citation]
+        case _:
+            block.update(delta)
+
+
+def _extend_reasoning(block: JsonObject, piece: JsonObject) -> None:
+    content = as_object(block.get("reasoningContent"))
+    if "redactedContent" in piece:
+        block["reasoningContent"] = {**content, **piece}
+        return
+    thinking = as_object(content.get("reasoningText"))
+    for key, value in piece.items():
+        if isinstance(value, str):
+            thinking = {**thinking, key: (as_text(thinking.get(key)) or "") + value}
+    block["reasoningContent"] = {"reasoningText": thinking}
+
+
+def _finished(block: JsonObject) -> JsonObject:
+    """Return the block with tool input as JSON, where it came whole; else as the text so far."""
+    use = block.get("toolUse")
+    if not isinstance(use, dict):
+        return block
+    text = use.get("input")
+    if text is None or text == "":
+        return {"toolUse": {**use, "input": {}}}
+    arguments = parse(text) if isinstance(text, str) else text
+    return {"toolUse": {**use, "input": arguments if arguments is not None else text}}
+
+
+DIALECT: Final = WireDialect(
+    name="bedrock.converse",
+    operation=genai.OP_CHAT,
+    provider="aws.bedrock",
+    transient_fields=frozenset({"requestMetadata"}),
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)

@@ -1,0 +1,236 @@
+"""Bedrock invoke and invoke-with-response-stream: one URL, and behind it the format of whoever made the model.
+
+The model's id does not always tell (inference profiles and custom models are ARNs), the documents do: Anthropic's, Nova's,
+Cohere's and OpenAI-like chats go to those dialects, and the many text completions (Titan, Llama, Mistral, Jurassic, Command, old
+Claude) are read here, with one table of their field names.
+
+Source: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, openai_chat
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_list,
+    as_object,
+    as_objects,
+    as_text,
+)
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import Message, TextPart, finish_reason_of
+
+METRICS: Final = "amazon-bedrock-invocationMetrics"
+"""Key that Bedrock adds to the last event of a stream: token counts, whoever made the model."""
+
+_TEMPERATURE: Final = ("temperature",)
+_TOP_P: Final = ("top_p", "topP", "p")
+_TOP_K: Final = ("top_k", "topK", "k")
+_MAX_TOKENS: Final = ("max_tokens", "maxTokens", "max_gen_len", "max_tokens_to_sample", "maxTokenCount")
+_STOP: Final = ("stop", "stop_sequences", "stopSequences")
+_CHOICES: Final = ("num_generations", "numResults")
+_REQUEST_FIELDS: Final = frozenset({"prompt", "inputText", *_TEMPERATURE, *_TOP_P, *_TOP_K, *_MAX_TOKENS, *_STOP, *_CHOICES})
+_TEXTS: Final = ("outputText", "generation", "completion", "text")
+"""Where a completion's text stands, by maker: Titan, Llama, old Claude, Command and Mistral."""
+_REASONS: Final = ("completionReason", "stop_reason", "finish_reason", "finishReason")
+
+
+# -- request ------------------------------------------------------------------------------------------------------------
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a request in whichever format it is."""
+    if "messages" in document:
+        if "anthropic_version" in document:
+            anthropic_messages.read_request(document, out)
+        elif "inferenceConfig" in document or _without_types(document["messages"]):
+            bedrock_converse.read_request(document, out)
+        else:
+            openai_chat.read_request(document, out)
+            out.attributes.pop(genai.OPENAI_API_TYPE, None)
+    elif "message" in document:
+        cohere.read_v1_request(document, out)
+    else:
+        _read_completion_request(document, out)
+
+
+def _without_types(messages: JsonValue) -> bool:
+    """Tell whether content blocks are Nova's (``{"text": ...}``) and not OpenAI's (``{"type": "text", ...}``)."""
+    blocks = [block for message in as_objects(messages) for block in as_objects(message.get("content"))]
+    return bool(blocks) and not any("type" in block for block in blocks)
+
+
+def _read_completion_request(document: JsonObject, out: AttributeWriter) -> None:
+    settings = {**document, **as_object(document.get("textGenerationConfig"))}
+    prompt = as_text(document.get("prompt")) or as_text(document.get("inputText"))
+    if prompt is None:
+        out.rest(document, ())
+        return
+    out.text(genai.OPERATION_NAME, genai.OP_TEXT_COMPLETION)
+    out.double(genai.REQUEST_TEMPERATURE, _first(settings, _TEMPERATURE))
+    out.double(genai.REQUEST_TOP_P, _first(settings, _TOP_P))
+    out.double(genai.REQUEST_TOP_K, _first(settings, _TOP_K))
+    out.integer(genai.REQUEST_MAX_TOKENS, _first(settings, _MAX_TOKENS))
+    out.integer(genai.REQUEST_CHOICE_COUNT, _first(settings, _CHOICES))
+    out.texts(genai.REQUEST_STOP_SEQUENCES, _first(settings, _STOP))
+    out.messages(genai.INPUT_MESSAGES, [Message(role="user", parts=(TextPart(content=prompt),))])
+    out.rest({**settings, "textGenerationConfig": None}, _REQUEST_FIELDS)
+
+
+def _first(document: JsonObject, names: Iterable[str]) -> JsonValue:
+    return next((document[name] for name in names if document.get(name) is not None), None)
+
+
+# -- response -----------------------------------------------------------------------------------------------------------
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of an answer in whichever format it is."""
+    if document.get("type") == "message":
+        anthropic_messages.read_response(document, out)
+    elif "message" in as_object(document.get("output")):
+        bedrock_converse.read_response(document, out)
+    elif "choices" in document:
+        openai_chat.read_response(document, out)
+    elif "text" in document and ("generation_id" in document or "response_id" in document):
+        cohere.read_v1_response(document, out)
+    else:
+        _read_completions(document, out)
+    metrics = as_object(document.get(METRICS))
+    if metrics and genai.USAGE_DETAILS not in out.attributes:
+        bedrock_converse.read_usage(metrics, out)
+
+
+def _read_completions(document: JsonObject, out: AttributeWriter) -> None:
+    out.text(genai.RESPONSE_ID, document.get("id"))
+    rows = _rows(document)
+    reasons = [_reason(row) for row in rows]
+    out.texts(genai.RESPONSE_FINISH_REASONS, [reason for reason in reasons if reason])
+    written = [as_integer(row.get("tokenCount")) for row in rows]
+    prompt = _first(document, ("inputTextTokenCount", "prompt_token_count"))
+    answer = document.get("generation_token_count")
+    out.integer(genai.USAGE_INPUT_TOKENS, prompt)
+    if answer is None and written and None not in written:
+        answer = sum(count for count in written if count is not None)
+    out.integer(genai.USAGE_OUTPUT_TOKENS, answer)
+    out.messages(
+        genai.OUTPUT_MESSAGES,
+        [
+            Message(
+                role="assistant",
+                parts=(TextPart(content=text),) if (text := as_text(_first(row, _TEXTS))) else (),
+                finish_reason=finish_reason_of(reason),
+            )
+            for row, reason in zip(rows, reasons, strict=True)
+        ],
+    )
+
+
+def _rows(document: JsonObject) -> list[JsonObject]:
+    """Return the completions: Titan's ``results``, Command's ``generations``, Mistral's ``outputs``, Jurassic's ``completions``
+    (text under ``data``), or the document itself.
+    """
+    for key in ("results", "generations", "outputs"):
+        rows = as_objects(document.get(key))
+        if any(_first(row, _TEXTS) is not None for row in rows):
+            return rows
+    jurassic = as_objects(document.get("completions"))
+    if jurassic:
+        return [{**row, **as_object(row.get("data"))} for row in jurassic]
+    return [document] if _first(document, _TEXTS) is not None else []
+
+
+def _reason(row: JsonObject) -> str | None:
+    reason = _first(row, _REASONS)
+    return as_text(reason) or as_text(as_object(reason).get("reason"))
+
+
+# -- stream -------------------------------------------------------------------------------------------------------------
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the answer that the model's own events amount to, with Bedrock's counts beside."""
+    values = [as_object(frame.value) for frame in frames]
+    first = values[0] if values else {}
+    if any(frame.event and frame.event.endswith("Exception") for frame in frames):
+        document = bedrock_converse.assemble(frames)
+    elif "type" in first:
+        document = anthropic_messages.assemble(frames)
+    elif "messageStart" in first or "contentBlockDelta" in first:
+        document = bedrock_converse.assemble(frames)
+    elif "choices" in first:
+        document = openai_chat.DIALECT.assemble(frames)
+    elif "event_type" in first:
+        document = cohere.assemble_v1(frames)
+    else:
+        document = _assemble_completions(values)
+    for value in values:
+        if METRICS in value:
+            document[METRICS] = value[METRICS]
+    return document
+
+
+def _assemble_completions(values: Sequence[JsonObject]) -> JsonObject:
+    """Return completions as ``{"results": [row, ...]}``: texts joined by index, of every other field the last."""
+    document: JsonObject = {}
+    rows: dict[int, JsonObject] = {}
+    for value in values:
+        inner = as_objects(value.get("outputs"))  # Mistral wraps each piece
+        piece = {**value, **inner[0]} if inner else value
+        present = {key: item for key, item in piece.items() if item is not None and key not in _TEXTS}
+        text = as_text(_first(piece, _TEXTS))
+        if text is None and "index" not in piece:  # Command's last event: one reason for all
+            for row in rows.values():
+                row.update({key: item for key, item in present.items() if key in _REASONS})
+            document.update(present)
+            continue
+        index = piece.get("index")
+        row = rows.setdefault(int(index) if isinstance(index, int | float) else 0, {})
+        row["text"] = (as_text(row.get("text")) or "") + (text or "")
+        row.update(present)
+        if "totalOutputTextTokenCount" in present:
+            row["tokenCount"] = present["totalOutputTextTokenCount"]
+        document.update({key: item for key, item in present.items() if key.endswith(("_count", "Count"))})
+    if rows:
+        document["results"] = [rows[index] for index in sorted(rows)]
+    return document
+
+
+# -- embeddings ---------------------------------------------------------------------------------------------------------
+def read_embeddings_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a Titan or Cohere embeddings request."""
+    out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, _first(document, ("dimensions", "output_dimension")))
+    out.texts(genai.REQUEST_ENCODING_FORMATS, _first(document, ("embedding_types", "embeddingTypes")))
+    out.rest(document, {"inputText", "texts", "images", "dimensions", "embedding_types", "embeddingTypes"})
+
+
+def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the length of the vector, and Titan's token count."""
+    vector = document.get("embedding")
+    if isinstance(vector, list):
+        out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, len(as_list(vector)))
+    else:
+        cohere.read_embed_response(document, out)
+    out.integer(genai.USAGE_INPUT_TOKENS, document.get("inputTextTokenCount"))
+
+
+DIALECT: Final = WireDialect(
+    name="bedrock.invoke",
+    operation=genai.OP_CHAT,
+    provider="aws.bedrock",
+    transient_fields=frozenset({"metadata"}),
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)
+
+EMBEDDINGS: Final = WireDialect(
+    name="bedrock.embeddings",
+    operation=genai.OP_EMBEDDINGS,
+    provider="aws.bedrock",
+    read_request=read_embeddings_request,
+    read_response=read_embeddings_response,
+    assemble=never_streamed,
+)

@@ -1,0 +1,295 @@
+"""Gemini generateContent, on the Gemini API and on Vertex, and the embeddings of both.
+
+The model and whether it streams are in the URL. Protobuf's JSON takes field names in camelCase and snake_case; so does this.
+
+Source: https://ai.google.dev/api/generate-content and https://ai.google.dev/api/embeddings
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_list,
+    as_object,
+    as_objects,
+    as_text,
+)
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import (
+    BlobPart,
+    GenericPart,
+    Message,
+    Part,
+    ReasoningPart,
+    ServerToolCallPart,
+    ServerToolCallResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolCallResponsePart,
+    UriPart,
+    finish_reason_of,
+    modality_of,
+)
+
+_REQUEST_FIELDS: Final = frozenset({"contents", "systemInstruction", "tools", "model"})
+_CONFIGURED: Final = frozenset(
+    {
+        "temperature",
+        "topP",
+        "topK",
+        "maxOutputTokens",
+        "stopSequences",
+        "candidateCount",
+        "seed",
+        "presencePenalty",
+        "frequencyPenalty",
+    }
+)
+_ROLES: Final = {"model": "assistant", "function": "tool"}
+_CAPITAL: Final = re.compile(r"_([a-z])")
+
+
+def camel(document: JsonObject) -> JsonObject:
+    """Return the object with its own keys in camelCase."""
+    if not any("_" in key for key in document):
+        return document
+    return {_CAPITAL.sub(lambda m: m[1].upper(), key): value for key, value in document.items()}
+
+
+# -- request ------------------------------------------------------------------------------------------------------------
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a generateContent request."""
+    document = camel(document)
+    configuration = camel(as_object(document.get("generationConfig")))
+    out.double(genai.REQUEST_TEMPERATURE, configuration.get("temperature"))
+    out.double(genai.REQUEST_TOP_P, configuration.get("topP"))
+    out.double(genai.REQUEST_TOP_K, configuration.get("topK"))
+    out.integer(genai.REQUEST_MAX_TOKENS, configuration.get("maxOutputTokens"))
+    out.texts(genai.REQUEST_STOP_SEQUENCES, configuration.get("stopSequences"))
+    out.integer(genai.REQUEST_CHOICE_COUNT, configuration.get("candidateCount"))
+    out.integer(genai.REQUEST_SEED, configuration.get("seed"))
+    out.double(genai.REQUEST_PRESENCE_PENALTY, configuration.get("presencePenalty"))
+    out.double(genai.REQUEST_FREQUENCY_PENALTY, configuration.get("frequencyPenalty"))
+    thinking = camel(as_object(configuration.get("thinkingConfig")))
+    out.text(genai.REQUEST_REASONING_LEVEL, thinking.get("thinkingLevel"))
+    mime = as_text(configuration.get("responseMimeType"))
+    if mime is not None:
+        out.text(genai.OUTPUT_TYPE, {"application/json": "json", "text/plain": "text"}.get(mime, mime))
+    system = document.get("systemInstruction")
+    out.parts(genai.SYSTEM_INSTRUCTIONS, _parts(system) if isinstance(system, dict) else _texts(system))
+    out.messages(genai.INPUT_MESSAGES, _contents(document.get("contents")))
+    out.tools(document.get("tools"), _tools(document.get("tools")))
+    rest = {key: value for key, value in configuration.items() if key not in _CONFIGURED}
+    out.rest({**document, "generationConfig": rest or None}, _REQUEST_FIELDS)
+
+
+def _tools(tools: JsonValue) -> list[JsonValue]:
+    """Return one definition per function, and one per server tool (``{"googleSearch": {}}``)."""
+    definitions: list[JsonValue] = []
+    for tool in as_objects(tools):
+        for key, value in camel(tool).items():
+            if key == "functionDeclarations":
+                definitions.extend({"type": "function", "name": "", **declaration} for declaration in as_objects(value))
+            else:
+                definitions.append({"type": key, "name": key, "configuration": value})
+    return definitions
+
+
+# -- messages -----------------------------------------------------------------------------------------------------------
+def _contents(contents: JsonValue) -> list[Message]:
+    items = as_list(contents) if isinstance(contents, list) else [contents]
+    return [read_content(item) for item in items if isinstance(item, dict)]
+
+
+def read_content(content: JsonObject, finish_reason: str | None = None) -> Message:
+    """Return one content; Gemini's ``model`` is the conventions' ``assistant``."""
+    role = as_text(content.get("role")) or ("assistant" if finish_reason else "user")
+    parts = _parts(content)
+    calls = any(isinstance(part, ToolCallPart) for part in parts)
+    word = finish_reason_of(finish_reason)
+    return Message(
+        role=_ROLES.get(role, role),
+        parts=tuple(parts),
+        finish_reason="tool_call" if word == "stop" and calls else word,
+    )
+
+
+def _texts(value: JsonValue) -> list[Part]:
+    return [TextPart(content=value)] if isinstance(value, str) and value else []
+
+
+def _parts(content: JsonObject) -> list[Part]:
+    parts = content.get("parts")
+    items = as_list(parts) if isinstance(parts, list) else [parts]
+    return [read_part(camel(item)) for item in items if isinstance(item, dict)]
+
+
+def read_part(part: JsonObject) -> Part:
+    """Return one part: an object whose main key says what it is."""
+
+    def extra(*taken: str) -> JsonObject:
+        return {key: value for key, value in part.items() if key not in taken} if len(part) > len(taken) else {}
+
+    match part:
+        case {"text": str(text), "thought": True}:
+            return ReasoningPart(content=text, extra=extra("text", "thought"))
+        case {"text": str(text)}:
+            return TextPart(content=text, extra=extra("text", "thought"))
+        case {"functionCall": {"name": str(name)} as call}:
+            return ToolCallPart(id=as_text(call.get("id")), name=name, arguments=call.get("args"), extra=extra("functionCall"))
+        case {"functionResponse": dict(answer)}:
+            named: JsonObject = {"name": answer["name"]} if "name" in answer else {}
+            return ToolCallResponsePart(
+                id=as_text(answer.get("id")),
+                response=answer.get("response"),
+                extra={**named, **extra("functionResponse")},
+            )
+        case {"inlineData": dict(data)}:
+            data = camel(data)
+            mime = as_text(data.get("mimeType"))
+            content = as_text(data.get("data")) or ""
+            return BlobPart(modality=modality_of(mime), mime_type=mime, content=content, extra=extra("inlineData"))
+        case {"fileData": dict(data)}:
+            data = camel(data)
+            mime = as_text(data.get("mimeType"))
+            uri = as_text(data.get("fileUri")) or ""
+            return UriPart(modality=modality_of(mime), mime_type=mime, uri=uri, extra=extra("fileData"))
+        case {"executableCode": dict(code)}:
+            return ServerToolCallPart(
+                id=as_text(code.get("id")),
+                name="code_execution",
+                server_tool_call={"type": "executableCode", **code},
+                extra=extra("executableCode"),
+            )
+        case {"codeExecutionResult": dict(result)}:
+            return ServerToolCallResponsePart(
+                id=as_text(result.get("id")),
+                server_tool_call_response={"type": "codeExecutionResult", **result},
+                extra=extra("codeExecutionResult"),
+            )
+        case _:
+            kind = next(iter(part), "part")
+            return GenericPart(type=kind, extra={"content": part.get(kind), **extra(kind, "type")})
+
+
+# -- response -----------------------------------------------------------------------------------------------------------
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a generateContent answer; a blocked prompt has no candidate, only the reason."""
+    document = camel(document)
+    out.text(genai.RESPONSE_ID, document.get("responseId"))
+    out.text(genai.RESPONSE_MODEL, document.get("modelVersion"))
+    candidates = [camel(candidate) for candidate in as_objects(document.get("candidates"))]
+    reasons = [as_text(candidate.get("finishReason")) for candidate in candidates]
+    blocked = as_text(camel(as_object(document.get("promptFeedback"))).get("blockReason"))
+    out.texts(genai.RESPONSE_FINISH_REASONS, [reason for reason in (*reasons, blocked) if reason])
+    read_usage(camel(as_object(document.get("usageMetadata"))), out)
+    out.messages(
+        genai.OUTPUT_MESSAGES,
+        [
+            read_content({"role": "model", **as_object(candidate.get("content"))}, reason)
+            for candidate, reason in zip(candidates, reasons, strict=True)
+        ],
+    )
+
+
+def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
+    """Write token counts; Google counts thoughts and tool results apart, the conventions' totals include them."""
+    if not usage:
+        return
+    prompt, answer = as_integer(usage.get("promptTokenCount")), as_integer(usage.get("candidatesTokenCount"))
+    thoughts = as_integer(usage.get("thoughtsTokenCount"))
+    tools = as_integer(usage.get("toolUsePromptTokenCount"))
+    if prompt is not None:
+        out.integer(genai.USAGE_INPUT_TOKENS, prompt + (tools or 0))
+    if answer is not None or thoughts is not None:
+        out.integer(genai.USAGE_OUTPUT_TOKENS, (answer or 0) + (thoughts or 0))
+    out.integer(genai.USAGE_CACHE_READ_TOKENS, usage.get("cachedContentTokenCount"))
+    out.integer(genai.USAGE_REASONING_TOKENS, thoughts)
+    out.json(genai.USAGE_DETAILS, usage)
+
+
+# -- stream -------------------------------------------------------------------------------------------------------------
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the answer that the chunks amount to: parts one after another, texts of a kind joined, the last of the rest."""
+    document: JsonObject = {}
+    candidates: dict[int, JsonObject] = {}
+    for frame in frames:
+        chunk = camel(as_object(frame.value))
+        document.update({key: value for key, value in chunk.items() if key != "candidates"})
+        for piece in as_objects(chunk.get("candidates")):
+            index = as_integer(piece.get("index")) or 0
+            candidate = candidates.setdefault(index, {})
+            before, more = as_object(candidate.get("content")), as_object(piece.get("content"))
+            parts = as_list(before.get("parts"))
+            for part in as_objects(more.get("parts")):
+                _extend_parts(parts, part)
+            candidate.update({key: value for key, value in piece.items() if value is not None})
+            candidate["content"] = {**before, **more, "parts": parts}
+    if candidates:
+        document["candidates"] = [candidates[index] for index in sorted(candidates)]
+    return document
+
+
+def _extend_parts(parts: list[JsonValue], part: JsonObject) -> None:
+    last = parts[-1] if parts else None
+    if (
+        isinstance(last, dict)
+        and isinstance(text := part.get("text"), str)
+        and isinstance(before := last.get("text"), str)
+        and bool(part.get("thought")) == bool(last.get("thought"))
+    ):
+        parts[-1] = {**last, **part, "text": before + text}
+    else:
+        parts.append(dict(part))
+
+
+# -- embeddings ---------------------------------------------------------------------------------------------------------
+def read_embeddings_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of embedContent, batchEmbedContents, or Vertex' predict on an embedding model."""
+    document = camel(document)
+    first = next((camel(item) for item in as_objects(document.get("requests"))), document)
+    settings = camel(as_object(document.get("parameters")))
+    size = first.get("outputDimensionality")
+    out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, settings.get("outputDimensionality") if size is None else size)
+
+
+def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the length of the first vector, and the tokens that Vertex counts."""
+    rows = as_objects(document.get("embeddings")) or [as_object(document.get("embedding"))]
+    predictions = [as_object(row.get("embeddings")) for row in as_objects(document.get("predictions"))]
+    first = next((row["values"] for row in (*rows, *predictions) if isinstance(row.get("values"), list)), None)
+    if isinstance(first, list):
+        out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, len(first))
+    counts = [as_object(row.get("statistics")).get("token_count") for row in predictions]
+    if counts and all(isinstance(count, int | float) for count in counts):
+        out.integer(genai.USAGE_INPUT_TOKENS, sum(count for count in counts if isinstance(count, int | float)))
+    read_usage(camel(as_object(document.get("usageMetadata"))), out)
+
+
+DIALECT: Final = WireDialect(
+    name="gemini.generate_content",
+    operation=genai.OP_GENERATE_CONTENT,
+    provider="gcp.gemini",
+    transient_fields=frozenset({"labels"}),
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)
+
+EMBEDDINGS: Final = WireDialect(
+    name="gemini.embeddings",
+    operation=genai.OP_EMBEDDINGS,
+    provider="gcp.gemini",
+    read_request=read_embeddings_request,
+    read_response=read_embeddings_response,
+    assemble=never_streamed,
+)

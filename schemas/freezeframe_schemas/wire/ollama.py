@@ -1,0 +1,189 @@
+"""Ollama's own API: chat, generate and embed (its ``/v1`` paths speak OpenAI's). Streams are JSON lines.
+
+Source: https://github.com/ollama/ollama/blob/main/docs/api.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
+from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.messages import (
+    BlobPart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolCallResponsePart,
+    finish_reason_of,
+)
+from freezeframe_schemas.wire.openai_content import read_tool
+
+_REQUEST_FIELDS: Final = frozenset({"model", "messages", "prompt", "system", "images", "input", "stream", "tools"})
+_OPTIONS: Final = frozenset(
+    {"temperature", "seed", "top_p", "top_k", "num_predict", "stop", "frequency_penalty", "presence_penalty"}
+)
+_USAGE: Final = ("prompt_eval_count", "eval_count")
+
+
+# -- request ------------------------------------------------------------------------------------------------------------
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a chat or generate request."""
+    out.text(genai.REQUEST_MODEL, document.get("model"))
+    out.flag(genai.REQUEST_STREAM, document.get("stream"))
+    options = as_object(document.get("options"))
+    out.integer(genai.REQUEST_SEED, options.get("seed"))
+    out.double(genai.REQUEST_TEMPERATURE, options.get("temperature"))
+    out.double(genai.REQUEST_TOP_P, options.get("top_p"))
+    out.double(genai.REQUEST_TOP_K, options.get("top_k"))
+    out.integer(genai.REQUEST_MAX_TOKENS, options.get("num_predict"))
+    out.texts(genai.REQUEST_STOP_SEQUENCES, options.get("stop"))
+    out.double(genai.REQUEST_FREQUENCY_PENALTY, options.get("frequency_penalty"))
+    out.double(genai.REQUEST_PRESENCE_PENALTY, options.get("presence_penalty"))
+    out.text(genai.REQUEST_REASONING_LEVEL, document.get("think"))
+    if document.get("format"):  # "json" or a schema
+        out.text(genai.OUTPUT_TYPE, "json")
+    system = as_text(document.get("system"))
+    out.parts(genai.SYSTEM_INSTRUCTIONS, [TextPart(content=system)] if system else [])
+    messages = [read_message(message) for message in as_objects(document.get("messages"))]
+    if prompt := as_text(document.get("prompt")):
+        messages.append(read_message({"role": "user", "content": prompt, "images": document.get("images")}))
+    out.messages(genai.INPUT_MESSAGES, messages)
+    out.tools(document.get("tools"), [read_tool(tool) for tool in as_objects(document.get("tools"))])
+    rest = {key: value for key, value in options.items() if key not in _OPTIONS}
+    out.rest({**document, "options": rest or None}, _REQUEST_FIELDS)
+
+
+def read_message(message: JsonObject, finish_reason: str | None = None) -> Message:
+    """Return one message; tool arguments are JSON here, not text."""
+    role = as_text(message.get("role")) or "assistant"
+    content = as_text(message.get("content")) or ""
+    parts: list[Part] = []
+    if thinking := as_text(message.get("thinking")):
+        parts.append(ReasoningPart(content=thinking))
+    if role == "tool":
+        name = as_text(message.get("tool_name")) or as_text(message.get("name"))
+        call_id = as_text(message.get("tool_call_id"))
+        parts.append(ToolCallResponsePart(id=call_id, response=content, extra={"name": name} if name else {}))
+    elif content:
+        parts.append(TextPart(content=content))
+    parts.extend(
+        BlobPart(modality="image", content=image) for image in as_list(message.get("images")) if isinstance(image, str)
+    )
+    for call in as_objects(message.get("tool_calls")):
+        function = as_object(call.get("function"))
+        parts.append(
+            ToolCallPart(
+                id=as_text(call.get("id")),
+                name=as_text(function.get("name")) or "",
+                arguments=function.get("arguments"),
+            )
+        )
+    word = finish_reason_of(finish_reason)
+    calls = any(isinstance(part, ToolCallPart) for part in parts)
+    return Message(role=role, parts=tuple(parts), finish_reason="tool_call" if word == "stop" and calls else word)
+
+
+# -- response -----------------------------------------------------------------------------------------------------------
+def read_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a chat or generate answer."""
+    out.text(genai.RESPONSE_MODEL, document.get("model"))
+    reason = as_text(document.get("done_reason"))
+    out.texts(genai.RESPONSE_FINISH_REASONS, reason)
+    _read_usage(document, out)
+    message = document.get("message")
+    if not isinstance(message, dict) and "response" in document:
+        message = {key: document.get(key) for key in ("thinking", "tool_calls")}
+        message["content"] = document["response"]
+    if isinstance(message, dict):
+        out.messages(genai.OUTPUT_MESSAGES, [read_message({"role": "assistant", **message}, reason)])
+
+
+def _read_usage(document: JsonObject, out: AttributeWriter) -> None:
+    """Write token counts; Ollama has no usage object, so the one kept is its fields by their names."""
+    out.integer(genai.USAGE_INPUT_TOKENS, document.get("prompt_eval_count"))
+    out.integer(genai.USAGE_OUTPUT_TOKENS, document.get("eval_count"))
+    usage = {key: value for key, value in document.items() if key in _USAGE or key.endswith("_duration")}
+    out.json(genai.USAGE_DETAILS, usage or None)
+
+
+def assemble(frames: Sequence[Frame]) -> JsonObject:
+    """Return the answer that the lines amount to; without the line that says ``done`` it has no reason."""
+    document: JsonObject = {}
+    texts: dict[str, list[str]] = {"content": [], "thinking": [], "response": []}
+    calls: list[JsonObject] = []
+    message: JsonObject = {}
+    for frame in frames:
+        line = as_object(frame.value)
+        piece = as_object(line.get("message"))
+        message.update({key: value for key, value in piece.items() if value is not None})
+        for key, pieces in texts.items():
+            if isinstance(text := piece.get(key, line.get(key)), str):
+                pieces.append(text)
+        calls.extend(as_objects(piece.get("tool_calls")) or as_objects(line.get("tool_calls")))
+        document.update({key: value for key, value in line.items() if key != "message"})
+    joined = {key: "".join(pieces) for key, pieces in texts.items()}
+    if message:
+        document["message"] = {
+            **message,
+            "content": joined["content"],
+            "thinking": joined["thinking"],
+            "tool_calls": [*calls],
+        }
+    elif texts["response"]:
+        document.update({"response": joined["response"], "thinking": joined["thinking"], "tool_calls": [*calls]})
+    return document
+
+
+# -- embed --------------------------------------------------------------------------------------------------------------
+def read_embed_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of an embed (``input``) or embeddings (``prompt``) request."""
+    out.text(genai.REQUEST_MODEL, document.get("model"))
+    out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, document.get("dimensions"))
+    out.rest(document, {"model", "input", "prompt", "dimensions"})
+
+
+def read_embed_response(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the length of the first vector."""
+    out.text(genai.RESPONSE_MODEL, document.get("model"))
+    vector = next(iter(as_list(document.get("embeddings"))), document.get("embedding"))
+    if isinstance(vector, list):
+        out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, len(vector))
+    _read_usage(document, out)
+
+
+CHAT: Final = WireDialect(
+    name="ollama.chat",
+    operation=genai.OP_CHAT,
+    provider="ollama",
+    transient_fields=frozenset({"keep_alive"}),
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)
+
+GENERATE: Final = WireDialect(
+    name="ollama.generate",
+    operation=genai.OP_TEXT_COMPLETION,
+    provider="ollama",
+    transient_fields=frozenset({"keep_alive"}),
+    read_request=read_request,
+    read_response=read_response,
+    assemble=assemble,
+)
+
+EMBED: Final = WireDialect(
+    name="ollama.embed",
+    operation=genai.OP_EMBEDDINGS,
+    provider="ollama",
+    transient_fields=frozenset({"keep_alive"}),
+    read_request=read_embed_request,
+    read_response=read_embed_response,
+    assemble=never_streamed,
+)
