@@ -1,6 +1,6 @@
 """The replayed process: `activate` turns it into one, `main` runs the recorded entry point in it.
 
-`activate` is called through the same start-up door that ``freezeframe run`` uses, before any of the program's own code; it reads
+`activate` is called through the start-up door that ``freezeframe run`` uses, before any of the program's own code; it reads
 what to do from the environment that `reenact` set. The report is written when the process ends, however it ends short of a
 kill.
 """

@@ -1,0 +1,45 @@
+"""Racing tasks are answered in the recorded order, whatever order they asked in."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+
+from freezeframe_replay.pace import Pace
+
+
+@pytest.mark.parametrize("recorded", list(itertools.permutations([10, 20, 30])))
+async def test_answers_come_in_recorded_order(recorded: tuple[int, ...]) -> None:
+    pace, came = Pace(), list[int]()
+
+    async def ask(at_ns: int) -> None:
+        await pace.wait(at_ns)
+        came.append(at_ns)
+
+    await asyncio.gather(*(ask(at_ns) for at_ns in recorded))
+    assert came == sorted(recorded)
+
+
+async def test_the_winner_of_a_race_acts_before_the_loser_is_answered() -> None:
+    pace, log = Pace(), list[str]()
+
+    async def ask(name: str, at_ns: int) -> None:
+        await pace.wait(at_ns)
+        log.append(f"{name} answered")
+        await asyncio.sleep(0)
+        log.append(f"{name} acted")
+
+    await asyncio.gather(ask("slow", 2), ask("fast", 1))
+    assert log == ["fast answered", "fast acted", "slow answered", "slow acted"]
+
+
+async def test_a_cancelled_task_does_not_hold_up_the_others() -> None:
+    pace = Pace()
+    first = asyncio.ensure_future(pace.wait(1))
+    second = asyncio.ensure_future(pace.wait(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    await second
+    assert first.cancelled()
