@@ -1,0 +1,73 @@
+"""The command line: ``freezeframe-collector``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from freezeframe_collector.config import Scalar, load_config
+from freezeframe_collector.telemetry import configure_logging
+from freezeframe_schemas.errors import FreezeframeError
+
+_EXAMPLES = """\
+examples:
+  freezeframe-collector                               everything on loopback, data in .freezeframe
+  freezeframe-collector --config /etc/freezeframe.toml --check
+  freezeframe-collector --data /var/lib/freezeframe --grpc-port 0 --http-port 0 --clickhouse-port 0
+
+exit codes: 0 stopped, all stored; 1 broke; 2 wrong configuration; 4 stopped, the rest is in the log
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = _parser().parse_args(arguments)
+    overrides: dict[str, Scalar] = {
+        path: value
+        for path, value in (
+            ("service.data", options.data),
+            ("grpc.port", options.grpc_port),
+            ("http.port", options.http_port),
+            ("clickhouse.port", options.clickhouse_port),
+        )
+        if value is not None
+    }
+    try:
+        config = load_config(options.config, os.environ, overrides)
+        if options.check:
+            print("the configuration has no faults")
+            return 0
+        configure_logging(config.service.log_level)
+        # Imported here: --check and --help need no gRPC and no engine.
+        from freezeframe_collector.service import run
+
+        return asyncio.run(run(config))
+    except FreezeframeError as error:
+        print(f"freezeframe-collector: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="freezeframe-collector",
+        description="Receive OTLP spans, redact them, and store them durably in ClickHouse.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file; see docs/collector-config.md")
+    parser.add_argument("--check", action="store_true", help="check the configuration, name every fault, and exit")
+    parser.add_argument("--data", metavar="DIR", help="data directory (service.data)")
+    parser.add_argument("--grpc-port", type=int, metavar="PORT", help="OTLP/gRPC port; 0 takes a free one")
+    parser.add_argument("--http-port", type=int, metavar="PORT", help="OTLP/HTTP port; 0 takes a free one")
+    parser.add_argument("--clickhouse-port", type=int, metavar="PORT", help="ClickHouse HTTP port; 0 takes a free one")
+    parser.add_argument("--version", action="version", version=f"freezeframe-collector {version('freezeframe')}")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

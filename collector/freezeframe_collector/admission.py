@@ -1,0 +1,65 @@
+"""Admission: how many bytes of requests may be in work at once.
+
+The receivers reserve a request's bytes before any work is done on it and give them back after the answer. Where the budget
+is spent a request waits a little, then is refused with the delay after which to try again. Nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from freezeframe_schemas.errors import FreezeframeError
+
+
+class BusyError(FreezeframeError):
+    """The request was not taken; the sender should send it again after `retry_after_s`."""
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class ByteBudget:
+    """A counting semaphore over bytes, with a bounded wait. A request larger than the whole budget enters when it is alone."""
+
+    def __init__(self, limit_bytes: int, *, wait_s: float, retry_after_s: float) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self.refused = 0
+        self._wait_s = wait_s
+        self._retry_after_s = retry_after_s
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def reserve(self, size_bytes: int) -> Generator[None]:
+        """Hold `size_bytes` of the budget for the block.
+
+        Raises:
+            BusyError: the budget stayed spent for the whole wait.
+        """
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._fits(size_bytes), timeout=self._wait_s):
+                self.refused += 1
+                raise BusyError(
+                    f"busy: {self.used_bytes} of {self.limit_bytes} bytes are in work, the request has {size_bytes}",
+                    retry_after_s=self._retry_after_s,
+                )
+            self.used_bytes += size_bytes
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.used_bytes -= size_bytes
+                self._changed.notify_all()
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until nothing is in work; return whether that came about."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            return self._changed.wait_for(lambda: self.used_bytes == 0, timeout=max(0.0, deadline - time.monotonic()))
+
+    def _fits(self, size_bytes: int) -> bool:
+        return self.used_bytes == 0 or self.used_bytes + size_bytes <= self.limit_bytes

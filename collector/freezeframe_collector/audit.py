@@ -1,0 +1,41 @@
+"""The audit: every span received is stored, a duplicate, set aside, or in the log; nothing is unaccounted for.
+
+Counts live where the spans live. A log record carries the counts of its request, a segment adds up its records, and the
+ledger adds up the segments that the store has. So the sum holds over a kill -9: nothing is counted only in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What became of the spans of a request, a segment, or everything up to one."""
+
+    received: int = 0
+    duplicate: int = 0
+    rejected: int = 0
+    stored: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            received=self.received + other.received,
+            duplicate=self.duplicate + other.duplicate,
+            rejected=self.rejected + other.rejected,
+            stored=self.stored + other.stored,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """The books at one moment."""
+
+    counts: Counts
+    in_log: int
+
+    @property
+    def missing(self) -> int:
+        """Return how many spans are unaccounted for; anything but 0 is a bug of ours."""
+        counts = self.counts
+        return counts.received - counts.stored - counts.duplicate - counts.rejected - self.in_log

@@ -1,0 +1,367 @@
+"""The collector's configuration: one TOML file, every key optional, every fault named at once.
+
+The dataclasses below are the whole definition: a field's default, type, range and help line are read by the parser, by the
+environment overrides (``FREEZEFRAME_COLLECTOR__WAL__SEGMENT_BYTES=1048576``) and by the generated page
+(``docs/collector-config.md``). A setting exists where it stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, cast, get_type_hints
+
+from freezeframe_schemas.errors import ConfigError
+
+ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
+Scalar = str | int | float | bool
+
+
+def _setting(default: Any, help_text: str, *, least: float | None = None, most: float | None = None) -> Any:
+    """Declare a setting; the return type is Any so that the field keeps its own."""
+    return field(default=default, metadata={"help": help_text, "least": least, "most": most})
+
+
+_PORT_RANGE: Final[dict[str, float]] = {"least": 0, "most": 65535}
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceConfig:
+    """The process as a whole."""
+
+    data: str = _setting(".freezeframe", "Directory of the log, the embedded store, the keys and `ports.json`.")
+    shutdown_s: float = _setting(
+        20.0, "Seconds that a graceful stop may take; what is not stored then stays in the log.", least=0
+    )
+    log_level: str = _setting("info", "`debug`, `info`, `warning` or `error`.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrpcConfig:
+    """The OTLP/gRPC receiver."""
+
+    enabled: bool = _setting(True, "Listen for OTLP over gRPC.")
+    host: str = _setting("127.0.0.1", "Address to listen on.")
+    port: int = _setting(4317, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
+    max_message_bytes: int = _setting(64 * _MIB, "Largest message, after decompression.", least=1024, most=(1 << 31) - 1)
+    workers: int = _setting(16, "Requests served at once; each holds one message in memory.", least=1, most=256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    """The OTLP/HTTP receiver, which also serves `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush`."""
+
+    host: str = _setting("127.0.0.1", "Address to listen on.")
+    port: int = _setting(4318, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
+    max_body_bytes: int = _setting(64 * _MIB, "Largest body, before and after decompression.", least=1024, most=(1 << 31) - 1)
+    workers: int = _setting(16, "Requests served at once.", least=1, most=256)
+    read_timeout_s: float = _setting(30.0, "Seconds in which a request's body must have arrived.", least=0.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClickhouseConfig:
+    """The ClickHouse HTTP protocol over the store, for SQL clients."""
+
+    enabled: bool = _setting(True, "Serve SQL over the embedded store.")
+    host: str = _setting("127.0.0.1", "Address to listen on.")
+    port: int = _setting(8123, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsConfig:
+    """TLS of both receivers. Empty paths mean plain text."""
+
+    cert_file: str = _setting("", "PEM file with the server's certificate chain.")
+    key_file: str = _setting("", "PEM file with the server's private key.")
+    client_ca_file: str = _setting("", "PEM file with the authorities whose client certificates are required (mTLS).")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthConfig:
+    """Who may send."""
+
+    tokens_file: str = _setting("", 'TOML file of bearer tokens: `[tokens]`, tenant = "sha256:<hex>". Empty lets everybody in.')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionConfig:
+    """How much may be in work at once before senders are asked to wait."""
+
+    in_flight_bytes: int = _setting(256 * _MIB, "Bytes of decompressed requests in work at once.", least=1024)
+    wait_s: float = _setting(1.0, "Seconds a request may wait for its turn before it is refused.", least=0, most=10)
+    retry_after_s: float = _setting(1.0, "Delay named to a refused sender (RetryInfo, Retry-After).", least=0.05, most=60)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitsConfig:
+    """What one request or span may hold. A span over a limit is set aside with the reason; the others of its batch land."""
+
+    spans_per_request: int = _setting(100_000, "Spans of one request.", least=1)
+    span_bytes: int = _setting(48 * _MIB, "Bytes of one span on the wire.", least=1024)
+    attributes: int = _setting(4_096, "Attributes of one span.", least=1)
+    events: int = _setting(10_000, "Events of one span.", least=0)
+    links: int = _setting(10_000, "Links of one span.", least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedactionConfig:
+    """What is replaced before anything touches the disk."""
+
+    policy: str = _setting("default", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
+    keys: str = _setting("", "Directory of the surrogate keys; empty is `keys` in the data directory.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalConfig:
+    """The write-ahead log. A request is acked when the log is on the disk."""
+
+    flush_interval_s: float = _setting(
+        0.5, "Age at which a segment goes to the store; spans are in SQL soon after.", least=0.01, most=60
+    )
+    segment_bytes: int = _setting(64 * _MIB, "Size at which a segment goes to the store at once.", least=4096)
+    max_bytes: int = _setting(8 * 1024 * _MIB, "Bytes of log on disk beyond which senders are asked to wait.", least=4096)
+    memory_bytes: int = _setting(
+        128 * _MIB, "Bytes of logged spans kept in memory; beyond, the writer reads the disk.", least=0
+    )
+    remembered_spans: int = _setting(
+        200_000, "Spans remembered, over restarts too, to recognise one that is sent again.", least=0
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreConfig:
+    """Where spans are kept."""
+
+    dsn: str = _setting("", "`clickhouse://user:password@host:8123/db`; empty is the embedded store in the data directory.")
+    retry_initial_s: float = _setting(0.2, "First delay after a failure that may pass.", least=0.001)
+    retry_max_s: float = _setting(30.0, "Longest delay between two tries; there is no last try.", least=0.001)
+    permanent_attempts: int = _setting(
+        5, "Tries of a segment of which the store refuses every span, before it is set aside.", least=1
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorConfig:
+    """All sections."""
+
+    service: ServiceConfig = ServiceConfig()
+    grpc: GrpcConfig = GrpcConfig()
+    http: HttpConfig = HttpConfig()
+    clickhouse: ClickhouseConfig = ClickhouseConfig()
+    tls: TlsConfig = TlsConfig()
+    auth: AuthConfig = AuthConfig()
+    admission: AdmissionConfig = AdmissionConfig()
+    limits: LimitsConfig = LimitsConfig()
+    redaction: RedactionConfig = RedactionConfig()
+    wal: WalConfig = WalConfig()
+    store: StoreConfig = StoreConfig()
+
+    @property
+    def data_directory(self) -> Path:
+        """Return the data directory as an absolute path."""
+        return Path(self.service.data).expanduser().absolute()
+
+    @property
+    def keys_directory(self) -> Path:
+        """Return where the surrogate keys lie."""
+        return Path(self.redaction.keys).expanduser().absolute() if self.redaction.keys else self.data_directory / "keys"
+
+    @property
+    def store_dsn(self) -> str:
+        """Return the DSN of the store, the embedded one where none is set."""
+        return self.store.dsn or f"chdb://{self.data_directory / 'store'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One key of the file, as the parser and the page see it."""
+
+    section: str
+    name: str
+    type: type
+    default: Scalar
+    help: str
+    least: float | None
+    most: float | None
+
+    @property
+    def path(self) -> str:
+        """Return ``section.key``."""
+        return f"{self.section}.{self.name}"
+
+
+def settings() -> Iterator[Setting]:
+    """Yield every setting in file order."""
+    for section, section_type in get_type_hints(CollectorConfig).items():
+        hints = get_type_hints(section_type)
+        for declared in dataclasses.fields(section_type):
+            yield Setting(
+                section=section,
+                name=declared.name,
+                type=hints[declared.name],
+                default=cast("Scalar", declared.default),
+                help=declared.metadata["help"],
+                least=declared.metadata["least"],
+                most=declared.metadata["most"],
+            )
+
+
+def load_config(
+    file: Path | None, environment: Mapping[str, str], overrides: Mapping[str, Scalar] | None = None
+) -> CollectorConfig:
+    """Return the configuration: the file, then the environment over it, then `overrides` (``{"grpc.port": 0}``).
+
+    Raises:
+        ConfigError: with one line for each fault found.
+    """
+    faults: list[str] = []
+    known = {setting.path: setting for setting in settings()}
+    values: dict[str, Scalar] = {}
+    for path, value in _file_values(file, faults):
+        _take(values, known, f"{file}: {path}", path, value, faults)
+    for variable, text in sorted(environment.items()):
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".", 1)
+            setting = known.get(path)
+            value = _parse_text(text, setting.type) if setting else text
+            _take(values, known, variable, path, value, faults)
+    values.update(overrides or {})
+    config = _build(values)
+    if not faults:
+        faults.extend(_contradictions(config))
+    if faults:
+        raise ConfigError("the configuration has faults:\n  " + "\n  ".join(faults), do="see docs/collector-config.md")
+    return config
+
+
+def _file_values(file: Path | None, faults: list[str]) -> Iterator[tuple[str, object]]:
+    if file is None:
+        return
+    try:
+        document = tomllib.loads(file.read_text())
+    except OSError as error:
+        faults.append(f"{file}: cannot be read: {error.strerror}")
+        return
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        faults.append(f"{file}: is no TOML: {error}")
+        return
+    for section, content in document.items():
+        if not isinstance(content, dict):
+            faults.append(f"{file}: {section}: found a value, expected a section like [{section}]")
+            continue
+        for key, value in cast("dict[str, object]", content).items():
+            yield f"{section}.{key}", value
+
+
+def _take(
+    values: dict[str, Scalar], known: Mapping[str, Setting], where: str, path: str, value: object, faults: list[str]
+) -> None:
+    setting = known.get(path)
+    if setting is None:
+        faults.append(f"{where}: no such setting{_nearest(path, known)}")
+        return
+    if setting.type is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not setting.type:
+        faults.append(f"{where}: found {value!r}, expected {_TYPE_WORDS[setting.type]}")
+        return
+    accepted = cast("Scalar", value)
+    if isinstance(accepted, int | float):
+        if setting.least is not None and accepted < setting.least:
+            faults.append(f"{where}: found {accepted}, expected at least {setting.least:g}")
+        if setting.most is not None and accepted > setting.most:
+            faults.append(f"{where}: found {accepted}, expected at most {setting.most:g}")
+    values[path] = accepted
+
+
+_TYPE_WORDS: Final = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _nearest(path: str, known: Mapping[str, Setting]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(path, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _parse_text(text: str, kind: type) -> object:
+    """Return the environment's text as the setting's type, or the text itself where it is none (then `_take` says so)."""
+    if kind is bool:
+        return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
+    if kind is int or kind is float:
+        try:
+            return kind(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _build(values: Mapping[str, Scalar]) -> CollectorConfig:
+    sections: dict[str, Any] = {}
+    for section, section_type in get_type_hints(CollectorConfig).items():
+        own = {path.partition(".")[2]: value for path, value in values.items() if path.startswith(f"{section}.")}
+        sections[section] = section_type(**own)
+    return CollectorConfig(**sections)
+
+
+def _contradictions(config: CollectorConfig) -> Iterator[str]:
+    """Yield what each value alone does not show."""
+    if config.service.log_level not in ("debug", "info", "warning", "error"):
+        yield f"service.log_level: found {config.service.log_level!r}, expected debug, info, warning or error"
+    tls = config.tls
+    if bool(tls.cert_file) != bool(tls.key_file):
+        yield "tls: cert_file and key_file go together; one of them is empty"
+    if tls.client_ca_file and not tls.cert_file:
+        yield "tls.client_ca_file: needs tls.cert_file and tls.key_file"
+    for name in ("cert_file", "key_file", "client_ca_file"):
+        path = getattr(tls, name)
+        if path and not Path(path).is_file():
+            yield f"tls.{name}: {path}: no such file"
+    if config.auth.tokens_file and not Path(config.auth.tokens_file).is_file():
+        yield f"auth.tokens_file: {config.auth.tokens_file}: no such file"
+    ports = [("grpc.port", config.grpc.port, config.grpc.enabled), ("http.port", config.http.port, True)]
+    ports.append(("clickhouse.port", config.clickhouse.port, config.clickhouse.enabled))
+    taken: dict[int, str] = {}
+    for name, port, enabled in ports:
+        if enabled and port and port in taken:
+            yield f"{name}: port {port} is also {taken[port]}"
+        taken[port] = name
+    if config.store.dsn and not config.store.dsn.startswith(("chdb://", "clickhouse://", "clickhouses://")):
+        scheme = config.store.dsn.partition(":")[0]
+        yield f"store.dsn: found scheme {scheme!r}, expected chdb, clickhouse or clickhouses"
+    if config.limits.span_bytes > config.admission.in_flight_bytes:
+        yield "limits.span_bytes: is more than admission.in_flight_bytes, so that such a span could never enter"
+
+
+def render_page() -> str:
+    """Return the text of ``docs/collector-config.md``."""
+    lines = [
+        "# The collector's configuration",
+        "",
+        "Generated from `freezeframe_collector/config.py`; a test holds that the two agree.",
+        "",
+        "One TOML file, given as `freezeframe-collector --config FILE`. Every key is optional. `--check` reports every fault",
+        "and exits. An environment variable overrides the file: `FREEZEFRAME_COLLECTOR__GRPC__PORT=0`.",
+    ]
+    section = ""
+    for setting in settings():
+        if setting.section != section:
+            section = setting.section
+            doc = get_type_hints(CollectorConfig)[section].__doc__ or ""
+            lines += ["", f"## [{section}]", "", doc.strip(), "", "| key | default | meaning |", "|---|---|---|"]
+        default = str(setting.default).lower() if setting.type is bool else repr(setting.default).replace("'", '"')
+        span = _range_words(setting)
+        lines.append(f"| `{setting.name}` | `{default}` | {setting.help}{span} |")
+    return "\n".join(lines) + "\n"
+
+
+def _range_words(setting: Setting) -> str:
+    if setting.least is None and setting.most is None:
+        return ""
+    least = "" if setting.least is None else f"{setting.least:.10g}"
+    most = "" if setting.most is None else f"{setting.most:.10g}"
+    return f" Range {least} to {most}." if least and most else f" At least {least}." if least else f" At most {most}."

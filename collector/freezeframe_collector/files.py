@@ -1,0 +1,62 @@
+"""Files that survive a power loss, and the lock that keeps a data directory to one collector."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from freezeframe_schemas.errors import ConfigError
+
+
+def fsync_directory(directory: Path) -> None:
+    """Make the directory's entries durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_durably(path: Path, data: bytes) -> None:
+    """Write the file whole or not at all, durable on return."""
+    temporary = path.with_name(f"{path.name}.new")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.replace(path)
+    fsync_directory(path.parent)
+
+
+class DirectoryLock:
+    """An exclusive lock on a data directory, held until `release` or the end of the process, however it ends."""
+
+    def __init__(self, directory: Path) -> None:
+        """Take the lock.
+
+        Raises:
+            ConfigError: another process holds it.
+        """
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = directory / "collector.lock"
+        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            os.close(self._descriptor)
+            raise ConfigError(
+                f"{directory}: another collector (process {holder}) works on this directory",
+                do="stop it, or give this one a directory of its own with --data",
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        """Give the lock up."""
+        os.close(self._descriptor)

@@ -1,0 +1,181 @@
+"""The pipeline: a request's bytes -> spans -> stages -> encoded -> log. It calls the stages; they never call each other.
+
+It runs in the receivers' worker threads and returns when the answer may be given: what it accepted is on the disk.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
+from freezeframe_collector.store import Rejected
+from freezeframe_collector.wal import Batch, Log
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import FreezeframeError, WireError
+from freezeframe_schemas.span import SpanRecord
+
+_LOG = logging.getLogger(__name__)
+
+Decoder = Callable[[bytes, Limits], Decoded]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A named step from span to span. Where it raises, the span is rejected with the stage's name as the reason."""
+
+    name: str
+    apply: Callable[[SpanRecord, str], SpanRecord]
+    """Takes the span and its tenant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a request came to. Its accepted and duplicate spans are durable."""
+
+    received: int
+    duplicate: int
+    rejected: int
+    message: str = ""
+    """For the sender, where spans were rejected: the first reason. Never content."""
+
+
+class Meter:
+    """Counts for telemetry. They start at 0 with the process; the books that must balance are the log's (`audit`)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.counts: Counter[str] = Counter()
+        self.rejected_by_reason: Counter[str] = Counter()
+
+    def add(self, **amounts: int) -> None:
+        """Add to the counts."""
+        with self._lock:
+            self.counts.update(amounts)
+
+    def reject(self, rejected: Sequence[Rejected]) -> None:
+        """Count rejected spans by reason."""
+        with self._lock:
+            self.rejected_by_reason.update(item.reason for item in rejected)
+
+
+class Pipeline:
+    """What receivers call."""
+
+    def __init__(
+        self, *, stages: Sequence[Stage], log: Log, budget: ByteBudget, limits: Limits, spans_per_request: int, meter: Meter
+    ) -> None:
+        self.meter = meter
+        self.budget = budget
+        self._stages = tuple(stages)
+        self._log = log
+        self._limits = limits
+        self._spans_per_request = spans_per_request
+
+    def export(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
+        """Take one request; return when it is durable.
+
+        Raises:
+            BusyError: nothing was taken; the sender should try again.
+            WireError: the body is no such request; trying again is of no use.
+        """
+        with self.budget.reserve(len(body)):
+            decoded = decode(body, self._limits)
+            count = len(decoded.spans) + len(decoded.faults)
+            if count > self._spans_per_request:
+                raise WireError(f"the request has {count} spans, the limit is {self._spans_per_request}")
+            outcome = self._take(decoded, tenant)
+        self.meter.add(requests=1, bytes=len(body), spans=outcome.received, duplicates=outcome.duplicate)
+        return outcome
+
+    def _take(self, decoded: Decoded, tenant: str) -> Outcome:
+        rejected = [_fault(fault, tenant) for fault in decoded.faults]
+        spans: list[SpanRecord] = []
+        encoded: list[EncodedSpan] = []
+        for span in decoded.spans:
+            taken = self._process(span, tenant)
+            if isinstance(taken, Rejected):
+                rejected.append(taken)
+            else:
+                spans.append(taken)
+        try:
+            encoded = encode_spans(spans)
+        except WireError:
+            spans, encoded = _encode_each(spans, rejected, tenant)
+        received = len(spans) + len(rejected)
+        if not received:
+            return Outcome(received=0, duplicate=0, rejected=0)
+        appended = self._log.append(Batch(spans=spans, encoded=encoded, rejected=tuple(rejected)))
+        if rejected:
+            self.meter.reject(rejected)
+        return Outcome(
+            received=received,
+            duplicate=appended.duplicate,
+            rejected=len(rejected),
+            message=_message(rejected) if rejected else "",
+        )
+
+    def _process(self, span: SpanRecord, tenant: str) -> SpanRecord | Rejected:
+        if tenant:
+            span = span.with_attributes({genai.TENANT: tenant})
+        for stage in self._stages:
+            try:
+                span = stage.apply(span, tenant)
+            except FreezeframeError as error:
+                # Our own errors name places and kinds, never content.
+                return _rejected(span, f"{stage.name} failed", error.message, tenant)
+            except Exception as error:
+                # A bug of ours costs one span, which is named here, and not the service. The message may quote content.
+                _LOG.error("span %s: %s failed: %s", span.span_id, stage.name, type(error).__name__)
+                return _rejected(span, f"{stage.name} failed", type(error).__name__, tenant)
+        return span
+
+
+def _rejected(span: SpanRecord, reason: str, detail: str, tenant: str) -> Rejected:
+    return Rejected(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        name="",
+        reason=reason,
+        detail=detail,
+        time_unix_nano=time.time_ns(),
+        tenant=tenant,
+    )
+
+
+def _fault(fault: SpanFault, tenant: str) -> Rejected:
+    return Rejected(
+        trace_id=fault.trace_id,
+        span_id=fault.span_id,
+        name="",
+        reason=fault.reason,
+        detail=fault.detail,
+        time_unix_nano=time.time_ns(),
+        tenant=tenant,
+    )
+
+
+def _encode_each(
+    spans: Sequence[SpanRecord], rejected: list[Rejected], tenant: str
+) -> tuple[list[SpanRecord], list[EncodedSpan]]:
+    """Encode span by span, setting aside the ones that have no OTLP form."""
+    kept: list[SpanRecord] = []
+    encoded: list[EncodedSpan] = []
+    for span in spans:
+        try:
+            encoded.extend(encode_spans([span]))
+            kept.append(span)
+        except WireError as error:
+            rejected.append(_rejected(span, "no OTLP form", error.message, tenant))
+    return kept, encoded
+
+
+def _message(rejected: Sequence[Rejected]) -> str:
+    first = rejected[0]
+    where = f"span {first.span_id}: " if first.span_id else ""
+    return f"{len(rejected)} spans rejected; the first: {where}{first.reason}: {first.detail}"

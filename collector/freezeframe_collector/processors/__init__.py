@@ -1,0 +1,1 @@
+"""Processors: pure functions from SpanRecord to SpanRecord. The pipeline calls them; they never call each other."""

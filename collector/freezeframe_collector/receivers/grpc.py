@@ -1,0 +1,113 @@
+"""OTLP over gRPC.
+
+Source: OTLP 1.x specification, "OTLP/gRPC": ``partial_success``, retryable statuses, RetryInfo.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any, Final, NoReturn
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
+
+from freezeframe_collector.admission import BusyError
+from freezeframe_collector.config import GrpcConfig
+from freezeframe_collector.pipeline import Pipeline
+from freezeframe_schemas.errors import WireError
+
+_LOG = logging.getLogger(__name__)
+_TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
+_EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
+
+_Handler = Callable[[bytes, grpc.ServicerContext], bytes]
+
+
+def refuse(context: grpc.ServicerContext, error: BusyError) -> NoReturn:
+    """Answer RESOURCE_EXHAUSTED with the delay in both trailers that senders look at.
+
+    ``grpc-status-details-bin`` is the specification's; opentelemetry-python reads ``google.rpc.retryinfo-bin``. The status is
+    not UNAVAILABLE: on that its exporter rebuilds the channel.
+    """
+    delay = Duration()
+    delay.FromNanoseconds(int(error.retry_after_s * 1e9))
+    info = RetryInfo(retry_delay=delay)
+    detail = AnyMessage()
+    detail.Pack(info)
+    code, _ = grpc.StatusCode.RESOURCE_EXHAUSTED.value
+    status = Status(code=code, message=error.message, details=[detail])
+    context.set_trailing_metadata(
+        (
+            ("grpc-status-details-bin", status.SerializeToString()),
+            ("google.rpc.retryinfo-bin", info.SerializeToString()),
+        )
+    )
+    context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, error.message)
+
+
+class _Services(grpc.GenericRpcHandler):
+    """Routes the OTLP methods; messages pass as bytes, so that the pipeline parses them and nothing else does."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        handlers: dict[str, _Handler] = {_TRACES: self._traces, _METRICS: self._metrics}
+        self._methods = {path: grpc.unary_unary_rpc_method_handler(handler) for path, handler in handlers.items()}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        return self._methods.get(handler_call_details.method)
+
+    def _traces(self, body: bytes, context: grpc.ServicerContext) -> bytes:
+        try:
+            outcome = self._pipeline.export(body)
+        except BusyError as error:
+            refuse(context, error)
+        except WireError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
+        if not outcome.rejected:
+            return _EMPTY_ANSWER
+        partial = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
+        return ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+
+    def _metrics(self, body: bytes, context: grpc.ServicerContext) -> bytes:
+        del body
+        self._pipeline.meter.add(metrics_refused=1)
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, "freezeframe keeps traces and log events; send metrics elsewhere")
+
+
+class GrpcReceiver:
+    """A running gRPC server."""
+
+    def __init__(self, config: GrpcConfig, pipeline: Pipeline) -> None:
+        options = [
+            ("grpc.max_receive_message_length", config.max_message_bytes),
+            ("grpc.so_reuseport", 0),  # two collectors on one port is a mistake that should show
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ]
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-grpc"),
+            handlers=[_Services(pipeline)],
+            options=options,
+        )
+        self._address = f"{config.host}:{config.port}"
+        self.port = 0
+
+    def start(self) -> None:
+        """Listen.
+
+        Raises:
+            RuntimeError: the port is taken.
+        """
+        self.port = self._server.add_insecure_port(self._address)
+        self._server.start()
+
+    def stop(self, grace_s: float) -> None:
+        """Take no new requests; wait for the ones in work up to `grace_s`."""
+        self._server.stop(grace_s).wait(grace_s + 1.0)

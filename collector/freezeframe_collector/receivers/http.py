@@ -1,0 +1,168 @@
+"""OTLP over HTTP, protobuf and JSON, and the collector's own pages beside it.
+
+Source: OTLP 1.x specification, "OTLP/HTTP": 200 with ``partial_success``, 400 permanent, 429 with ``Retry-After``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Protocol
+
+from aiohttp import web
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
+
+from freezeframe_collector.admission import BusyError
+from freezeframe_collector.config import HttpConfig
+from freezeframe_collector.otlp import decode_traces
+from freezeframe_collector.otlp_json import decode_json_traces
+from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
+from freezeframe_collector.receivers.compression import decompress
+from freezeframe_schemas.errors import WireError
+
+_LOG = logging.getLogger(__name__)
+_PROTOBUF: Final = "application/x-protobuf"
+_JSON: Final = "application/json"
+_DECODERS: Final[dict[str, Decoder]] = {_PROTOBUF: decode_traces, _JSON: decode_json_traces}
+_GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNAUTHENTICATED = 3, 8, 16
+
+
+class Pages(Protocol):
+    """What the collector says about itself."""
+
+    def health(self) -> str:
+        """Return an empty text where the process works, else what is wrong."""
+        ...
+
+    def readiness(self) -> str:
+        """Return an empty text where requests would be taken, else what is in the way."""
+        ...
+
+    def metrics(self) -> str:
+        """Return the Prometheus text."""
+        ...
+
+    def status(self) -> dict[str, object]:
+        """Return the state as one JSON object."""
+        ...
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything acked is in the store; return whether that came about."""
+        ...
+
+
+class HttpReceiver:
+    """The HTTP application; work on a request happens in its own threads."""
+
+    def __init__(self, config: HttpConfig, pipeline: Pipeline, pages: Pages) -> None:
+        self._config = config
+        self._pipeline = pipeline
+        self._pages = pages
+        self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
+
+    def build_runner(self, shutdown_s: float) -> web.AppRunner:
+        """Return the server, not yet listening. Bodies are left compressed: `decompress` bounds what comes out of them."""
+        return web.AppRunner(
+            self._build_app(), handle_signals=False, access_log=None, auto_decompress=False, shutdown_timeout=shutdown_s
+        )
+
+    def _build_app(self) -> web.Application:
+        app = web.Application(client_max_size=self._config.max_body_bytes)
+        app.add_routes(
+            [
+                web.post("/v1/traces", self._traces),
+                web.post("/v1/metrics", self._metrics),
+                web.post("/v1/flush", self._flush),
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get("/metrics", self._prometheus),
+                web.get("/status", self._status),
+            ]
+        )
+        return app
+
+    async def _traces(self, request: web.Request) -> web.Response:
+        kind = request.content_type
+        decoder = _DECODERS.get(kind)
+        if decoder is None:
+            return _error(_JSON, 415, _GRPC_INVALID, f"content type {kind[:80]!r}, expected {_PROTOBUF} or {_JSON}")
+        try:
+            async with asyncio.timeout(self._config.read_timeout_s):
+                body = await request.read()
+        except TimeoutError:
+            return _error(kind, 408, _GRPC_INVALID, f"the body did not arrive in {self._config.read_timeout_s:g} s")
+        encoding = request.headers.get("Content-Encoding", "")
+
+        def work() -> Outcome:
+            plain = decompress(body, encoding, self._config.max_body_bytes)
+            return self._pipeline.export(plain, decode=decoder)
+
+        return await self._answer(kind, work)
+
+    async def _answer(self, kind: str, work: Callable[[], Outcome]) -> web.Response:
+        try:
+            outcome = await asyncio.get_running_loop().run_in_executor(self._workers, work)
+        except BusyError as error:
+            answer = _error(kind, 429, _GRPC_EXHAUSTED, error.message)
+            answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+            return answer
+        except WireError as error:
+            return _error(kind, 400, _GRPC_INVALID, error.message)
+        if kind == _JSON:
+            partial = {"rejectedSpans": str(outcome.rejected), "errorMessage": outcome.message} if outcome.rejected else None
+            return web.json_response({"partialSuccess": partial} if partial else {})
+        response = ExportTraceServiceResponse()
+        if outcome.rejected:
+            partial_success = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
+            response = ExportTraceServiceResponse(partial_success=partial_success)
+        return _protobuf(200, response)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        self._pipeline.meter.add(metrics_refused=1)
+        text = "freezeframe keeps traces and log events; send metrics elsewhere"
+        return _error(request.content_type, 404, _GRPC_INVALID, text)
+
+    async def _flush(self, request: web.Request) -> web.Response:
+        try:
+            timeout_s = min(300.0, max(0.0, float(request.query.get("timeout_s", "30"))))
+        except ValueError:
+            return web.json_response({"flushed": False, "error": "timeout_s: expected a number of seconds"}, status=400)
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(None, self._pages.flush, timeout_s)
+        except BusyError as error:
+            return web.json_response({"flushed": False, "error": error.message}, status=503)
+        return web.json_response({"flushed": done}, status=200 if done else 504)
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return _verdict(self._pages.health())
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        return _verdict(self._pages.readiness())
+
+    async def _prometheus(self, request: web.Request) -> web.Response:
+        return web.Response(text=self._pages.metrics(), content_type="text/plain", charset="utf-8")
+
+    async def _status(self, request: web.Request) -> web.Response:
+        status = await asyncio.get_running_loop().run_in_executor(None, self._pages.status)
+        return web.json_response(status)
+
+
+def _verdict(fault: str) -> web.Response:
+    return web.Response(text=f"{fault or 'ok'}\n", status=503 if fault else 200)
+
+
+def _protobuf(status: int, message: Message) -> web.Response:
+    return web.Response(body=message.SerializeToString(), status=status, content_type=_PROTOBUF)
+
+
+def _error(kind: str, status: int, code: int, message: str) -> web.Response:
+    """Return a ``google.rpc.Status`` in the sender's own format, as the specification asks."""
+    if kind == _PROTOBUF:
+        return _protobuf(status, Status(code=code, message=message))
+    return web.Response(text=json.dumps({"code": code, "message": message}), status=status, content_type=_JSON)

@@ -1,0 +1,182 @@
+"""What the collector says about itself: structured logs, health, Prometheus metrics, status. Never a payload."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Final
+
+from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.pipeline import Meter
+from freezeframe_collector.wal import Log
+from freezeframe_collector.writer import Writer
+
+STUCK_S: Final = 60.0
+"""A segment longer than this in the writer's hands makes the collector not ready."""
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            # The type and the place, not the message: an exception's text may quote what it choked on.
+            line["error"] = record.exc_info[0].__name__
+            line["where"] = _innermost(record)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _innermost(record: logging.LogRecord) -> str:
+    traceback = record.exc_info[2] if record.exc_info else None
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return ""
+    return f"{os.path.basename(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
+
+
+def configure_logging(level: str) -> None:
+    """Send every log line of the process to standard error as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # aiohttp's access log names every request; the metrics count them.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+
+
+class Reporter:
+    """The pages behind ``/healthz``, ``/readyz``, ``/metrics``, ``/status`` and ``POST /v1/flush``."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        writer: Writer,
+        meter: Meter,
+        budget: ByteBudget,
+        max_log_bytes: int,
+        describe: Callable[[], dict[str, object]],
+    ) -> None:
+        self._log = log
+        self._writer = writer
+        self._meter = meter
+        self._budget = budget
+        self._max_log_bytes = max_log_bytes
+        self._describe = describe
+        self._started_at = time.monotonic()
+        self.stopping = False
+
+    def health(self) -> str:
+        """Return an empty text where the process can do its work, else what is broken for good."""
+        if not self._log.alive:
+            return "the log's thread has ended"
+        return "" if self._writer.alive else "the writer's thread has ended"
+
+    def readiness(self) -> str:
+        """Return an empty text where requests would be taken and stored in time, else what is in the way."""
+        if self.stopping:
+            return "stopping"
+        if fault := self.health():
+            return fault
+        if self._log.backlog_bytes >= self._max_log_bytes:
+            return "the log is full: the store does not take it"
+        if self._lag_s() > STUCK_S:
+            return f"the store has not taken a segment for {self._lag_s():.0f} s"
+        return ""
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything acked so far is in the store; return whether that came about."""
+        return self._writer.wait_retired(self._log.seal(), timeout_s)
+
+    def status(self) -> dict[str, object]:
+        """Return the state as one JSON object; ``freezeframe status`` prints it."""
+        audit = self._log.audit()
+        state = self._writer.state
+        return {
+            **self._describe(),
+            "uptime_s": round(time.monotonic() - self._started_at, 1),
+            "ready": not self.readiness(),
+            "not_ready_because": self.readiness(),
+            "audit": {**asdict(audit.counts), "in_log": audit.in_log, "missing": audit.missing},
+            "log": {"bytes": self._log.backlog_bytes, "segments": self._log.segment_count, "failures": self._log.failures},
+            "writer": {
+                "segments": state.segments,
+                "spans": state.spans,
+                "retries": state.retries,
+                "set_aside": state.set_aside,
+                "busy_s": round(self._lag_s(), 3),
+                "last_error": state.last_error,
+            },
+            "admission": {
+                "in_flight_bytes": self._budget.used_bytes,
+                "limit_bytes": self._budget.limit_bytes,
+                "refused": self._budget.refused,
+            },
+            "since_start": dict(self._meter.counts),
+            "rejected_by_reason": dict(self._meter.rejected_by_reason),
+        }
+
+    def metrics(self) -> str:
+        """Return the Prometheus text format, version 0.0.4."""
+        return "".join(self._metric_lines())
+
+    def _metric_lines(self) -> Iterator[str]:
+        audit = self._log.audit()
+        counts, state, meter = audit.counts, self._writer.state, self._meter.counts
+        rows: tuple[tuple[str, str, str, float], ...] = (
+            ("spans_received_total", "counter", "Spans of every acked request, over restarts.", counts.received),
+            ("spans_stored_total", "counter", "Spans that the store has, over restarts.", counts.stored),
+            ("spans_duplicate_total", "counter", "Spans that were sent again, over restarts.", counts.duplicate),
+            ("spans_rejected_total", "counter", "Spans set aside with a reason, over restarts.", counts.rejected),
+            ("spans_in_log", "gauge", "Acked spans that the store does not have yet.", audit.in_log),
+            ("spans_missing", "gauge", "Spans unaccounted for; anything but 0 is a bug.", audit.missing),
+            ("log_bytes", "gauge", "Bytes of log that the store does not have yet.", self._log.backlog_bytes),
+            ("log_segments", "gauge", "Segments that the store does not have yet.", self._log.segment_count),
+            ("log_syncs_total", "counter", "Group commits.", self._log.syncs),
+            ("log_failures_total", "counter", "Group commits that the disk refused.", self._log.failures),
+            ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.damaged_bytes),
+            ("writer_segments_total", "counter", "Segments stored.", state.segments),
+            ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),
+            ("writer_set_aside_total", "counter", "Spans that the store refused for good.", state.set_aside),
+            ("writer_busy_seconds", "gauge", "Age of the segment in the writer's hands.", self._lag_s()),
+            ("in_flight_bytes", "gauge", "Bytes of requests in work.", self._budget.used_bytes),
+            ("requests_refused_total", "counter", "Requests asked to come back later.", self._budget.refused),
+            ("requests_total", "counter", "Requests acked.", meter["requests"]),
+            ("request_bytes_total", "counter", "Bytes of acked requests, decompressed.", meter["bytes"]),
+            (
+                "metrics_requests_refused_total",
+                "counter",
+                "OTLP metrics requests, which are refused.",
+                meter["metrics_refused"],
+            ),
+        )
+        for name, kind, text, value in rows:
+            full = f"freezeframe_collector_{name}"
+            yield (
+                f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {value:g}\n"
+                if kind == "gauge"
+                else (f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {int(value)}\n")
+            )
+        full = "freezeframe_collector_rejected_by_reason_total"
+        yield f"# HELP {full} Spans rejected since start, by reason.\n# TYPE {full} counter\n"
+        for reason, count in sorted(self._meter.rejected_by_reason.items()):
+            yield f'{full}{{reason="{_label(reason)}"}} {count}\n'
+
+    def _lag_s(self) -> float:
+        since = self._writer.state.busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

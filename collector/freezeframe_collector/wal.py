@@ -1,0 +1,457 @@
+"""The write-ahead log: redacted spans on the disk before the sender hears "accepted".
+
+One thread writes. Requests that wait while it syncs go into the next write together (group commit), so one fdatasync serves
+many. Only this thread decides what is a duplicate, in the order of the log, and it remembers a span only once it is durable:
+a span whose first copy failed to be written is not a duplicate of anything.
+
+Segments are named by a number that is never used again and handed to the writer in order. ``*.open`` is being written,
+``*.wal`` is sealed. The bytes are `wal_format`'s; what was stored is `ledger`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from freezeframe_collector.admission import BusyError
+from freezeframe_collector.audit import Audit, Counts
+from freezeframe_collector.files import fsync_directory
+from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
+from freezeframe_collector.otlp import EncodedSpan, decode_traces
+from freezeframe_collector.store import Rejected
+from freezeframe_collector.wal_format import FILE_HEADER, frame, read_segment
+from freezeframe_schemas.errors import StoreError
+from freezeframe_schemas.span import SpanRecord
+
+_LOG = logging.getLogger(__name__)
+_GROUP_BYTES: Final = 32 << 20
+"""A group commit takes at most about this much, so that the first of it need not wait long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSettings:
+    """How the log behaves; each is a setting of ``[wal]``."""
+
+    flush_interval_s: float = 0.5
+    segment_bytes: int = 64 << 20
+    max_bytes: int = 8 << 30
+    memory_bytes: int = 128 << 20
+    remembered_spans: int = 200_000
+    retry_after_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """One request, redacted, as it goes into the log."""
+
+    spans: Sequence[SpanRecord]
+    encoded: Sequence[EncodedSpan]
+    """Of `spans`, in the same order."""
+    rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Return about how many bytes the batch takes in the log."""
+        return sum(span.size for span in self.encoded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """The durable answer to a batch."""
+
+    segment: int
+    duplicate: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Segment:
+    """A file of the log with what is in it. Only the log's thread changes one, and only while it is open."""
+
+    number: int
+    path: Path
+    size_bytes: int = len(FILE_HEADER)
+    counts: Counts = field(default_factory=Counts)
+    span_count: int = 0
+    keys: list[int] = field(default_factory=list[int])
+    rejected: list[Rejected] = field(default_factory=list[Rejected])
+    spans: list[SpanRecord] | None = None
+    """The spans themselves where memory allows, else None: `load_spans` reads the file."""
+    held_bytes: int = 0
+
+    def load_spans(self) -> list[SpanRecord]:
+        """Return the spans, from memory or from the file.
+
+        Raises:
+            StoreError: the file does not hold what was written to it.
+        """
+        if self.spans is not None:
+            return self.spans
+        spans: list[SpanRecord] = []
+        for record in read_segment(self.path, self.size_bytes).records:
+            decoded = decode_traces(record.otlp)
+            if decoded.faults:
+                raise StoreError(
+                    f"{self.path}: {len(decoded.faults)} spans of the log cannot be read: {decoded.faults[0].reason}"
+                )
+            spans.extend(decoded.spans)
+        if len(spans) != self.span_count:
+            raise StoreError(f"{self.path}: found {len(spans)} spans, expected {self.span_count}: the file was changed")
+        return spans
+
+
+class _Waiting:
+    """A batch on its way to the disk, and the place where its sender waits."""
+
+    __slots__ = ("appended", "batch", "done", "error")
+
+    def __init__(self, batch: Batch | None) -> None:
+        self.batch = batch
+        self.done = threading.Event()
+        self.appended: Appended | None = None
+        self.error: Exception | None = None
+
+
+class Log:
+    """The log of one data directory. `append` and `seal` may be called from any thread; `next_sealed` from the writer's."""
+
+    def __init__(self, directory: Path, settings: LogSettings | None = None) -> None:
+        self.directory = directory
+        self.settings = settings or LogSettings()
+        self.syncs = 0
+        self.failures = 0
+        self.damaged_bytes = 0
+        """Bytes of torn tails found at start: writes that were never acked."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        """Guards what the books are made of: the ledger, the list of segments, the open one, the held bytes."""
+        self._ledger = load_ledger(directory)
+        self._remembered = RememberedSpans(directory, self.settings.remembered_spans)
+        self._segments: dict[int, Segment] = {}
+        self._sealed: queue.SimpleQueue[Segment | None] = queue.SimpleQueue()
+        self._held_bytes = 0
+        self._recover()
+        self._open: Segment | None = None
+        self._descriptor = -1
+        self._opened_at = 0.0
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="freezeframe-log", daemon=True)
+        self._thread.start()
+
+    # -- any thread ---------------------------------------------------------------------------------------------------
+
+    @property
+    def identity(self) -> str:
+        """Return the log's id, which with a segment's number makes its insert token."""
+        return self._ledger.log
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Return the bytes on disk that the store does not have yet."""
+        with self._lock:
+            return sum(segment.size_bytes for segment in self._segments.values())
+
+    @property
+    def segment_count(self) -> int:
+        """Return how many segments the store does not have yet."""
+        return len(self._segments)
+
+    def holds_up_to(self, number: int) -> bool:
+        """Return whether any segment up to this number is not in the store yet."""
+        with self._lock:
+            return any(held <= number for held in self._segments)
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the thread runs."""
+        return self._thread.is_alive()
+
+    def audit(self) -> Audit:
+        """Return the books of everything that was ever acked."""
+        with self._lock:
+            counts = self._ledger.counts
+            for segment in self._segments.values():
+                counts += segment.counts
+            in_log = sum(segment.span_count for segment in self._segments.values())
+        return Audit(counts=counts, in_log=in_log)
+
+    def append(self, batch: Batch) -> Appended:
+        """Write the batch and wait until it is on the disk.
+
+        Raises:
+            BusyError: the log is full or the disk failed; nothing of the batch is kept.
+        """
+        if self.backlog_bytes + batch.size_bytes > self.settings.max_bytes:
+            raise BusyError(
+                f"the log holds {self.backlog_bytes} bytes for the store, the limit is {self.settings.max_bytes}",
+                retry_after_s=self.settings.retry_after_s,
+            )
+        return self._submit(_Waiting(batch))
+
+    def seal(self) -> int:
+        """Hand what is in the log to the writer now; return the number of the last segment that holds anything acked so far.
+
+        Raises:
+            BusyError: the disk failed.
+        """
+        return self._submit(_Waiting(None)).segment
+
+    def close(self) -> None:
+        """Write what waits, seal, and end the thread; `next_sealed` then gives None after the last segment."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _submit(self, waiting: _Waiting) -> Appended:
+        self._queue.put(waiting)
+        while not waiting.done.wait(timeout=1.0):
+            if not self._thread.is_alive():
+                raise BusyError("the log is closed", retry_after_s=self.settings.retry_after_s)
+        if waiting.error is not None:
+            raise waiting.error
+        assert waiting.appended is not None
+        return waiting.appended
+
+    # -- the writer's thread ------------------------------------------------------------------------------------------
+
+    def next_sealed(self) -> Segment | None:
+        """Wait for the next segment in order; None after `close`."""
+        return self._sealed.get()
+
+    def retire(self, segment: Segment, stored: int, rejected: int) -> None:
+        """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside."""
+        done = Counts(stored=stored, rejected=rejected)
+        with self._lock:
+            ledger = replace(self._ledger, through=segment.number, counts=self._ledger.counts + segment.counts + done)
+        # The order is what makes a crash harmless: remembered keys, then the ledger, then the file. After the ledger names
+        # the segment a start deletes the file unread; before, the segment is inserted again under the same token.
+        self._remembered.save(segment.keys)
+        save_ledger(self.directory, ledger)
+        with self._lock:
+            self._ledger = ledger
+            del self._segments[segment.number]
+            self._held_bytes -= segment.held_bytes
+        segment.path.unlink(missing_ok=True)
+
+    # -- start --------------------------------------------------------------------------------------------------------
+
+    def _recover(self) -> None:
+        """Put every segment of an earlier process before the writer, cut to its last whole record."""
+        for path in sorted(self.directory.glob("*.open")) + sorted(self.directory.glob("*.wal")):
+            number = int(path.stem)
+            if number <= self._ledger.through:
+                path.unlink()
+                continue
+            self._segments[number] = self._recover_segment(number, path)
+        self._segments = dict(sorted(self._segments.items()))
+        for segment in self._segments.values():
+            self._remembered.add(segment.keys)
+            self._sealed.put(segment)
+        fsync_directory(self.directory)
+
+    def _recover_segment(self, number: int, path: Path) -> Segment:
+        content = read_segment(path)
+        torn = content.size_bytes - content.valid_bytes
+        if torn and path.suffix == ".wal":
+            # A sealed segment was synced whole. This is no torn tail but a damaged disk; what is left is kept aside.
+            kept = path.with_suffix(".damaged")
+            kept.write_bytes(path.read_bytes())
+            _LOG.error("%s is damaged after byte %d; the whole file is kept as %s", path, content.valid_bytes, kept.name)
+        if torn:
+            self.damaged_bytes += torn
+            os.truncate(path, content.valid_bytes)
+        sealed = path.with_suffix(".wal")
+        path.replace(sealed)
+        segment = Segment(number=number, path=sealed, size_bytes=content.valid_bytes)
+        for record in content.records:
+            segment.counts += record.counts
+            segment.span_count += len(record.keys)
+            segment.keys.extend(record.keys)
+            segment.rejected.extend(record.rejected)
+        return segment
+
+    # -- the log's thread ---------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            group, closing = self._next_group()
+            seal = closing or any(waiting.batch is None for waiting in group)
+            batches = [waiting for waiting in group if waiting.batch is not None]
+            try:
+                if batches:
+                    self._write(batches)
+                if seal or self._is_due():
+                    self._seal_open()
+            except OSError as error:
+                self._fail(batches, error)
+                seal_error: Exception | None = self._busy(error)
+            else:
+                seal_error = None
+            for waiting in group:
+                if waiting.batch is None:
+                    waiting.error = seal_error
+                    waiting.appended = Appended(segment=self._last_number(), duplicate=0)
+                waiting.done.set()
+        self._sealed.put(None)
+
+    def _next_group(self) -> tuple[list[_Waiting], bool]:
+        """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""
+        timeout: float | None = None
+        if self._open is not None:
+            timeout = max(0.0, self._opened_at + self.settings.flush_interval_s - time.monotonic())
+        group: list[_Waiting] = []
+        size_bytes = 0
+        with contextlib.suppress(queue.Empty):
+            item = self._queue.get(timeout=timeout)
+            while item is not None:
+                group.append(item)
+                size_bytes += item.batch.size_bytes if item.batch else 0
+                if size_bytes > _GROUP_BYTES:
+                    return group, False
+                item = self._queue.get_nowait()
+            return group, True
+        return group, False
+
+    def _is_due(self) -> bool:
+        if self._open is None:
+            return False
+        age_s = time.monotonic() - self._opened_at
+        return self._open.size_bytes >= self.settings.segment_bytes or age_s >= self.settings.flush_interval_s
+
+    def _write(self, group: Sequence[_Waiting]) -> None:
+        """Write the group's records, sync once, then book them and wake their senders.
+
+        Raises:
+            OSError: nothing of the group is in the segment.
+        """
+        segment = self._open or self._open_segment()
+        seen: set[int] = set()
+        planned: list[tuple[_Waiting, Batch, Counts]] = []
+        records: list[bytes] = []
+        for waiting in group:
+            assert waiting.batch is not None
+            batch = self._without_duplicates(waiting.batch, seen)
+            duplicate = len(waiting.batch.spans) - len(batch.spans)
+            received = len(waiting.batch.spans) + len(batch.rejected)
+            counts = Counts(received=received, duplicate=duplicate, rejected=len(batch.rejected))
+            planned.append((waiting, batch, counts))
+            records.append(frame(counts, batch.rejected, batch.encoded))
+        blob = b"".join(records)
+        self._write_durably(segment, blob)
+        with self._lock:
+            segment.size_bytes += len(blob)
+            for _, batch, counts in planned:
+                self._book(segment, batch, counts)
+        self._remembered.add(seen)
+        for waiting, _, counts in planned:
+            waiting.appended = Appended(segment=segment.number, duplicate=counts.duplicate)
+
+    def _without_duplicates(self, batch: Batch, seen: set[int]) -> Batch:
+        """Return the batch less the spans that the log holds or held; note the others in `seen`."""
+        kept: list[int] = []
+        for index, span in enumerate(batch.encoded):
+            if span.key not in seen and span.key not in self._remembered:
+                seen.add(span.key)
+                kept.append(index)
+        if len(kept) == len(batch.spans):
+            return batch
+        spans = [batch.spans[index] for index in kept]
+        return Batch(spans=spans, encoded=[batch.encoded[index] for index in kept], rejected=batch.rejected)
+
+    def _book(self, segment: Segment, batch: Batch, counts: Counts) -> None:
+        segment.counts += counts
+        segment.span_count += len(batch.spans)
+        segment.keys.extend(span.key for span in batch.encoded)
+        segment.rejected.extend(batch.rejected)
+        if segment.spans is None:
+            return
+        size_bytes = batch.size_bytes
+        if self._held_bytes + size_bytes > self.settings.memory_bytes:
+            self._held_bytes -= segment.held_bytes
+            segment.held_bytes, segment.spans = 0, None
+            return
+        segment.spans.extend(batch.spans)
+        segment.held_bytes += size_bytes
+        self._held_bytes += size_bytes
+
+    def _open_segment(self) -> Segment:
+        number = self._last_number() + 1
+        path = self.directory / f"{number:016d}.open"
+        descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            _write_all(descriptor, FILE_HEADER)
+            fsync_directory(self.directory)
+        except OSError:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise
+        segment = Segment(number=number, path=path, spans=[])
+        with self._lock:
+            self._segments[number] = segment
+        self._open, self._descriptor, self._opened_at = segment, descriptor, time.monotonic()
+        return segment
+
+    def _write_durably(self, segment: Segment, blob: bytes) -> None:
+        try:
+            _write_all(self._descriptor, blob)
+            os.fdatasync(self._descriptor)
+            self.syncs += 1
+        except OSError:
+            # What the failed write left is cut off, so that the next record follows the last whole one. After a failed
+            # sync the kernel may have dropped the pages: the segment is not written to again.
+            os.ftruncate(self._descriptor, segment.size_bytes)
+            os.lseek(self._descriptor, segment.size_bytes, os.SEEK_SET)
+            raise
+
+    def _fail(self, batches: Iterable[_Waiting], error: OSError) -> None:
+        self.failures += 1
+        _LOG.error("the log cannot be written: %s", error.strerror)
+        for waiting in batches:
+            if waiting.appended is None:
+                waiting.error = self._busy(error)
+        try:
+            self._seal_open()
+        except OSError as seal_error:
+            _LOG.error("a segment cannot be sealed: %s", seal_error.strerror)
+
+    def _busy(self, error: OSError) -> BusyError:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        reason = "the log's disk is full" if full else f"the log cannot be written: {error.strerror}"
+        return BusyError(reason, retry_after_s=self.settings.retry_after_s)
+
+    def _seal_open(self) -> None:
+        """Hand the open segment to the writer, or forget it where it holds nothing."""
+        segment = self._open
+        if segment is None:
+            return
+        self._open = None
+        os.close(self._descriptor)
+        if segment.size_bytes == len(FILE_HEADER):
+            with self._lock:
+                del self._segments[segment.number]
+            segment.path.unlink(missing_ok=True)
+            return
+        sealed = segment.path.with_suffix(".wal")
+        # Only the name changes, and a start reads both names: the rename need not be synced.
+        segment.path.replace(sealed)
+        segment.path = sealed
+        self._sealed.put(segment)
+
+    def _last_number(self) -> int:
+        with self._lock:
+            return max((self._ledger.through, *self._segments))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

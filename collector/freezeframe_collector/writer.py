@@ -1,0 +1,230 @@
+"""The writer: one thread that takes sealed segments in order and puts each into the store as one idempotent insert.
+
+A failure that may pass is tried again for ever, with growing delays, while the log grows. A failure that will not pass is
+some span's: the insert is halved until the span is found, which goes to the set-aside directory and the rejected table. Where
+the store refuses every span of a segment the fault is the store's, and the segment is tried again a few times first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from freezeframe_collector.files import replace_durably
+from freezeframe_collector.otlp import encode_traces
+from freezeframe_collector.store import Rejected
+from freezeframe_collector.wal import Log, Segment
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import PermanentStoreError, StoreError
+from freezeframe_schemas.span import SpanRecord
+
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_DETAIL_CHARACTERS: Final = 300
+_SUSPICIOUS_REFUSALS: Final = 3
+_Refusal = tuple[SpanRecord, str]
+
+
+class SpanSink(Protocol):
+    """What the writer needs of a store."""
+
+    def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
+        """Store the spans, durable on return; the same token again changes nothing."""
+        ...
+
+    def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
+        """Store the reasons of rejected spans, durable on return; the same token again changes nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """Delays between tries, in seconds, and how often an all-refused segment is tried."""
+
+    initial_s: float = 0.2
+    max_s: float = 30.0
+    permanent_attempts: int = 5
+
+
+@dataclass(slots=True, kw_only=True)
+class WriterState:
+    """What the writer is doing, for telemetry. Written by its thread only."""
+
+    segments: int = 0
+    spans: int = 0
+    retries: int = 0
+    set_aside: int = 0
+    busy_since: float | None = None
+    """Monotonic seconds when the segment in work was taken."""
+    last_error: str = ""
+    """Empty after a success."""
+
+
+class _StoppedError(Exception):
+    """The writer was told to stop between two tries."""
+
+
+class _AllRefusedError(Exception):
+    """The store refused span after span and took none: the fault looks like the store's."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Hunt:
+    """One search for the spans that the store refuses."""
+
+    patience: int
+    """Refusals in a row, with nothing stored, after which the search is given up."""
+    refused: int = 0
+    stored: bool = False
+
+
+class Writer:
+    """Carries the log's segments into the store."""
+
+    def __init__(self, log: Log, sink: SpanSink, set_aside: Path, settings: RetrySettings | None = None) -> None:
+        self.state = WriterState()
+        self._log = log
+        self._sink = sink
+        self._set_aside = set_aside
+        self._settings = settings or RetrySettings()
+        self._stopping = threading.Event()
+        self._retired = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="freezeframe-writer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the thread runs."""
+        return self._thread.is_alive()
+
+    def wait_retired(self, segment: int, timeout_s: float) -> bool:
+        """Wait until the store has every segment up to this one; return whether that came about."""
+        with self._retired:
+            return self._retired.wait_for(lambda: not self._log.holds_up_to(segment), timeout_s)
+
+    def stop(self, timeout_s: float) -> bool:
+        """Wait for the segments of a closed log, then stop; return whether the thread has ended."""
+        self._thread.join(timeout_s)
+        self._stopping.set()
+        # One more moment for a thread that sleeps between two tries.
+        self._thread.join(1.0)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (segment := self._log.next_sealed()) is not None:
+            self.state.busy_since = time.monotonic()
+            try:
+                self._carry(segment)
+            except _StoppedError:
+                return
+            self.state.busy_since = None
+            self.state.segments += 1
+            with self._retired:
+                self._retired.notify_all()
+
+    def _carry(self, segment: Segment) -> None:
+        """Bring one segment into the store and off the log."""
+        token = f"{self._log.identity}-{segment.number:016d}"
+        if segment.rejected:
+            self._store_reasons(segment.rejected, f"{token}-rejected")
+        spans = self._retry(segment.load_spans)
+        refused = self._insert(spans, token) if spans else []
+        if refused:
+            self._put_aside(refused, token)
+        self._retry(lambda: self._log.retire(segment, stored=len(spans) - len(refused), rejected=len(refused)))
+        self.state.spans += len(spans) - len(refused)
+
+    def _insert(self, spans: Sequence[SpanRecord], token: str) -> list[_Refusal]:
+        """Insert the spans; return the ones that the store refuses, each with its answer."""
+        for attempt in range(1, self._settings.permanent_attempts):
+            try:
+                return self._halve(spans, token, _Hunt(patience=_SUSPICIOUS_REFUSALS))
+            except _AllRefusedError as error:
+                _LOG.error("the store refuses the spans of %s one after the other: %s", token, error)
+                self.state.last_error = str(error)
+                self._pause(attempt)
+        return self._halve(spans, token, _Hunt(patience=len(spans)))
+
+    def _halve(self, spans: Sequence[SpanRecord], token: str, hunt: _Hunt) -> list[_Refusal]:
+        # The tokens of the halves depend on the segment alone: after a crash in the middle the same halves are tried again.
+        try:
+            self._retry(lambda: self._sink.insert(spans, token))
+        except PermanentStoreError as error:
+            if len(spans) > 1:
+                middle = len(spans) // 2
+                return self._halve(spans[:middle], f"{token}a", hunt) + self._halve(spans[middle:], f"{token}b", hunt)
+            answer = error.message.partition("\n")[0][:_DETAIL_CHARACTERS]
+            hunt.refused += 1
+            if not hunt.stored and hunt.refused > hunt.patience:
+                raise _AllRefusedError(answer) from None
+            return [(spans[0], answer)]
+        hunt.stored = True
+        return []
+
+    def _put_aside(self, refused: Sequence[_Refusal], token: str) -> None:
+        """Keep refused spans as a file (redacted, as all here) and their reasons as rows."""
+        data = encode_traces(span for span, _ in refused)
+        reasons = [
+            Rejected(
+                trace_id=span.trace_id,
+                span_id=span.span_id,
+                name=span.name,
+                reason="refused by the store",
+                detail=answer,
+                time_unix_nano=time.time_ns(),
+                tenant=span.text(genai.TENANT) or "",
+            )
+            for span, answer in refused
+        ]
+
+        def keep() -> None:
+            self._set_aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_durably(self._set_aside / f"{token}.traces.pb", data)
+
+        self._retry(keep)
+        self._store_reasons(reasons, f"{token}-refused")
+        self.state.set_aside += len(refused)
+        _LOG.error("%d spans set aside as %s.traces.pb: %s", len(refused), token, refused[0][1])
+
+    def _store_reasons(self, reasons: Sequence[Rejected], token: str) -> None:
+        try:
+            self._retry(lambda: self._sink.insert_rejected(reasons, token))
+        except PermanentStoreError as error:
+            # The spans are counted and, where they were redacted, kept as a file; only the table lacks their rows.
+            _LOG.error("the rejected table refuses %d rows of %s: %s", len(reasons), token, error.message)
+
+    def _retry(self, step: Callable[[], _T]) -> _T:
+        """Take the step until it succeeds or fails for good.
+
+        Raises:
+            PermanentStoreError: the store's answer will not change.
+            _StoppedError: the writer is to stop.
+        """
+        attempt = 0
+        while True:
+            try:
+                result = step()
+            except PermanentStoreError:
+                raise
+            except (StoreError, OSError) as error:
+                attempt += 1
+                self.state.retries += 1
+                self.state.last_error = f"{type(error).__name__}: {error}"[:_DETAIL_CHARACTERS]
+                _LOG.warning("the store did not take it, try %d: %s", attempt, self.state.last_error)
+                self._pause(attempt)
+            else:
+                self.state.last_error = ""
+                return result
+
+    def _pause(self, attempt: int) -> None:
+        delay_s = min(self._settings.max_s, self._settings.initial_s * 2 ** min(attempt - 1, 20))
+        if self._stopping.wait(delay_s):
+            raise _StoppedError

@@ -1,0 +1,210 @@
+"""OTLP senders are understood, and hear "accepted" only for what is durable."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+import zstandard
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+
+from freezeframe_collector.otlp import Limits, encode_traces
+from freezeframe_schemas.otlp_json import spans_to_otlp_json
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+PROTOBUF = {"content-type": "application/x-protobuf"}
+
+
+def _send_one_span(exporter: SpanExporter) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    with provider.get_tracer("tests").start_as_current_span("hello") as span:
+        span.set_attribute("answer", 42)
+        span.add_event("happened", {"how": "well"})
+    provider.shutdown()
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip, grpc.Compression.Deflate])
+def test_the_python_grpc_exporter_is_understood(start_collector: Callable[..., Any], compression: grpc.Compression) -> None:
+    """A span of the SDK arrives whole, compressed or not."""
+    collector = start_collector()
+    _send_one_span(GrpcExporter(endpoint=f"127.0.0.1:{collector.grpc_port}", insecure=True, compression=compression))
+    collector.flush()
+    [span] = collector.store.spans
+    assert (span.name, span.attributes, span.scope.name) == ("hello", {"answer": 42}, "tests")
+    assert [(event.name, event.attributes) for event in span.events] == [("happened", {"how": "well"})]
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_the_python_http_exporter_is_understood(start_collector: Callable[..., Any], compression: Compression) -> None:
+    """A span of the SDK arrives whole over HTTP, compressed or not."""
+    collector = start_collector()
+    endpoint = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    _send_one_span(HttpExporter(endpoint=endpoint, compression=compression))
+    collector.flush()
+    assert [(span.name, span.attributes) for span in collector.store.spans] == [("hello", {"answer": 42})]
+
+
+def _deflate_raw(data: bytes) -> bytes:
+    engine = zlib.compressobj(wbits=-15)
+    return engine.compress(data) + engine.flush()
+
+
+@pytest.mark.parametrize(
+    ("encoding", "compress"),
+    [
+        ("identity", bytes),
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", _deflate_raw),
+        ("zstd", zstandard.compress),
+    ],
+)
+def test_each_content_encoding_is_read(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any], encoding: str, compress: Callable[[bytes], bytes]
+) -> None:
+    """gzip, deflate (both forms that senders use) and zstd give the same span."""
+    collector = start_collector()
+    body = compress(encode_traces([make_span(1)]))
+    response = httpx.post(
+        f"http://127.0.0.1:{collector.http_port}/v1/traces", content=body, headers={**PROTOBUF, "content-encoding": encoding}
+    )
+    assert response.status_code == 200
+    assert ExportTraceServiceResponse.FromString(response.content) == ExportTraceServiceResponse()
+    collector.flush()
+    assert collector.store.spans == [make_span(1)]
+
+
+def test_json_is_understood(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """OTLP/JSON gives the same span as protobuf, and is answered in JSON."""
+    collector = start_collector()
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    response = httpx.post(url, json=spans_to_otlp_json([make_span(1)]))
+    assert (response.status_code, response.json()) == (200, {})
+    collector.flush()
+    assert collector.store.spans == [make_span(1)]
+
+
+def test_one_bad_json_span_does_not_take_its_batch(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """The good span lands, the sender hears of the other, and its content is nowhere in the reason."""
+    collector = start_collector()
+    request = spans_to_otlp_json([make_span(1), make_span(2)])
+    request["resourceSpans"][0]["scopeSpans"][0]["spans"][1]["startTimeUnixNano"] = "secret@example.com"
+    response = httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/traces", json=request)
+    assert response.json()["partialSuccess"]["rejectedSpans"] == "1"
+    collector.flush()
+    assert collector.store.names() == ["span-000001"]
+    assert [item.reason for item in collector.store.rejected] == ["unreadable span"]
+    assert "secret" not in str(collector.store.rejected)
+
+
+def test_a_damaged_span_does_not_take_its_batch(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """A text that is not UTF-8 costs its own span only; the others land and the sender hears partial_success."""
+    collector = start_collector()
+    body = encode_traces([make_span(1), make_span(2, name="badbad"), make_span(3)]).replace(b"badbad", b"\xff\xfe\xfdbad")
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel:
+        answer = ExportTraceServiceResponse.FromString(channel.unary_unary(EXPORT)(body))
+    assert answer.partial_success.rejected_spans == 1
+    assert "not UTF-8" in answer.partial_success.error_message
+    collector.flush()
+    assert collector.store.names() == ["span-000001", "span-000003"]
+    assert [item.span_id for item in collector.store.rejected] == [make_span(2).span_id]
+
+
+def test_a_span_over_a_limit_is_set_aside(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """An oversize span is rejected with the limit named; its batch lands."""
+    collector = start_collector(limits=Limits(span_bytes=10_000, attributes=100))
+    large = make_span(2, attributes={"text": "x" * 20_000})
+    many = make_span(3, attributes={f"key{n}": n for n in range(101)})
+    body = encode_traces([make_span(1), large, many])
+    response = httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/traces", content=body, headers=PROTOBUF)
+    assert ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans == 2
+    collector.flush()
+    assert collector.store.names() == ["span-000001"]
+    assert [item.detail for item in collector.store.rejected] == [
+        "the span has 20079 bytes, the limit is 10000",
+        "the span has 101 attributes, the limit is 100",
+    ]
+
+
+def test_garbage_is_refused_for_good(start_collector: Callable[..., Any]) -> None:
+    """Bytes that are no OTLP are a permanent error on both receivers, in the receiver's own form."""
+    collector = start_collector()
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(EXPORT)(b"\xff\xff\xff")
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # pyright: ignore[reportAttributeAccessIssue]
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    assert httpx.post(url, content=b"\xff\xff\xff", headers=PROTOBUF).status_code == 400
+    assert httpx.post(url, content=b"{", headers={"content-type": "application/json"}).status_code == 400
+    assert httpx.post(url, content=b"[]", headers={"content-type": "application/json"}).json()["code"] == 3
+    assert httpx.post(url, content=b"x", headers={"content-type": "text/plain"}).status_code == 415
+
+
+def test_metrics_are_refused_clearly(start_collector: Callable[..., Any]) -> None:
+    """Metrics have no home here, and the sender is told so."""
+    collector = start_collector()
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export")(b"")
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED  # pyright: ignore[reportAttributeAccessIssue]
+    response = httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/metrics", content=b"", headers=PROTOBUF)
+    assert response.status_code == 404
+    assert collector.reporter.status()["since_start"] == {"metrics_refused": 2}
+
+
+def test_a_decompression_bomb_is_refused(start_collector: Callable[..., Any]) -> None:
+    """A small body that would fill the memory is refused without being unpacked past the limit."""
+    collector = start_collector(max_bytes=1 << 20)
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    zeros = bytes(64 << 20)
+    bombs = {"gzip": gzip.compress(zeros), "zstd": zstandard.compress(zeros), "deflate": zlib.compress(zeros)}
+    for encoding, bomb in bombs.items():
+        response = httpx.post(url, content=bomb, headers={**PROTOBUF, "content-encoding": encoding})
+        assert response.status_code == 400, encoding
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(EXPORT)(zeros, compression=grpc.Compression.Gzip)
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_an_empty_request_is_accepted(start_collector: Callable[..., Any]) -> None:
+    """The specification asks for success; nothing is written."""
+    collector = start_collector()
+    response = httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/traces", content=b"", headers=PROTOBUF)
+    assert response.status_code == 200
+    assert collector.log.audit().counts.received == 0
+
+
+def test_a_slow_body_does_not_hold_a_worker(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """While one sender dribbles, others are served."""
+    collector = start_collector()
+    with socket.create_connection(("127.0.0.1", collector.http_port)) as slow:
+        slow.sendall(
+            b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 999\r\n\r\nab"
+        )
+        url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+        assert httpx.post(url, content=encode_traces([make_span(1)]), headers=PROTOBUF).status_code == 200
+
+
+def test_pages_answer(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """Health, readiness, metrics, status and flush tell the truth about one span."""
+    collector = start_collector()
+    base = f"http://127.0.0.1:{collector.http_port}"
+    httpx.post(f"{base}/v1/traces", content=encode_traces([make_span(1)]), headers=PROTOBUF)
+    assert httpx.post(f"{base}/v1/flush").json() == {"flushed": True}
+    assert httpx.get(f"{base}/healthz").text == "ok\n"
+    assert httpx.get(f"{base}/readyz").status_code == 200
+    assert "freezeframe_collector_spans_stored_total 1\n" in httpx.get(f"{base}/metrics").text
+    status = httpx.get(f"{base}/status").json()
+    assert status["audit"] == {"received": 1, "duplicate": 0, "rejected": 0, "stored": 1, "in_log": 0, "missing": 0}
+    assert json.dumps(status)
