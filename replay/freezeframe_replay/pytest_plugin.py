@@ -68,9 +68,7 @@ class FrozenRun:
         from freezeframe_schemas.errors import FreezeframeError
 
         try:
-            report = reenact(
-                self.directory, self.command, cwd=self.cwd, ignore=self.ignore, timeout_s=self.timeout_s
-            )
+            report = reenact(self.directory, self.command, cwd=self.cwd, ignore=self.ignore, timeout_s=self.timeout_s)
         except FreezeframeError as error:
             _fail(f"the replay could not be carried out\n\n{error}")
         return Result(report=report)

@@ -1,0 +1,242 @@
+"""What `freezeframe doctor` checks: each check looks at one thing and says ok, warn or fail, and what to do about it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib import metadata, util
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from freezeframe_replay import daemon, processes
+from freezeframe_replay.home import Home, read_ports, store_url
+from freezeframe_schemas.errors import FreezeframeError
+
+_GIB: Final = 1 << 30
+_LEAST_FREE_BYTES: Final = _GIB // 10
+_FEW_FREE_BYTES: Final = 2 * _GIB
+_LEAST_PYTHON: Final = (3, 11)
+
+_DOORS: Final[Mapping[str, tuple[str, ...]]] = {
+    "collector": ("grpc", "aiohttp", "clickhouse_connect", "hyperscan", "zstandard"),
+    "embedded": ("chdb",),
+    "replay": ("time_machine", "clickhouse_connect"),
+    "ui": ("aiohttp",),
+}
+"""Extra -> modules that it brings."""
+
+_SPOILERS: Final = (
+    ("OTEL_SDK_DISABLED", "true", "the OpenTelemetry SDK is switched off, nothing is recorded"),
+    ("OTEL_TRACES_EXPORTER", "none", "no spans are sent"),
+    ("OTEL_TRACES_SAMPLER", "always_off", "no spans are recorded"),
+)
+_CUTTERS: Final = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+_LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Grade(StrEnum):
+    """How a check went."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check found; `do` says what to do where it is not ok."""
+
+    check: str
+    grade: Grade
+    found: str
+    do: str = ""
+
+
+def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[Finding]:
+    """Yield the findings of every check, in an order in which the first that failed is the one to mend first."""
+    checks: tuple[Callable[[], Iterable[Finding]], ...] = (
+        _python,
+        _packages,
+        lambda: _directory(home),
+        lambda: _key_files(home),
+        lambda: _disk(home),
+        lambda: _ports(home),
+        lambda: _collector(home),
+        lambda: _store(home),
+        lambda: _environment(home, environ),
+        _clock,
+    )
+    for check in checks:
+        yield from check()
+
+
+def _ok(check: str, found: str) -> Finding:
+    return Finding(check=check, grade=Grade.OK, found=found)
+
+
+def _python() -> Iterable[Finding]:
+    found = f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
+    if sys.version_info[:2] < _LEAST_PYTHON:
+        yield Finding(check="python", grade=Grade.FAIL, found=found, do="use Python 3.11 or later")
+    else:
+        yield _ok("python", found)
+
+
+def _packages() -> Iterable[Finding]:
+    yield _ok("package freezeframe", metadata.version("freezeframe"))
+    for door, modules in _DOORS.items():
+        absent = [module for module in modules if util.find_spec(module) is None]
+        if absent:
+            yield Finding(
+                check=f"extra {door}",
+                grade=Grade.WARN,
+                found=f"not installed: {', '.join(absent)}",
+                do=f"pip install 'freezeframe[{door}]'",
+            )
+        else:
+            yield _ok(f"extra {door}", "installed")
+
+
+def _directory(home: Home) -> Iterable[Finding]:
+    folder = home.directory
+    if not folder.exists():
+        yield Finding(
+            check="data directory", grade=Grade.WARN, found=f"{folder} is not there yet", do="freezeframe up makes it"
+        )
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        do = f"chown it to the user who runs freezeframe, or name another with --data: {folder}"
+        yield Finding(check="data directory", grade=Grade.FAIL, found=f"{folder} cannot be written to", do=do)
+        return
+    if folder.stat().st_mode & 0o077:
+        yield Finding(check="data directory", grade=Grade.WARN, found=f"others may enter {folder}", do=f"chmod 700 {folder}")
+        return
+    yield _ok("data directory", str(folder))
+
+
+def _key_files(home: Home) -> Iterable[Finding]:
+    files = [path for path in (home.directory / "keys").rglob("*") if path.is_file()]
+    open_to_others = [path for path in files if path.stat().st_mode & 0o077]
+    for path in open_to_others:
+        yield Finding(
+            check="redaction key",
+            grade=Grade.FAIL,
+            found=f"others may read {path}",
+            do=f"chmod 600 {path}, and consider a new key",
+        )
+    if files and not open_to_others:
+        yield _ok("redaction key", f"{len(files)} files, readable by their owner only")
+
+
+def _disk(home: Home) -> Iterable[Finding]:
+    place = next(folder for folder in (home.directory, *home.directory.parents) if folder.exists())
+    free_bytes = shutil.disk_usage(place).free
+    found = f"{free_bytes / _GIB:.1f} GiB free at {place}"
+    if free_bytes < _FEW_FREE_BYTES:
+        grade = Grade.FAIL if free_bytes < _LEAST_FREE_BYTES else Grade.WARN
+        yield Finding(check="disk", grade=grade, found=found, do="free some space, or move the data directory (--data)")
+    else:
+        yield _ok("disk", found)
+
+
+def _ports(home: Home) -> Iterable[Finding]:
+    ours = {port for service in daemon.services(home) if service.note for port in service.ports.values()}
+    usual = daemon.Ports()
+    wanted = {
+        "OTLP/gRPC": (usual.grpc, "--grpc-port"),
+        "OTLP/HTTP": (usual.http, "--http-port"),
+        "ClickHouse HTTP": (usual.clickhouse, "--clickhouse-port"),
+        "replay service": (usual.replay, "--replay-port"),
+    }
+    for what, (port, option) in wanted.items():
+        check = f"port {port}"
+        if port in ours:
+            yield _ok(check, f"{what}: ours")
+        elif processes.port_is_free(port):
+            yield _ok(check, f"{what}: free")
+        else:
+            owner = processes.who_listens(port) or "another process"
+            do = f"end that process, or freezeframe up {option} N"
+            yield Finding(check=check, grade=Grade.WARN, found=f"{what}: taken by {owner}", do=do)
+
+
+def _collector(home: Home) -> Iterable[Finding]:
+    for service in daemon.services(home):
+        if service.note is None:
+            yield Finding(check=service.name, grade=Grade.WARN, found="does not run", do="freezeframe up")
+        elif daemon.is_ready(home, service.name):
+            yield _ok(service.name, f"runs and is ready, pid {service.note.pid}")
+        else:
+            log = daemon.log_file(home, service.name)
+            do = f"see {log}; freezeframe down, then up, starts it again"
+            yield Finding(check=service.name, grade=Grade.FAIL, found=f"runs (pid {service.note.pid}) but is not ready", do=do)
+
+
+def _store(home: Home) -> Iterable[Finding]:
+    try:
+        url = store_url(home)
+    except FreezeframeError:
+        yield Finding(check="store", grade=Grade.WARN, found="no collector runs, so that nothing answers", do="freezeframe up")
+        return
+    from freezeframe_replay.store import open_runs
+
+    try:
+        runs = open_runs(url).list_runs(limit=1)
+    except FreezeframeError as error:
+        yield Finding(check="store", grade=Grade.FAIL, found=error.message, do=error.do or "see the collector's log")
+        return
+    if not runs:
+        do = "freezeframe run -- python your_agent.py, or freezeframe.instrument() at its start"
+        yield Finding(check="store", grade=Grade.WARN, found="readable, holds no run yet", do=do)
+        return
+    ahead_s = runs[0].start_time_unix_nano / 1e9 - time.time()
+    if ahead_s > 60:
+        yield Finding(
+            check="store",
+            grade=Grade.WARN,
+            found=f"readable; the newest run starts {ahead_s:.0f} s from now",
+            do="set the clocks of this machine and of the agent's right (NTP)",
+        )
+        return
+    yield _ok("store", f"readable, the newest run is {runs[0].trace_id}")
+
+
+def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
+    """Check what the environment would do to `instrument()` in a program started from here."""
+    found = False
+    for name, value, means in _SPOILERS:
+        if environ.get(name, "").strip().lower() == value:
+            found = True
+            yield Finding(check="instrument()", grade=Grade.FAIL, found=f"{name}={value}: {means}", do=f"unset {name}")
+    for name in _CUTTERS:
+        if environ.get(name, "").strip():
+            found = True
+            means = "bodies are cut, and a run with cut bodies cannot be re-enacted"
+            yield Finding(check="instrument()", grade=Grade.FAIL, found=f"{name}={environ[name]}: {means}", do=f"unset {name}")
+    endpoint = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip()
+    if endpoint and urlsplit(endpoint).hostname not in _LOCAL:
+        found = True
+        do = "unset it to send to the collector of `freezeframe up`"
+        yield Finding(
+            check="instrument()", grade=Grade.WARN, found=f"spans go to OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}", do=do
+        )
+    if not found:
+        port = read_ports(home).get("http")
+        hint = "" if port in (None, daemon.Ports().http) or endpoint else f" (set OTEL_EXPORTER_OTLP_ENDPOINT to port {port})"
+        yield _ok("instrument()", f"nothing in the environment stands in its way{hint}")
+
+
+def _clock() -> Iterable[Finding]:
+    """A clock behind the files of this very package was never set; spans would fall out of every time window."""
+    now_s, installed_s = time.time(), Path(__file__).stat().st_mtime
+    found = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now_s))
+    if now_s + 60 < installed_s:
+        yield Finding(check="clock", grade=Grade.FAIL, found=f"{found} is before freezeframe was installed", do="set it (NTP)")
+    else:
+        yield _ok("clock", found)

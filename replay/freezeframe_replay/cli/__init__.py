@@ -1,0 +1,82 @@
+"""The command line of freezeframe, but for `freezeframe run`, which the instrumentation answers itself.
+
+Nothing heavy is imported until a command is known. An error of ours is two lines on stderr, never a traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
+
+from freezeframe_replay.cli.command import PROGRAM, Command, make_parser, split_program
+from freezeframe_replay.cli.commands import COMMANDS
+from freezeframe_schemas.errors import FreezeframeError
+
+__all__ = ["COMMANDS", "Command", "help_text", "main"]
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name) and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0 if arguments else USAGE_ERROR
+    command = next((command for command in COMMANDS if command.name == arguments[0]), None)
+    if command is None:
+        return _unknown(arguments[0])
+    try:
+        return _execute(command, arguments[1:])
+    except FreezeframeError as error:
+        print(f"{PROGRAM} {command.name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (head, less) went away. Point stdout elsewhere, or the interpreter complains while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def help_text() -> str:
+    """Return the list of commands, as `freezeframe --help` prints it below its own."""
+    widest = max(len(command.name) for command in COMMANDS)
+    lines = [f"  {command.name:<{widest}}  {command.summary}" for command in COMMANDS]
+    return "\n".join(
+        [f"usage: {PROGRAM} COMMAND ...", "", *lines, "", f"`{PROGRAM} COMMAND --help` shows examples and exit codes."]
+    )
+
+
+def _execute(command: Command, rest: list[str]) -> int:
+    if command.delegates:
+        return _delegate(command, rest)
+    program: list[str] | None = None
+    if command.takes_program:
+        rest, program = split_program(rest)
+    parser = make_parser(command)
+    try:
+        arguments = parser.parse_args(rest)
+        if program == []:
+            parser.error("found nothing after `--`, expected the program to start")
+    except SystemExit as stop:  # argparse leaves by exit; a caller of `main` gets the code instead
+        return stop.code if isinstance(stop.code, int) else USAGE_ERROR
+    arguments.program = program
+    from freezeframe_replay.cli.command import load
+
+    return load(command).execute(arguments)
+
+
+def _delegate(command: Command, rest: list[str]) -> int:
+    return int(import_module(command.module).main(rest))
+
+
+def _unknown(name: str) -> int:
+    near = get_close_matches(name, [command.name for command in COMMANDS], n=1)
+    hint = f"did you mean `{PROGRAM} {near[0]}`?" if near else f"`{PROGRAM} --help` lists the commands"
+    print(f"{PROGRAM}: no command {name!r}; {hint}", file=sys.stderr)
+    return USAGE_ERROR

@@ -1,0 +1,147 @@
+"""The table of commands. `freezeframe --help`, each command's help and ``docs/cli.md`` are made from it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from freezeframe_replay.cli.command import Command, Example
+
+_CLI: Final = "freezeframe_replay.cli"
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command(
+        name="up",
+        summary="Start the collector, its store and the replay service on this machine.",
+        description="They run in the background on the loopback interface until `freezeframe down`. Run again, it starts what "
+        "is not running and leaves the rest alone.",
+        module=f"{_CLI}.up",
+        examples=(
+            Example(line="freezeframe up", means="usual ports, data in ./.freezeframe"),
+            Example(line="freezeframe up --data /srv/freezeframe", means="data elsewhere"),
+            Example(line="freezeframe up --clickhouse-port 9123", means="another port (0: any free one)"),
+            Example(line="freezeframe up --foreground", means="stay until Ctrl-C, for a container or a supervisor"),
+        ),
+    ),
+    Command(
+        name="down",
+        summary="Stop what `freezeframe up` started.",
+        description="Every acknowledged span stays: it is on disk.",
+        module=f"{_CLI}.down",
+        examples=(
+            Example(line="freezeframe down", means="stop the collector and the replay service"),
+            Example(line="freezeframe down --data /srv/freezeframe", means="those of another data directory"),
+        ),
+    ),
+    Command(
+        name="status",
+        summary="Say what runs, where, and how it keeps up.",
+        module=f"{_CLI}.status",
+        examples=(
+            Example(line="freezeframe status", means="addresses, rates, lag, log size, rejected spans"),
+            Example(line="freezeframe status --json", means="the same for a script"),
+        ),
+        exit_codes={0: "everything runs", 1: "something does not", 2: "wrong usage"},
+    ),
+    Command(
+        name="doctor",
+        summary="Check this machine and say what is wrong and what to do.",
+        module=f"{_CLI}.doctor",
+        examples=(
+            Example(line="freezeframe doctor", means="each check: ok, warn or fail, and what to do"),
+            Example(line="freezeframe doctor --json", means="the same for a script"),
+        ),
+        exit_codes={0: "no check failed", 1: "at least one failed", 2: "wrong usage"},
+    ),
+    Command(
+        name="runs",
+        summary="List the recorded runs, newest first.",
+        module=f"{_CLI}.runs",
+        examples=(
+            Example(line="freezeframe runs", means="the last 20"),
+            Example(line="freezeframe runs --failed --since 1h", means="those of the last hour that ended in an error"),
+            Example(line="freezeframe runs --limit 200 --json", means="one JSON array"),
+        ),
+    ),
+    Command(
+        name="show",
+        summary="Show one run: its tree, what it carries, and how far it can be re-enacted.",
+        description="RUN is a run's id, the first digits of it, the id that the program gave it, or `last`.",
+        module=f"{_CLI}.show",
+        examples=(
+            Example(line="freezeframe show last", means="the newest run"),
+            Example(line="freezeframe show 4bf92f35", means="the run whose id starts so"),
+            Example(line="freezeframe show 4bf92f35 --full", means="with every exchange's request and response"),
+            Example(line="freezeframe show tests/regressions/late-order", means="a fixture"),
+        ),
+    ),
+    Command(
+        name="sql",
+        summary="Ask the store a question in SQL (ClickHouse, read-only).",
+        description="`-` reads the query from stdin. `{name:Type}` in the query is a parameter.",
+        module=f"{_CLI}.sql",
+        examples=(
+            Example(line='freezeframe sql "SELECT count() FROM spans"', means="a table on the terminal"),
+            Example(line="freezeframe sql - --format csv < query.sql", means="a file's query, as CSV"),
+            Example(
+                line='freezeframe sql "SELECT * FROM runs WHERE trace_id = {run:String}" -p run=4bf92f35',
+                means="with a parameter",
+            ),
+        ),
+    ),
+    Command(
+        name="replay",
+        summary="Run a recorded run again, offline, answered from the recording.",
+        description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
+        "called. After `--` stands the program to start in its place.",
+        module=f"{_CLI}.replay",
+        examples=(
+            Example(line="freezeframe replay 4bf92f35", means="a run of the store"),
+            Example(line="freezeframe replay tests/regressions/late-order", means="a fixture: no store needed"),
+            Example(line="freezeframe replay 4bf92f35 -- python agent.py", means="another program"),
+            Example(line="freezeframe replay 4bf92f35 --ignore body.temperature", means="a field that may differ"),
+            Example(line="git bisect run freezeframe replay FIXTURE", means="the commit that changed the behaviour"),
+        ),
+        exit_codes={
+            0: "identical: every step, and the outcome",
+            1: "failed: no such run, a damaged fixture, no store",
+            2: "wrong usage",
+            3: "diverged",
+            125: "incomparable: the program never reached the recorded entry point, or could not be replayed at all",
+        },
+        takes_program=True,
+    ),
+    Command(
+        name="fixture",
+        summary="Save a run as files, and with --pytest as a regression test.",
+        description="The files need no store, no network and no key. The test fails while the code re-enacts the recorded "
+        "failure and passes once it behaves otherwise; with `--expect identical` it passes while the code re-enacts the run "
+        "exactly. What could not be compared fails in both.",
+        module=f"{_CLI}.fixture",
+        examples=(
+            Example(line="freezeframe fixture 4bf92f35 -o tests/regressions/late-order", means="files only"),
+            Example(line="freezeframe fixture 4bf92f35 -o tests/regressions/late-order --pytest", means="and a test"),
+            Example(
+                line="freezeframe fixture last -o tests/golden/order --pytest --expect identical",
+                means="a run that went well, to keep so",
+            ),
+        ),
+        takes_program=True,
+    ),
+    Command(
+        name="verify",
+        summary="Check that a fixture is whole and unedited.",
+        module=f"{_CLI}.verify",
+        examples=(
+            Example(line="freezeframe verify tests/regressions/late-order", means="version, digest, every blob, every key"),
+            Example(line="freezeframe verify tests/regressions/*", means="several"),
+        ),
+        exit_codes={0: "all are whole", 1: "at least one is not", 2: "wrong usage"},
+    ),
+    Command(
+        name="redact",
+        summary="Redact JSON lines as the collector would.",
+        module="freezeframe_redaction.cli",
+        examples=(Example(line="freezeframe redact < lines.jsonl", means='{"id","text"} in, {"id","value","findings"} out'),),
+        delegates=True,
+    ),
+)

@@ -1,0 +1,34 @@
+"""`freezeframe doctor`: what is wrong on this machine, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from freezeframe_replay.checkup import Finding, Grade, checkup
+from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.render import printable
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_data(parser)
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print each finding; 1 where a check failed."""
+    findings: list[Finding] = []
+    for finding in checkup(home_of(arguments)):
+        findings.append(finding)
+        if not arguments.json:
+            _print(finding)
+    if arguments.json:
+        print_json([dataclasses.asdict(finding) for finding in findings])
+    return 1 if any(finding.grade is Grade.FAIL for finding in findings) else 0
+
+
+def _print(finding: Finding) -> None:
+    print(f"{finding.grade.value:<5} {finding.check:<20} {printable(finding.found)}", flush=True)
+    if finding.do:
+        print(f"      {'':<20} do: {printable(finding.do)}", flush=True)

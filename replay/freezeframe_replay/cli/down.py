@@ -1,0 +1,22 @@
+"""`freezeframe down`: stop what `freezeframe up` started."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from freezeframe_replay import daemon
+from freezeframe_replay.cli.options import add_data, home_of
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Stop both processes; nothing running is no error."""
+    home = home_of(arguments)
+    ran = daemon.down(home, lambda line: print(line, file=sys.stderr, flush=True))
+    print(f"freezeframe is down, data in {home.directory}" if ran else f"nothing runs for {home.directory}")
+    return 0

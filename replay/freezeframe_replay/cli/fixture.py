@@ -1,0 +1,81 @@
+"""`freezeframe fixture RUN -o DIR [--pytest]`: a run as files, and as a regression test."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.target import load_run
+from freezeframe_replay.regression import Expect, regression_test, slug
+from freezeframe_schemas.errors import FixtureError, RunError
+
+if TYPE_CHECKING:
+    from freezeframe_schemas.fixture import Fixture
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, or `last`")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fixture, made if need be"
+    )
+    parser.add_argument("--pytest", action="store_true", help="also write test_<DIR's name>.py beside the fixture")
+    parser.add_argument(
+        "--expect",
+        choices=[expect.value for expect in Expect],
+        default=Expect.CHANGED.value,
+        help="what the test asks: changed, the recorded failure is gone (default); identical, the run is re-enacted exactly",
+    )
+    parser.add_argument("--force", action="store_true", help="write the test anew even if it was edited")
+    add_json(parser)
+    add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write the files and say what to type next."""
+    from freezeframe_replay.freeze import freeze
+    from freezeframe_schemas.fixture import write_fixture
+    from freezeframe_schemas.run import readiness
+
+    run = load_run(arguments.run, home_of(arguments))
+    if not run.exchanges:
+        raise RunError(
+            f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
+            do="record it with freezeframe.instrument(); `freezeframe show` names what is missing",
+        )
+    reached = readiness(run)
+    if reached.cold:
+        names = ", ".join(missing.field.name for missing in reached.missing if missing.field.level <= 3)
+        print(f"freezeframe fixture: warning: a cold case, it cannot be re-enacted as it is; missing: {names}", file=sys.stderr)
+    fixture = freeze(run)
+    directory: Path = arguments.output
+    try:
+        write_fixture(fixture, directory)
+        test = _write_test(arguments, fixture) if arguments.pytest else None
+    except OSError as error:
+        raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o") from error
+    if arguments.json:
+        shown = None if test is None else str(test)
+        print_json({"run": fixture.run_id, "fixture": str(directory), "steps": len(fixture.steps), "test": shown})
+        return 0
+    print(f"wrote {directory}: {len(fixture.steps)} steps of run {fixture.run_id}")
+    print(f"next: {f'pytest {test}' if test else f'freezeframe replay {directory}'}")
+    return 0
+
+
+def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:
+    """Write the test beside the fixture; one that was edited is kept."""
+    directory: Path = arguments.output
+    name = directory.resolve().name
+    path = directory / f"test_{slug(name)}.py"
+    source = regression_test(fixture, name, expect=Expect(arguments.expect), command=arguments.program)
+    if path.exists() and path.read_text(encoding="utf-8") != source and not arguments.force:
+        print(
+            f"freezeframe fixture: kept {path}: it differs from what would be written (--force writes it anew)", file=sys.stderr
+        )
+        return path
+    path.write_text(source, encoding="utf-8")
+    return path

@@ -1,0 +1,61 @@
+"""Options and values that several commands share, each declared once."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay.home import VARIABLE, Home, find_home
+
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Declare --data."""
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help=f"data directory (default: ${VARIABLE}, else the nearest .freezeframe upwards, else ./.freezeframe)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Declare --json."""
+    parser.add_argument("--json", action="store_true", help="write JSON, for a script")
+
+
+def home_of(arguments: argparse.Namespace) -> Home:
+    """Return the data directory that the command line, the environment or the working directory names."""
+    return find_home(arguments.data)
+
+
+def seconds(text: str) -> float:
+    """Read ``90s``, ``15m``, ``1h``, ``7d``, ``2w``."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number with s, m, h, d or w, for example 15m")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def port(text: str) -> int:
+    """Read a port; 0 takes a free one."""
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a port from 0 to 65535 (0: any free one)")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Read a whole number above zero."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number above 0")
+    return int(text)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON, one document."""
+    print(json.dumps(value, ensure_ascii=False, indent=1, default=str))

@@ -1,0 +1,55 @@
+"""`freezeframe replay RUN_OR_FIXTURE [-- CMD]`: run it again, offline, and say where it leaves the recording."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from freezeframe_replay.cli.options import add_data, add_json, home_of
+from freezeframe_replay.cli.target import fixture_directory, is_fixture, load_run
+from freezeframe_replay.render import report_text
+from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
+from freezeframe_schemas.errors import ReplayError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help="id of a run, its first digits, `last`, or a fixture's directory")
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="COMPONENT",
+        help="part of the requests that does not decide, for example body.temperature (may be given again)",
+    )
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    parser.add_argument("--quiet", action="store_true", help="one line")
+    parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
+    add_json(parser)
+    add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Replay and print the report; the exit code is the verdict."""
+    from freezeframe_replay.reenact import reenact
+    from freezeframe_schemas.divergence import report_to_json
+
+    if is_fixture(arguments.run):
+        fixture = fixture_directory(arguments.run)
+    else:
+        from freezeframe_replay.freeze import freeze
+
+        fixture = freeze(load_run(arguments.run, home_of(arguments)))
+    try:
+        report = reenact(
+            fixture,
+            arguments.program,
+            ignore=arguments.ignore,
+            timeout_s=arguments.timeout,
+            quiet=arguments.json or not arguments.show_output,
+        )
+    except ReplayError as error:
+        print(f"freezeframe replay: {error}", file=sys.stderr)
+        return EXIT_CODES[Verdict.INCOMPARABLE]
+    print(report_to_json(report) if arguments.json else report_text(report, quiet=arguments.quiet))
+    return EXIT_CODES[verdict(report)]

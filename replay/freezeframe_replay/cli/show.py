@@ -1,0 +1,44 @@
+"""`freezeframe show RUN`: a run's tree, what it carries of the replay kit, and how far it can be re-enacted."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+
+from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.target import is_fixture, load_run, load_target_fixture
+from freezeframe_replay.outline import Outline, outline_fixture, outline_run
+from freezeframe_replay.render import outline_text
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last`, or the directory of a fixture")
+    parser.add_argument("--full", action="store_true", help="with the request and response of every exchange")
+    add_json(parser)
+    add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the outline."""
+    if is_fixture(arguments.run):
+        outline = outline_fixture(load_target_fixture(arguments.run), full=arguments.full)
+    else:
+        outline = outline_run(load_run(arguments.run, home_of(arguments)), full=arguments.full)
+    if arguments.json:
+        print_json(dataclasses.asdict(outline))
+    else:
+        print(outline_text(outline, full=arguments.full))
+        print(f"\n{_next(outline, arguments.run)}")
+    return 0
+
+
+def _next(outline: Outline, named: str) -> str:
+    if outline.cold:
+        fields = ", ".join(outline.missing) or "exchanges"
+        return f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
+    run = named if is_fixture(named) else outline.run_id
+    lines = [f"next: freezeframe replay {run}"]
+    if not is_fixture(named):
+        lines.append(f"      freezeframe fixture {run} -o tests/regressions/{run[:8]} --pytest")
+    return "\n".join(lines)

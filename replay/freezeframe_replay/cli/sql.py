@@ -1,0 +1,63 @@
+"""`freezeframe sql QUERY`: a read-only question to the store."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from freezeframe_replay.cli.options import add_data, home_of, print_json
+from freezeframe_replay.cli.target import open_store
+from freezeframe_replay.render import table_text
+from freezeframe_schemas.errors import ConfigError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("query", metavar="QUERY", help="one SELECT statement, or - to read it from stdin")
+    parser.add_argument("--format", choices=["table", "json", "csv"], default="table", help="how to write (default: table)")
+    parser.add_argument(
+        "-p",
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of {NAME:Type} in the query (may be given again)",
+    )
+    parser.add_argument("--width", type=int, default=80, metavar="N", help="cut a table's cells at N characters (default: 80)")
+    add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Ask and print the rows."""
+    query = sys.stdin.read() if arguments.query == "-" else arguments.query
+    result = open_store(home_of(arguments)).sql(query, _parameters(arguments.parameter))
+    columns, rows = list(result.columns), result.rows
+    if arguments.format == "json":
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    elif arguments.format == "csv":
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+    else:
+        print(_table(columns, rows, arguments.width))
+    return 0
+
+
+def _parameters(given: Sequence[str]) -> dict[str, str]:
+    faults = [text for text in given if "=" not in text]
+    if faults:
+        raise ConfigError(f"--parameter: found {faults[0]!r}, expected NAME=VALUE")
+    return {name: value for name, _, value in (text.partition("=") for text in given)}
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> str:
+    right = [
+        index
+        for index in range(len(columns))
+        if rows and all(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
+    ]
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    return f"{table_text(columns, cells, right=right, width=max(width, 8))}\n({len(rows)} rows)"

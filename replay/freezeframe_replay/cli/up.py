@@ -1,0 +1,92 @@
+"""`freezeframe up`: start the collector and the replay service."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from freezeframe_replay import daemon
+from freezeframe_replay.cli.options import add_data, home_of, port
+from freezeframe_replay.home import Home, read_ports
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    usual = daemon.Ports()
+    add_data(parser)
+    parser.add_argument("--grpc-port", type=port, default=usual.grpc, metavar="N", help="OTLP/gRPC (default: %(default)s)")
+    parser.add_argument("--http-port", type=port, default=usual.http, metavar="N", help="OTLP/HTTP (default: %(default)s)")
+    parser.add_argument(
+        "--clickhouse-port", type=port, default=usual.clickhouse, metavar="N", help="ClickHouse HTTP (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--replay-port", type=port, default=usual.replay, metavar="N", help="replay service (default: %(default)s)"
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the collector's configuration file")
+    parser.add_argument("--foreground", action="store_true", help="stay until Ctrl-C, then stop both")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Start what does not run, and print where it listens."""
+    home = home_of(arguments)
+    ports = daemon.Ports(
+        grpc=arguments.grpc_port,
+        http=arguments.http_port,
+        clickhouse=arguments.clickhouse_port,
+        replay=arguments.replay_port,
+    )
+    daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
+    print(addresses_text(home))
+    if arguments.foreground:
+        return _stay(home)
+    return 0
+
+
+def addresses_text(home: Home) -> str:
+    """Return what listens where, and what to type next."""
+    ports = {service.name: service.ports for service in daemon.services(home)}
+    otlp = read_ports(home)
+    lines = [f"freezeframe is up, data in {home.directory}"]
+    if "http" in otlp:
+        lines.append(f"  OTLP/HTTP        http://127.0.0.1:{otlp['http']}")
+    if "grpc" in otlp:
+        lines.append(f"  OTLP/gRPC        127.0.0.1:{otlp['grpc']}")
+    if "clickhouse" in otlp:
+        lines.append(f"  ClickHouse HTTP  http://127.0.0.1:{otlp['clickhouse']}")
+    if "http" in ports[daemon.REPLAY]:
+        lines.append(f"  runs, as a page  http://127.0.0.1:{ports[daemon.REPLAY]['http']}")
+    usual = otlp.get("http") == daemon.Ports().http
+    variable = "" if usual else f"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:{otlp.get('http')} "
+    lines += [
+        "next:",
+        f"  {variable}freezeframe run -- python your_agent.py",
+        "  freezeframe runs",
+        "  freezeframe show last",
+        "  freezeframe down",
+    ]
+    return "\n".join(lines)
+
+
+def _progress(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _stay(home: Home) -> int:
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    sys.stdout.flush()
+    try:
+        for name in daemon.watch(home):
+            _progress(f"the {name} ended; its output is in {daemon.log_file(home, name)}")
+            break
+    except KeyboardInterrupt:
+        daemon.down(home, _progress)
+        return 0
+    daemon.down(home, _progress)
+    return 1

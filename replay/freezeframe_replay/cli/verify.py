@@ -1,0 +1,65 @@
+"""`freezeframe verify FIXTURE...`: that fixtures are whole, unedited, and keyed as this version keys requests."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from freezeframe_replay.cli.options import add_json, print_json
+from freezeframe_replay.cli.target import load_target_fixture
+from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.fixture import Fixture
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("fixtures", nargs="+", metavar="FIXTURE", help="directory of a fixture")
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Check each fixture; 1 where one has a fault."""
+    results = [_check(path) for path in arguments.fixtures]
+    if arguments.json:
+        print_json([dataclasses.asdict(result) for result in results])
+    else:
+        for result in results:
+            for fault in result.faults:
+                print(f"freezeframe verify: {fault}", file=sys.stderr)
+            if not result.faults:
+                print(f"{result.fixture}: whole, {result.steps} steps of run {result.run}")
+    return 1 if any(result.faults for result in results) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What was found of one fixture."""
+
+    fixture: str
+    run: str | None = None
+    steps: int = 0
+    faults: tuple[str, ...] = ()
+
+
+def _check(path: str) -> Checked:
+    try:
+        fixture = load_target_fixture(path)  # version, digest over every step, hash of every blob
+    except FreezeframeError as error:
+        return Checked(fixture=path, faults=(str(error),))
+    return Checked(fixture=path, run=fixture.run_id, steps=len(fixture.steps), faults=tuple(_faults(path, fixture)))
+
+
+def _faults(path: str, fixture: Fixture) -> Iterable[str]:
+    from freezeframe_replay.freeze import exchange_key, make_alias
+
+    alias = make_alias(fixture.redaction)
+    numbers = {step.number for step in fixture.steps}
+    for step in fixture.steps:
+        found = exchange_key(step.exchange, alias=alias).digest
+        if found != step.key:
+            yield f"{path}: step {step.number} ({step.exchange.name}): key {found[:12]}, the fixture says {step.key[:12]}"
+        if step.inside is not None and step.inside not in numbers:
+            yield f"{path}: step {step.number} is inside step {step.inside}, which is not there"

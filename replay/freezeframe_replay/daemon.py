@@ -1,0 +1,233 @@
+"""What `freezeframe up` runs in the background: the collector and the replay service, with their readiness and their ports."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay import processes
+from freezeframe_replay.home import Home, make_home, read_ports
+from freezeframe_replay.processes import Note
+from freezeframe_schemas.errors import ConfigError, FreezeframeError
+
+COLLECTOR: Final = "collector"
+REPLAY: Final = "replay"
+NAMES: Final = (COLLECTOR, REPLAY)
+
+STOP_GRACE_S: Final = 30.0
+"""The collector itself gives up after 20 s; what is not stored by then is in its log."""
+_POLL_S: Final = 0.05
+_LOG_LINES: Final = 15
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Where to listen; 0 takes a free port."""
+
+    grpc: int = 4317
+    http: int = 4318
+    clickhouse: int = 8123
+    replay: int = 4320
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """One process as it is now."""
+
+    name: str
+    note: Note | None
+    ports: dict[str, int]
+
+
+def note_file(home: Home, name: str) -> Path:
+    """Return where the note about process `name` is."""
+    return home.processes / f"{name}.json"
+
+
+def log_file(home: Home, name: str) -> Path:
+    """Return where the output of process `name` goes."""
+    return home.processes / f"{name}.log"
+
+
+def running(home: Home, name: str) -> Note | None:
+    """Return the note of the process if it runs."""
+    note = processes.read_note(note_file(home, name))
+    return note if note is not None and processes.alive(note) else None
+
+
+def services(home: Home) -> tuple[Service, ...]:
+    """Return both processes as they are now."""
+    return tuple(Service(name=name, note=running(home, name), ports=_ports_of(home, name)) for name in NAMES)
+
+
+def up(home: Home, ports: Ports, say: Say, *, config: Path | None = None, timeout_s: float = 60.0) -> None:
+    """Start what does not run and wait until it is ready.
+
+    Raises:
+        ConfigError: a port is taken, or the directory cannot be used.
+        FreezeframeError: a process ended, or did not get ready in time; what was started is stopped again.
+    """
+    make_home(home)
+    missing = [name for name in NAMES if running(home, name) is None]
+    _check_ports(ports, missing)
+    started: list[str] = []
+    try:
+        for name in missing:
+            _ports_file(home, name).unlink(missing_ok=True)
+            say(f"starting the {name} ...")
+            processes.start(
+                name, _command(home, name, ports, config), log=log_file(home, name), note_file=note_file(home, name)
+            )
+            started.append(name)
+            _wait_until_ready(home, name, timeout_s)
+    except BaseException:
+        for name in reversed(started):
+            _stop(home, name)
+        raise
+
+
+def down(home: Home, say: Say) -> bool:
+    """Stop both, the replay service first. Returns whether anything ran."""
+    ran = False
+    for name in reversed(NAMES):
+        if running(home, name) is None:
+            continue
+        ran = True
+        say(f"stopping the {name} ...")
+        if not _stop(home, name):
+            say(f"the {name} did not end within {STOP_GRACE_S:.0f} s and was killed; acknowledged spans are in its log")
+    return ran
+
+
+def watch(home: Home) -> Iterator[str]:
+    """Yield the name of a process once it has ended. For `up --foreground`."""
+    seen = {name: note for name in NAMES if (note := running(home, name))}
+    while seen:
+        for name, note in list(seen.items()):
+            if not processes.alive(note):
+                del seen[name]
+                yield name
+        time.sleep(_POLL_S * 10)
+
+
+def get_json(url: str, *, timeout_s: float = 2.0) -> Any:
+    """Return the JSON that a service of ours on loopback answers with.
+
+    Raises:
+        OSError: it cannot be reached, or answers with an error.
+        ValueError: the answer is no JSON.
+    """
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
+    with opener.open(url, timeout=timeout_s) as answer:
+        return json.loads(answer.read())
+
+
+# -- starting -----------------------------------------------------------------------------------------------------------
+
+
+def _command(home: Home, name: str, ports: Ports, config: Path | None) -> Sequence[str]:
+    if name == COLLECTOR:
+        return [
+            sys.executable,
+            *("-m", "freezeframe_collector"),
+            *(("--config", str(config.resolve())) if config else ()),
+            *("--data", str(home.directory)),
+            *("--grpc-port", str(ports.grpc)),
+            *("--http-port", str(ports.http)),
+            *("--clickhouse-port", str(ports.clickhouse)),
+        ]
+    return [sys.executable, "-m", "freezeframe_replay.service", "--data", str(home.directory), "--port", str(ports.replay)]
+
+
+def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
+    """Name every port that is taken, by whom, before anything is started."""
+    wanted: list[tuple[str, str, int]] = []
+    if COLLECTOR in missing:
+        wanted += [("OTLP/gRPC", "--grpc-port", ports.grpc), ("OTLP/HTTP", "--http-port", ports.http)]
+        wanted += [("ClickHouse HTTP", "--clickhouse-port", ports.clickhouse)]
+    if REPLAY in missing:
+        wanted += [("replay service", "--replay-port", ports.replay)]
+    faults: list[str] = []
+    for what, option, port in wanted:
+        if port and not processes.port_is_free(port):
+            owner = processes.who_listens(port)
+            faults.append(f"port {port} ({what}, {option}) is taken by {owner or 'another process'}")
+    if faults:
+        raise ConfigError(
+            "\n".join(faults), do="end that process, or choose another port with the option named (0: any free one)"
+        )
+
+
+def _wait_until_ready(home: Home, name: str, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_ready(home, name):
+        note = running(home, name)
+        if note is None:
+            raise FreezeframeError(
+                f"the {name} ended while it started; the last lines of {log_file(home, name)}:\n{_tail(log_file(home, name))}",
+                do="mend what it says, or ask `freezeframe doctor`",
+            )
+        if time.monotonic() > deadline:
+            raise FreezeframeError(
+                f"the {name} is not ready after {timeout_s:.0f} s; the last lines of {log_file(home, name)}:\n"
+                f"{_tail(log_file(home, name))}",
+                do="try again on a machine that is less busy, or ask `freezeframe doctor`",
+            )
+        time.sleep(_POLL_S)
+
+
+def is_ready(home: Home, name: str) -> bool:
+    """Tell whether the process answers that it is ready."""
+    port = _ports_of(home, name).get("http")
+    if not port:
+        return False
+    path = "/readyz" if name == COLLECTOR else "/healthz"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=2.0) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def _ports_file(home: Home, name: str) -> Path:
+    return home.ports_file if name == COLLECTOR else replay_ports_file(home)
+
+
+def replay_ports_file(home: Home) -> Path:
+    """Return where the replay service notes its port once it listens."""
+    return home.processes / "replay-ports.json"
+
+
+def _ports_of(home: Home, name: str) -> dict[str, int]:
+    if name == COLLECTOR:
+        return read_ports(home)
+    try:
+        data: dict[str, int] = json.loads(replay_ports_file(home).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return data
+
+
+def _stop(home: Home, name: str) -> bool:
+    note = running(home, name)
+    gracefully = note is None or processes.stop(note, grace_s=STOP_GRACE_S)
+    note_file(home, name).unlink(missing_ok=True)
+    _ports_file(home, name).unlink(missing_ok=True)
+    return gracefully
+
+
+def _tail(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return "  (no output)"
+    return "\n".join(f"  {line}" for line in lines[-_LOG_LINES:]) or "  (no output)"

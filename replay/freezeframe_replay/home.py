@@ -1,0 +1,101 @@
+"""The data directory: where the collector keeps log, store and keys, and where `freezeframe up` notes what it started.
+
+Found as git finds its own: named, in the environment, or the nearest `.freezeframe` upwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_schemas.errors import ConfigError
+
+NAME: Final = ".freezeframe"
+VARIABLE: Final = "FREEZEFRAME_DATA"
+STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
+"""URL of a store to read in place of the data directory's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """A data directory and the names of the files in it that concern the processes."""
+
+    directory: Path
+
+    @property
+    def ports_file(self) -> Path:
+        """Return the file in which the collector names its ports once it is ready."""
+        return self.directory / "ports.json"
+
+    @property
+    def processes(self) -> Path:
+        """Return the folder of the notes and logs of the processes that were started."""
+        return self.directory / "processes"
+
+
+def find_home(given: Path | None = None, *, environ: Mapping[str, str] = os.environ, start: Path | None = None) -> Home:
+    """Return the data directory: `given`, else the environment's, else the nearest upwards from `start`, else one in `start`.
+
+    Nothing is made on the disk.
+    """
+    start = start or Path.cwd()
+    if given is not None:
+        return Home(directory=(start / given).resolve())
+    if named := environ.get(VARIABLE, "").strip():
+        return Home(directory=(start / named).resolve())
+    for folder in (start, *start.parents):
+        if (folder / NAME).is_dir():
+            return Home(directory=folder / NAME)
+    return Home(directory=start / NAME)
+
+
+def make_home(home: Home) -> None:
+    """Make the directory, readable by its owner only and ignored by git.
+
+    Raises:
+        ConfigError: it cannot be made or written to.
+    """
+    try:
+        fresh = not home.directory.exists()
+        home.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        home.processes.mkdir(mode=0o700, exist_ok=True)
+        if fresh:
+            (home.directory / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise ConfigError(
+            f"{home.directory}: cannot be used as data directory: {error.strerror}",
+            do=f"name another with --data or {VARIABLE}",
+        ) from error
+
+
+def read_ports(home: Home) -> dict[str, int]:
+    """Return what listens on which port (``grpc``, ``http``, ``clickhouse``), empty where the collector never got ready."""
+    try:
+        data: Any = json.loads(home.ports_file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): port for name, port in data.items() if isinstance(port, int)} if isinstance(data, dict) else {}
+
+
+def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the store to read: the environment's, else the running collector's, else the files themselves.
+
+    Raises:
+        ConfigError: there is nothing to read.
+    """
+    if named := environ.get(STORE_VARIABLE, "").strip():
+        return named
+    from freezeframe_replay.daemon import COLLECTOR, running
+
+    port = read_ports(home).get("clickhouse")
+    if port and running(home, COLLECTOR):
+        return f"clickhouse://127.0.0.1:{port}/freezeframe"
+    raise ConfigError(
+        f"no store: found no running collector for {home.directory}",
+        do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
+        f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
+    )

@@ -1,0 +1,370 @@
+"""Outline: what is shown of a run, as a value. The terminal, the page and JSON are three ways to write it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, format_lane
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import KIT, LEVELS, Entry, Run, readiness, spans_in_scope
+from freezeframe_schemas.span import SpanRecord, StatusCode
+
+ROOT_LANE = "root"
+"""How the lane of the entry point is written for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One line of the tree."""
+
+    depth: int
+    step: int | None
+    """Number of the step as replay reports name it; None for spans that are no exchange."""
+    inside: int | None = None
+    """Step that answers for this one in a replay."""
+    kind: str
+    """``run``, a `Kind`, or ``span``."""
+    name: str
+    detail: str = ""
+    """Model, arguments or query in a few words."""
+    ms: float
+    status: str
+    failed: bool
+    tokens: tuple[int, int] | None = None
+    """Input and output tokens of a model call."""
+    lane: str = ""
+    span_id: str
+    request: str | None = None
+    """Body as text; set where the outline was asked for whole."""
+    response: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitRow:
+    """One field of the replay kit and on how many of the spans that it concerns it is."""
+
+    name: str
+    level: int
+    means: str
+    present: int
+    expected: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """A run as it is shown."""
+
+    run_id: str
+    name: str
+    failed: bool
+    start_time_unix_nano: int
+    ms: float
+    entry_kind: str | None
+    entry_target: str
+    entry_file: str | None
+    called_with: str
+    """The recorded input as a call, ``answer("Where is my order?", user="u1")``."""
+    outcome: str
+    """``returned "..."``, ``raised KeyError: 'x'``, or ``not recorded``."""
+    who: Mapping[str, str]
+    """Those of user, tenant, session, run that are known."""
+    environment: Mapping[str, str]
+    nodes: tuple[Node, ...]
+    kit: tuple[KitRow, ...] = ()
+    level: int | None = None
+    level_means: str = ""
+    missing: tuple[str, ...] = ()
+    """Names of the kit fields that are not whole, those of the lowest level first."""
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def cold(self) -> bool:
+        """Tell whether the run cannot be re-enacted."""
+        return self.level is not None and self.level < 3
+
+    @property
+    def steps(self) -> int:
+        """Return how many recorded exchanges there are."""
+        return sum(1 for node in self.nodes if node.step is not None)
+
+
+def outline_run(run: Run, *, full: bool = False) -> Outline:
+    """Return the outline of a run of the store; `full` adds the bodies of its exchanges."""
+    numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
+    exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
+    reached = readiness(run)
+    entry_span = next((span for span in run.spans if span.span_id == run.entry.span_id), run.spans[0])
+    return Outline(
+        **_entry_fields(run.entry),
+        run_id=run.trace_id,
+        failed=run.failed,
+        environment=_environment(entry_span.resource.attributes),
+        nodes=tuple(_nodes(run, numbers, exchanges, full)),
+        kit=tuple(_kit(run)),
+        level=reached.level,
+        level_means=LEVELS[reached.level],
+        missing=tuple(item.field.name for item in sorted(reached.missing, key=lambda item: item.field.level)),
+        gaps=run.gaps,
+    )
+
+
+def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
+    """Return the outline of a fixture. It holds exchanges only, so that neither spans nor readiness are known."""
+    depth: dict[int, int] = {}
+    nodes: list[Node] = []
+    for step in fixture.steps:
+        depth[step.number] = 0 if step.inside is None else depth.get(step.inside, 0) + 1
+        nodes.append(
+            _exchange_node(
+                step.exchange, depth=depth[step.number], step=step.number, inside=step.inside, model=step.model, full=full
+            )
+        )
+    return Outline(
+        **_entry_fields(fixture.entry),
+        run_id=fixture.run_id,
+        failed=fixture.entry.error is not None,
+        environment=_environment(fixture.environment),
+        nodes=tuple(nodes),
+        gaps=fixture.gaps,
+    )
+
+
+# -- the tree -----------------------------------------------------------------------------------------------------------
+
+
+def _nodes(run: Run, numbers: Mapping[str, int], exchanges: Mapping[str, Exchange], full: bool) -> Iterable[Node]:
+    known = {span.span_id for span in run.spans}
+    children: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in run.spans:
+        parent = span.parent_span_id if span.parent_span_id in known and span.parent_span_id != span.span_id else ""
+        children[parent].append(span)
+    shown: set[str] = set()
+    # spans that name each other as parents hang below no root: they are listed after the tree, not lost
+    todo = [(span, 0) for span in reversed(children[""])]
+    rest = iter(run.spans)
+    while True:
+        while todo:
+            span, depth = todo.pop()
+            if span.span_id in shown:
+                continue
+            shown.add(span.span_id)
+            yield _node(run, span, depth, numbers, exchanges, full)
+            todo += [(child, depth + 1) for child in reversed(children[span.span_id])]
+        lost = next((span for span in rest if span.span_id not in shown), None)
+        if lost is None:
+            return
+        todo.append((lost, 0))
+
+
+def _node(
+    run: Run, span: SpanRecord, depth: int, numbers: Mapping[str, int], exchanges: Mapping[str, Exchange], full: bool
+) -> Node:
+    exchange = exchanges.get(span.span_id)
+    if exchange is not None:
+        outer = run.enclosing.get(span.span_id)
+        return _exchange_node(
+            exchange,
+            depth=depth,
+            step=numbers[span.span_id],
+            inside=None if outer is None else numbers.get(outer),
+            model=span.text(genai.REQUEST_MODEL),
+            tokens=_tokens(span),
+            full=full,
+        )
+    failed = span.status_code is StatusCode.ERROR
+    return Node(
+        depth=depth,
+        step=None,
+        kind="run" if span.span_id == run.entry.span_id else "span",
+        name=span.name,
+        detail=span.text(genai.REQUEST_MODEL) or "",
+        ms=_ms(span.start_time_unix_nano, span.end_time_unix_nano),
+        status=span.text(genai.ERROR_TYPE) or "error" if failed else "ok",
+        failed=failed,
+        tokens=_tokens(span),
+        span_id=span.span_id,
+    )
+
+
+def _exchange_node(
+    exchange: Exchange,
+    *,
+    depth: int,
+    step: int,
+    inside: int | None,
+    model: str | None = None,
+    tokens: tuple[int, int] | None = None,
+    full: bool = False,
+) -> Node:
+    status, failed = _status(exchange)
+    return Node(
+        depth=depth,
+        step=step,
+        inside=inside,
+        kind=exchange.kind.value,
+        name=exchange.name,
+        detail=_detail(exchange, model),
+        ms=_ms(exchange.start_time_unix_nano, exchange.end_time_unix_nano),
+        status=status,
+        failed=failed,
+        tokens=tokens,
+        lane=format_lane(exchange.lane) or ROOT_LANE,
+        span_id=exchange.span_id,
+        request=_body(exchange.request.body, exchange.request.omitted) if full else None,
+        response=_body(exchange.response.body, exchange.response.omitted) if full else None,
+    )
+
+
+def _status(exchange: Exchange) -> tuple[str, bool]:
+    """Return the answer's status in a word or two, and whether it is a failure."""
+    status, completion = exchange.response.status, exchange.response.completion
+    words = [] if status is None else [str(status)]
+    if exchange.error is not None:
+        words.append(error_text(exchange.error).partition(":")[0])
+    elif completion in (Completion.CLOSED_EARLY, Completion.BROKEN):
+        words.append(completion.value.replace("_", " "))
+    failed = exchange.error is not None or completion is Completion.BROKEN or (status is not None and status >= 400)
+    return " ".join(words) or "ok", failed
+
+
+def _detail(exchange: Exchange, model: str | None) -> str:
+    if exchange.kind is Kind.MODEL:
+        return model or ""
+    if exchange.request.method:
+        return urlsplit(exchange.request.url).netloc
+    return call_text("", exchange.request.body.decode(errors="replace"))
+
+
+def _tokens(span: SpanRecord) -> tuple[int, int] | None:
+    into, out = span.integer(genai.USAGE_INPUT_TOKENS), span.integer(genai.USAGE_OUTPUT_TOKENS)
+    return None if into is None and out is None else (into or 0, out or 0)
+
+
+def _ms(start_ns: int, end_ns: int) -> float:
+    return round(max(end_ns - start_ns, 0) / 1e6, 3)
+
+
+def _body(body: bytes, omitted: str | None) -> str:
+    if omitted:
+        return f"<not kept: {omitted}>"
+    try:
+        return body.decode()
+    except UnicodeDecodeError:
+        return f"<{len(body)} bytes that are no text>"
+
+
+# -- the entry ----------------------------------------------------------------------------------------------------------
+
+
+def _entry_fields(entry: Entry) -> dict[str, Any]:
+    who = {"user": entry.user, "tenant": entry.tenant, "session": entry.session, "run": entry.run_id}
+    return {
+        "name": entry.name,
+        "start_time_unix_nano": entry.start_time_unix_nano,
+        "ms": _ms(entry.start_time_unix_nano, entry.end_time_unix_nano),
+        "entry_kind": None if entry.kind is None else entry.kind.value,
+        "entry_target": entry.target,
+        "entry_file": entry.file,
+        "called_with": call_text(entry.target.rpartition(":")[2] or entry.name, entry.input) if entry.input else "",
+        "outcome": outcome_text(entry.error or entry.output, recorded_output=entry.error is None),
+        "who": {name: text for name, text in who.items() if text},
+    }
+
+
+def call_text(name: str, text: str) -> str:
+    """Return recorded arguments (tagged JSON) as they would stand in a call: ``answer("Where?", user="u1")``."""
+    try:
+        data: Any = json.loads(text)
+    except ValueError:
+        return f"{name}({text})"
+    if not isinstance(data, dict):
+        return f"{name}({_plain(data)})"
+    if "argv" in data:
+        return " ".join(str(word) for word in data["argv"] or [])
+    if set(data) <= {"args", "kwargs"}:
+        positional = [_plain(item) for item in data.get("args") or []]
+        named = [f"{key}={_plain(item)}" for key, item in (data.get("kwargs") or {}).items()]
+        return f"{name}({', '.join([*positional, *named])})"
+    return f"{name}({', '.join(f'{key}={_plain(item)}' for key, item in data.items())})"
+
+
+def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
+    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome."""
+    if text is None:
+        return "not recorded"
+    raised = error_text(text)
+    if raised or not recorded_output:
+        return f"raised {raised or text}"
+    try:
+        return f"returned {_plain(json.loads(text))}"
+    except ValueError:
+        return f"returned {text}"
+
+
+def error_text(text: str) -> str:
+    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty where it is none."""
+    try:
+        node: Any = json.loads(text)
+    except ValueError:
+        return ""
+    if not isinstance(node, dict) or node.get(values.TAG) != "exception":
+        return ""
+    name = str(node.get("class", "")).rpartition(":")[2]
+    return f"{name}: {node.get('text', '')}".removesuffix(": ")
+
+
+def _plain(value: Any) -> str:
+    """Return a tagged JSON value as short JSON: the tags of containers go, an opaque value shows its text."""
+    return json.dumps(_untagged(value), ensure_ascii=False)
+
+
+def _untagged(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_untagged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if values.TAG in value:
+        return _untagged(value.get("value"))
+    return {key: _untagged(item) for key, item in value.items()}
+
+
+def _environment(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the code ran on, under names for people."""
+    dirty = str(attributes.get(genai.VCS_DIRTY, "")).lower() == "true"
+    commit = str(attributes.get(genai.VCS_REVISION, ""))
+    rows = {
+        "commit": commit + (" with local changes" if commit and dirty else ""),
+        "python": str(attributes.get(genai.RUNTIME_VERSION, "")),
+        "time zone": str(attributes.get(genai.TIMEZONE, "")),
+        "freezeframe": str(attributes.get(genai.LIBRARY_VERSION, "")),
+        "packages": _packages(str(attributes.get(genai.PACKAGES, ""))),
+    }
+    return {name: text for name, text in rows.items() if text}
+
+
+def _packages(text: str) -> str:
+    try:
+        data: Any = json.loads(text)
+    except ValueError:
+        return ""
+    return ", ".join(f"{name} {version}" for name, version in data.items()) if isinstance(data, dict) else ""
+
+
+def _kit(run: Run) -> Iterable[KitRow]:
+    lacking = {item.field.name: len(item.span_ids) for item in readiness(run).missing}
+    for field in KIT:
+        expected = len(spans_in_scope(run, field.scope))
+        if expected:
+            yield KitRow(
+                name=field.name,
+                level=field.level,
+                means=field.means,
+                present=expected - lacking.get(field.name, 0),
+                expected=expected,
+            )

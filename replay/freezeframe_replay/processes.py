@@ -1,0 +1,174 @@
+"""Background processes and the notes about them: started detached, recognised by pid *and* start time, stopped politely.
+
+A pid alone is never trusted: after a crash or a reboot it may be somebody else's. What holds a port is looked up for messages
+only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+_POLL_S: Final = 0.05
+_LISTEN: Final = "0A"
+"""State of a listening socket in /proc/net/tcp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What is written down about a process that was started."""
+
+    name: str
+    pid: int
+    started: str
+    """Start time as the system tells it (`start_mark`); equal only for the very same process."""
+    command: tuple[str, ...]
+
+
+def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> Note:
+    """Start `command` detached from this terminal, its output appended to `log`, and write a note about it."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # the parent does not wait: the process is meant to outlive it
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            close_fds=True,
+        )
+    # Nobody will wait for it: without this the interpreter warns of a child that still runs, at exit.
+    process.returncode = 0
+    note = Note(name=name, pid=process.pid, started=start_mark(process.pid) or "", command=tuple(command))
+    partial = note_file.with_name(note_file.name + ".partial")
+    partial.write_text(json.dumps(asdict(note), indent=1) + "\n")
+    os.replace(partial, note_file)
+    return note
+
+
+def read_note(note_file: Path) -> Note | None:
+    """Return the note, or None where there is none that can be read."""
+    try:
+        data: dict[str, Any] = json.loads(note_file.read_bytes())
+        return Note(name=data["name"], pid=int(data["pid"]), started=data["started"], command=tuple(data["command"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def alive(note: Note) -> bool:
+    """Tell whether the process of the note still runs: the same pid with the same start time."""
+    with contextlib.suppress(ChildProcessError):  # a child of ours that ended stays in the table until it is asked for
+        os.waitpid(note.pid, os.WNOHANG)
+    return bool(note.started) and start_mark(note.pid) == note.started
+
+
+def stop(note: Note, *, grace_s: float) -> bool:
+    """Ask the process to end, wait up to `grace_s`, then end it. Returns whether it ended by itself.
+
+    Does nothing to a process that is not the one of the note.
+    """
+    if not alive(note):
+        return True
+    _signal(note, signal.SIGTERM)
+    if wait_until_gone(note, grace_s):
+        return True
+    _signal(note, signal.SIGKILL)
+    wait_until_gone(note, 5.0)
+    return False
+
+
+def wait_until_gone(note: Note, timeout_s: float) -> bool:
+    """Wait for the process to end; return whether it did."""
+    deadline = time.monotonic() + timeout_s
+    while alive(note):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def start_mark(pid: int) -> str | None:
+    """Return what tells this process from any other that had or will have its pid; None where it does not run.
+
+    Source: proc(5), field 22 of /proc/PID/stat (clock ticks since boot), with the boot's own id. Elsewhere `ps -o lstart`.
+    """
+    stat = Path(f"/proc/{pid}/stat")
+    if not Path("/proc/self/stat").exists():
+        return _mark_from_ps(pid)
+    try:
+        # the second field is the command in brackets and may itself hold brackets and spaces
+        fields = stat.read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    if fields[0] in ("Z", "X"):  # ended, only not yet asked for by its parent
+        return None
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{fields[19]}@{boot.read_text().strip() if boot.exists() else ''}"
+
+
+def _mark_from_ps(pid: int) -> str | None:
+    shown = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    state, _, started = shown.stdout.strip().partition(" ")
+    return started.strip() if started and not state.startswith("Z") else None
+
+
+def _signal(note: Note, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(note.pid, number)
+
+
+# -- ports --------------------------------------------------------------------------------------------------------------
+
+
+def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Tell whether a server could listen there now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def who_listens(port: int) -> str | None:
+    """Return ``"pid 4711 (python -m http.server)"`` for whoever listens on `port`; None where the system does not say."""
+    inodes = set(_listening_inodes(port))
+    if not inodes:
+        return None
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            held = {os.readlink(entry) for entry in (folder / "fd").iterdir()}
+        except OSError:  # somebody else's process, or one that just ended
+            continue
+        if held & inodes:
+            return f"pid {folder.name} ({_command_of(folder)})"
+    return None
+
+
+def _listening_inodes(port: int) -> Iterable[str]:
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        try:
+            lines = table.read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            fields = line.split()
+            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
+                yield f"socket:[{fields[9]}]"
+
+
+def _command_of(folder: Path) -> str:
+    try:
+        words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return "?"
+    return " ".join(words).strip()[:80]

@@ -1,0 +1,240 @@
+"""The replay service: runs and fixtures over HTTP on the loopback interface, read-only.
+
+    GET /healthz                     {"status": "ok"}
+    GET /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]
+    GET /api/runs/ID                 the outline, bodies included
+    GET /api/runs/ID/fixture         the fixture as tar.gz
+    GET /   and   GET /runs/ID       the same as pages
+
+It never writes, never replays, and answers only to a Host of this machine, so that no web page can reach it by DNS rebinding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import io
+import json
+import os
+import signal
+import sys
+import tarfile
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from aiohttp import web
+
+from freezeframe_replay.daemon import replay_ports_file
+from freezeframe_replay.home import Home, find_home, make_home, store_url
+from freezeframe_replay.outline import outline_run
+from freezeframe_replay.web import pages
+from freezeframe_schemas.errors import FreezeframeError, RunError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.store import RunStore
+    from freezeframe_schemas.run import Run
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+LOOPBACK: Final = "127.0.0.1"
+_OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+_MOST_RUNS: Final = 1000
+_HOME: Final = web.AppKey("home", Home)
+
+_HEADERS: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def make_app(home: Home) -> web.Application:
+    """Return the application over the data directory's store. The store is opened for each request: a collector that was
+    started again is found again."""
+    app = web.Application(middlewares=[_guard])
+    app[_HOME] = home
+    app.add_routes(
+        [
+            web.get("/healthz", _healthz),
+            web.get("/api/runs", _api_runs),
+            web.get("/api/runs/{run}", _api_run),
+            web.get("/api/runs/{run}/fixture", _api_fixture),
+            web.get("/", _runs_page),
+            web.get("/runs/{run}", _run_page),
+        ]
+    )
+    return app
+
+
+async def serve(home: Home, port: int) -> None:
+    """Serve until SIGTERM or SIGINT; the port is written to the data directory once it listens."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    runner = web.AppRunner(make_app(home), access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, LOOPBACK, port)
+    await site.start()
+    bound: int = runner.addresses[0][1]
+    _announce(replay_ports_file(home), bound)
+    print(f"replay service listens on http://{LOOPBACK}:{bound}", flush=True)
+    try:
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the service as a process: ``python -m freezeframe_replay.service --data DIR --port N``."""
+    parser = argparse.ArgumentParser(prog="freezeframe-replay-service", description="Serve runs and fixtures on loopback.")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data directory")
+    parser.add_argument("--port", type=int, default=4320, metavar="N", help="port, 0 takes a free one (default: 4320)")
+    arguments = parser.parse_args(argv)
+    home = find_home(arguments.data)
+    try:
+        make_home(home)
+        asyncio.run(serve(home, arguments.port))
+    except (FreezeframeError, OSError) as error:
+        print(f"freezeframe replay service: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+# -- handlers -----------------------------------------------------------------------------------------------------------
+
+
+async def _healthz(request: web.Request) -> web.Response:
+    return web.json_response({"status": "ok", "data": str(request.app[_HOME].directory)})
+
+
+async def _api_runs(request: web.Request) -> web.Response:
+    failed, limit = _filters(request)
+    runs = await asyncio.to_thread(lambda: _open(request).list_runs(failed=failed, limit=limit))
+    return _json([dataclasses.asdict(run) for run in runs])
+
+
+async def _api_run(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(_load, request)
+    return _json(dataclasses.asdict(outline_run(run, full=True)))
+
+
+async def _api_fixture(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(_load, request)
+    body = await asyncio.to_thread(fixture_archive, run)
+    return web.Response(
+        body=body,
+        content_type="application/gzip",
+        headers={"Content-Disposition": f'attachment; filename="fixture-{run.trace_id}.tar.gz"'},
+    )
+
+
+async def _runs_page(request: web.Request) -> web.Response:
+    failed, limit = _filters(request)
+    runs = await asyncio.to_thread(lambda: _open(request).list_runs(failed=failed, limit=limit))
+    return _html(pages.runs_page(runs, failed=failed))
+
+
+async def _run_page(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(_load, request)
+    return _html(pages.run_page(outline_run(run, full=True)))
+
+
+def fixture_archive(run: Run) -> bytes:
+    """Return the run's fixture as a tar.gz with one folder, ``fixture-<run id>/``; equal runs give equal bytes."""
+    from freezeframe_replay.freeze import freeze
+    from freezeframe_schemas.fixture import write_fixture
+
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        write_fixture(freeze(run), Path(scratch))
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for path in sorted(Path(scratch).rglob("*")):
+                archive.add(path, f"fixture-{run.trace_id}/{path.relative_to(scratch)}", recursive=False, filter=_anonymous)
+    import gzip
+
+    return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Drop who packed it and when."""
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    member.mode = 0o755 if member.isdir() else 0o644
+    return member
+
+
+def _open(request: web.Request) -> RunStore:
+    from freezeframe_replay.store import open_runs
+
+    return open_runs(store_url(request.app[_HOME]))
+
+
+def _load(request: web.Request) -> Run:
+    from freezeframe_schemas.run import build_run
+
+    store = _open(request)
+    return build_run(store.load_spans(store.resolve(request.match_info["run"])))
+
+
+def _filters(request: web.Request) -> tuple[bool, int]:
+    limit = request.query.get("limit", "100")
+    if not limit.isdecimal():
+        raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
+    return request.query.get("failed", "") in ("1", "true"), min(int(limit), _MOST_RUNS)
+
+
+# -- answers ------------------------------------------------------------------------------------------------------------
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer to this machine's own names only, turn our errors into answers, and set the headers of every answer."""
+    if _host_name(request.headers.get("Host", "")) not in _OWN_NAMES:
+        answer: web.StreamResponse = web.json_response({"error": "Host: expected 127.0.0.1 or localhost"}, status=403)
+    else:
+        try:
+            answer = await handler(request)
+        except web.HTTPException as error:
+            answer = web.json_response({"error": error.text or error.reason}, status=error.status)
+        except FreezeframeError as error:
+            answer = _error(request, error)
+    answer.headers.update(_HEADERS)
+    answer.headers["Content-Security-Policy"] = pages.content_security_policy()
+    return answer
+
+
+def _host_name(host: str) -> str:
+    """Return the name in a Host header: ``[::1]:4320`` is ``::1``."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
+
+
+def _error(request: web.Request, error: FreezeframeError) -> web.Response:
+    status = 404 if isinstance(error, RunError) else 503
+    if request.path.startswith("/api/"):
+        return web.json_response({"error": error.message, "do": error.do}, status=status)
+    return _html(pages.error_page(error.message, error.do), status=status)
+
+
+def _json(value: object) -> web.Response:
+    return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=str))
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, content_type="text/html", status=status)
+
+
+def _announce(path: Path, port: int) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps({"http": port}) + "\n")
+    os.replace(partial, path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Two pages, the list of runs and one run, as HTML text. Pure; nothing of a recording reaches the page unescaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from freezeframe_replay.outline import Node, Outline
+from freezeframe_replay.render import duration, printable, when
+
+if TYPE_CHECKING:
+    from freezeframe_replay.store import RunSummary
+
+_DEEPEST: Final = 8
+"""Levels of the tree that are indented; deeper ones stand at this one."""
+_BODY_LIMIT: Final = 200_000
+"""Characters of a body that the page shows."""
+
+
+@cache
+def style() -> str:
+    """Return the style sheet that stands in every page."""
+    return files("freezeframe_replay.web").joinpath("style.css").read_text(encoding="utf-8")
+
+
+@cache
+def content_security_policy() -> str:
+    """Return the policy: no script, no request, no frame; the one style sheet by its hash."""
+    digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+
+def runs_page(runs: Sequence[RunSummary], *, failed: bool) -> str:
+    """Return the list of runs."""
+    other = '<a href="/">all runs</a>' if failed else '<a href="/?failed=1">failed runs only</a>'
+    head = "<tr><th>started<th>run<th>entry<th>input<th>steps<th>tokens<th>time<th>status</tr>"
+    body = "".join(_run_row(run) for run in runs)
+    empty = "<p>No runs yet. Record one: <code>freezeframe run -- python your_agent.py</code></p>"
+    table = f"<table>{head}{body}</table>" if runs else empty
+    return _page("runs", f"<h1>freezeframe</h1><nav>{len(runs)} runs, newest first · {other}</nav>{table}")
+
+
+def run_page(outline: Outline) -> str:
+    """Return the page of one run, made from a whole outline."""
+    run = escape(outline.run_id)
+    nav = (
+        f'<nav><a href="/">all runs</a> · <a href="/api/runs/{quote(outline.run_id)}">as JSON</a> · '
+        f'<a href="/api/runs/{quote(outline.run_id)}/fixture">as a fixture (tar.gz)</a></nav>'
+    )
+    state = '<span class="bad">failed</span>' if outline.failed else '<span class="good">ok</span>'
+    parts = [
+        f"<h1>run <code>{run}</code> {state}</h1>",
+        nav,
+        _facts(outline),
+        "<h2>Steps</h2>",
+        _tree(outline.nodes),
+        "<h2>Replay kit</h2>",
+        _kit(outline),
+    ]
+    if outline.gaps:
+        parts.append(f"<h2>Gaps</h2><ul>{''.join(f'<li>{_text(gap)}</li>' for gap in outline.gaps)}</ul>")
+    parts.append(
+        f"<h2>Next</h2><pre>freezeframe replay {run}\nfreezeframe fixture {run} -o tests/regressions/{run[:8]} --pytest</pre>"
+    )
+    return _page(outline.run_id[:8], "".join(parts))
+
+
+def error_page(message: str, do: str | None) -> str:
+    """Return the page that stands where one could not be made."""
+    advice = f"<p>{_text(do)}</p>" if do else ""
+    return _page("error", f'<h1>freezeframe</h1><nav><a href="/">all runs</a></nav><p class="bad">{_text(message)}</p>{advice}')
+
+
+def _page(title: str, body: str) -> str:
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>freezeframe: {escape(title)}</title><style>{style()}</style></head><body>{body}</body></html>"
+    )
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))
+
+
+def _run_row(run: RunSummary) -> str:
+    status = f'<span class="{"bad" if run.failed else "good"}">{_text(run.status)}</span>'
+    return (
+        f'<tr><td class="time">{when(run.start_time_unix_nano)}'
+        f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
+        f'<td class="name">{_text(run.entry_target or run.name)}<td class="name">{_text(run.input[:160])}'
+        f'<td class="number">{run.exchanges}<td class="number">{run.input_tokens:,} &gt; {run.output_tokens:,}'
+        f'<td class="number">{duration(run.ms)}<td>{status}</tr>'
+    )
+
+
+def _facts(outline: Outline) -> str:
+    rows = {
+        "started": f"{when(outline.start_time_unix_nano)}, {duration(outline.ms)}",
+        "entry": f"{outline.entry_target or outline.name} {f'({outline.entry_kind})' if outline.entry_kind else ''}",
+        "input": outline.called_with or "not recorded",
+        "outcome": outline.outcome,
+        **outline.who,
+        **outline.environment,
+    }
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{_text(text)}</dd>' for name, text in rows.items())}</dl>"
+
+
+def _tree(nodes: Iterable[Node]) -> str:
+    head = "<tr><th>step<th>kind<th>name<th>time<th>status<th>tokens<th>lane</tr>"
+    return f"<table>{head}{''.join(map(_node_row, nodes))}</table>"
+
+
+def _node_row(node: Node) -> str:
+    name = f'{_text(node.name)} <span class="dim">{_text(node.detail[:160])}</span>'
+    if node.request is not None or node.response is not None:
+        name = f"<details><summary>{name}</summary>{_body('request', node.request)}{_body('response', node.response)}</details>"
+    tokens = "" if node.tokens is None else f"{node.tokens[0]:,} &gt; {node.tokens[1]:,}"
+    return (
+        f'<tr><td class="number">{"" if node.step is None else node.step}<td>{escape(node.kind)}'
+        f'<td class="name"><div class="d{min(node.depth, _DEEPEST)}">{name}</div><td class="number">{duration(node.ms)}'
+        f'<td class="{"bad" if node.failed else "good"}">{_text(node.status)}<td class="number">{tokens}'
+        f"<td>{_text(node.lane if node.inside is None else f'in step {node.inside}')}</tr>"
+    )
+
+
+def _body(what: str, text: str | None) -> str:
+    if not text:
+        return f'<div class="dim">{what}: empty</div>'
+    cut = "" if len(text) <= _BODY_LIMIT else f'<div class="dim">the first {_BODY_LIMIT:,} of {len(text):,} characters</div>'
+    return f'<div class="dim">{what}</div><pre>{escape(text[:_BODY_LIMIT])}</pre>{cut}'
+
+
+def _kit(outline: Outline) -> str:
+    by_level: dict[int, list[str]] = defaultdict(list)
+    for row in outline.kit:
+        whole = row.present == row.expected
+        count = "" if whole else f" {row.present} of {row.expected}"
+        by_level[row.level].append(
+            f'<li class="{"good" if whole else "bad"}" title="{escape(row.means)}">{escape(row.name)}{count}</li>'
+        )
+    reached = f"<p>Reaches L{outline.level} ({escape(outline.level_means)}){': a cold case' if outline.cold else ''}.</p>"
+    levels = "".join(
+        f'<dt>L{level}</dt><dd><ul class="kit">{"".join(items)}</ul></dd>' for level, items in sorted(by_level.items())
+    )
+    return f"{reached}<dl>{levels}</dl>"
