@@ -1,0 +1,313 @@
+"""One table of every setting: option of `instrument()`, environment variable, default, type, help.
+
+`docs/configuration.md` is generated from `OPTIONS` (``python -m freezeframe._config``), and a test holds the two equal. An
+option given in code wins over the environment. All faults are named at once, in one `ConfigError`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from freezeframe_schemas.errors import ConfigError
+
+Protocol = Literal["http/protobuf", "grpc"]
+Root = Literal["auto", "always", "never"]
+
+_MIB: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What `instrument()` works with; the fields are the rows of `OPTIONS`."""
+
+    endpoint: str
+    protocol: Protocol
+    headers: tuple[tuple[str, str], ...]
+    service_name: str
+    file: str | None
+    root: Root
+    record_hosts: tuple[str, ...]
+    record_env: tuple[str, ...]
+    compression: Literal["none", "gzip"]
+    max_body_bytes: int
+    max_queue_bytes: int
+    batch_bytes: int
+    batch_interval_s: float
+    export_timeout_s: float
+    exit_timeout_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One row: how a setting is given, and what it does."""
+
+    name: str
+    variables: tuple[str, ...]
+    """Environment variables, the first that is set wins."""
+    default: object
+    parse: Callable[[str], object]
+    """From the text of an environment variable; raises ValueError with what was expected."""
+    accepts: Callable[[object], bool]
+    expected: str
+    help: str
+
+
+def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings from options in code (None means not given), then the environment, then defaults.
+
+    Raises:
+        ConfigError: one error that names every fault.
+    """
+    faults: list[str] = []
+    chosen: dict[str, Any] = {}
+    unknown = sorted(set(given) - {option.name for option in OPTIONS})
+    faults += [f"instrument({name}=...): no such option" for name in unknown]
+    for option in OPTIONS:
+        chosen[option.name] = _choose(option, given, environ, faults)
+    if faults:
+        raise ConfigError("\n".join(faults), do="see docs/configuration.md for every option")
+    return Settings(**chosen)
+
+
+def _choose(option: Option, given: Mapping[str, object], environ: Mapping[str, str], faults: list[str]) -> object:
+    if given.get(option.name) is not None:
+        value = _plain(given[option.name])
+        if not option.accepts(value):
+            faults.append(f"instrument({option.name}=...): found {value!r}, expected {option.expected}")
+        return value
+    for variable in option.variables:
+        text = environ.get(variable, "").strip()
+        if not text:
+            continue
+        try:
+            value = option.parse(text)
+        except ValueError:
+            value = text
+        if option.accepts(value):
+            return value
+        faults.append(f"{variable}: found {text!r}, expected {option.expected}")
+    return option.default
+
+
+def _plain(value: Any) -> object:
+    """Return lists as tuples and header dicts as pairs, so that settings stay values."""
+    if isinstance(value, Mapping):
+        return tuple((str(key), str(item)) for key, item in value.items())
+    if isinstance(value, list | set | frozenset):
+        return tuple(value)
+    return value
+
+
+def _parse_list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _parse_headers(text: str) -> tuple[tuple[str, str], ...]:
+    """Read the form of the OTLP specification: ``key=value,key2=value2``, values URL-encoded."""
+    from urllib.parse import unquote
+
+    pairs = [part.partition("=") for part in _parse_list(text)]
+    if any(not separator for _, separator, _ in pairs):
+        raise ValueError(text)
+    return tuple((unquote(name).strip(), unquote(value).strip()) for name, _, value in pairs)
+
+
+def _parse_bytes(text: str) -> int:
+    factor = {"k": 1024, "m": _MIB, "g": 1024 * _MIB}.get(text[-1].lower(), 1)
+    return int(text[:-1] if factor > 1 else text) * factor
+
+
+def _is_url(value: object) -> bool:
+    return isinstance(value, str) and value.partition("://")[0] in ("http", "https")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+
+
+def _is_pairs(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(item, tuple) and len(item) == 2 for item in value)
+
+
+def _is_bytes(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _one_of(*choices: str) -> Callable[[object], bool]:
+    def accepts(value: object) -> bool:
+        return value in choices
+
+    return accepts
+
+
+OPTIONS: Final[tuple[Option, ...]] = (
+    Option(
+        name="endpoint",
+        variables=("FREEZEFRAME_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        default="http://127.0.0.1:4318",
+        parse=str,
+        accepts=_is_url,
+        expected="a URL, http://host:port",
+        help="The collector. For HTTP, `/v1/traces` is added where the URL has no path.",
+    ),
+    Option(
+        name="protocol",
+        variables=("FREEZEFRAME_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"),
+        default="http/protobuf",
+        parse=str,
+        accepts=_one_of("http/protobuf", "grpc"),
+        expected="http/protobuf or grpc",
+        help="How spans travel. `grpc` needs `pip install 'freezeframe[grpc]'`.",
+    ),
+    Option(
+        name="headers",
+        variables=("FREEZEFRAME_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"),
+        default=(),
+        parse=_parse_headers,
+        accepts=_is_pairs,
+        expected="key=value pairs joined by commas (a dict in code)",
+        help="Headers sent with every batch, for example the collector's token.",
+    ),
+    Option(
+        name="service_name",
+        variables=("FREEZEFRAME_SERVICE_NAME", "OTEL_SERVICE_NAME"),
+        default="",
+        parse=str,
+        accepts=_is_text,
+        expected="a text",
+        help="`service.name`; by default the name of the program.",
+    ),
+    Option(
+        name="file",
+        variables=("FREEZEFRAME_FILE",),
+        default=None,
+        parse=str,
+        accepts=_is_text,
+        expected="a path",
+        help="Write spans to this file as lines of OTLP/JSON, and send them nowhere. Not redacted: keep it safe.",
+    ),
+    Option(
+        name="root",
+        variables=("FREEZEFRAME_ROOT",),
+        default="auto",
+        parse=str,
+        accepts=_one_of("auto", "always", "never"),
+        expected="auto, always or never",
+        help="Whether calls outside any `freezeframe.run` are held by one span of the whole process. `auto`: in a script, not in"
+        " a server. `freezeframe run -- CMD` sets `always`.",
+    ),
+    Option(
+        name="record_hosts",
+        variables=("FREEZEFRAME_RECORD_HOSTS",),
+        default=(),
+        parse=_parse_list,
+        accepts=_is_texts,
+        expected="host names joined by commas",
+        help="Hosts whose plain HTTP calls are recorded outside tools, too. `*` records all.",
+    ),
+    Option(
+        name="record_env",
+        variables=("FREEZEFRAME_RECORD_ENV",),
+        default=("LANG", "LC_ALL", "TZ", "PYTHONHASHSEED"),
+        parse=_parse_list,
+        accepts=_is_texts,
+        expected="names joined by commas",
+        help="Environment variables recorded with a process's root span. Others never are.",
+    ),
+    Option(
+        name="compression",
+        variables=("FREEZEFRAME_COMPRESSION", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"),
+        default="none",
+        parse=str,
+        accepts=_one_of("none", "gzip"),
+        expected="none or gzip",
+        help="Compress batches; worth it when the collector is not on this host.",
+    ),
+    Option(
+        name="max_body_bytes",
+        variables=("FREEZEFRAME_MAX_BODY_BYTES",),
+        default=32 * _MIB,
+        parse=_parse_bytes,
+        accepts=_is_bytes,
+        expected="a number of bytes above zero, 32M",
+        help="A body over this is kept as size and SHA-256 only, with the reason; such a run cannot be replayed.",
+    ),
+    Option(
+        name="max_queue_bytes",
+        variables=("FREEZEFRAME_MAX_QUEUE_BYTES",),
+        default=128 * _MIB,
+        parse=_parse_bytes,
+        accepts=_is_bytes,
+        expected="a number of bytes above zero, 128M",
+        help="Memory for spans that wait to be sent; beyond it new spans are dropped, counted and said.",
+    ),
+    Option(
+        name="batch_bytes",
+        variables=("FREEZEFRAME_BATCH_BYTES",),
+        default=_MIB,
+        parse=_parse_bytes,
+        accepts=_is_bytes,
+        expected="a number of bytes above zero, 1M",
+        help="About how much one request to the collector carries.",
+    ),
+    Option(
+        name="batch_interval_s",
+        variables=("FREEZEFRAME_BATCH_INTERVAL_S",),
+        default=0.5,
+        parse=float,
+        accepts=_is_seconds,
+        expected="seconds",
+        help="The longest that a finished span waits for company.",
+    ),
+    Option(
+        name="export_timeout_s",
+        variables=("FREEZEFRAME_EXPORT_TIMEOUT_S",),
+        default=60.0,
+        parse=float,
+        accepts=_is_seconds,
+        expected="seconds",
+        help="How long one batch is retried while the collector is down, before it is dropped and counted.",
+    ),
+    Option(
+        name="exit_timeout_s",
+        variables=("FREEZEFRAME_EXIT_TIMEOUT_S",),
+        default=5.0,
+        parse=float,
+        accepts=_is_seconds,
+        expected="seconds",
+        help="The longest that the end of the process waits for spans to be sent.",
+    ),
+)
+
+
+def to_markdown() -> str:
+    """Return `docs/configuration.md`."""
+    lines = [
+        "# Configuration",
+        "",
+        "Every option of `freezeframe.instrument()`, from the one table in `freezeframe/_config.py`",
+        "(`python -m freezeframe._config > docs/configuration.md`). An option in code wins over the environment, and the first",
+        "variable that is set wins over the next.",
+        "",
+        "| option | environment | default | what it does |",
+        "|---|---|---|---|",
+    ]
+    for option in OPTIONS:
+        variables = ", ".join(f"`{variable}`" for variable in option.variables)
+        lines.append(f"| `{option.name}` | {variables} | `{option.default!r}` | {option.help} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(to_markdown(), end="")

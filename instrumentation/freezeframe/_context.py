@@ -1,0 +1,90 @@
+"""Where in the program a piece of work belongs: its run, its lane, and whether it is inside a recorded call.
+
+Kept in one private `ContextVar`. Never in OTel baggage: baggage travels to every provider on the wire.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from freezeframe_schemas import exchange, genai
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+
+class Lane:
+    """A task's or thread's place in the program: spawn ordinals from the entry point down.
+
+    Ordinals are handed out in the parent, in program order, so they are the same whatever the scheduler does.
+    """
+
+    __slots__ = ("_lock", "_spawned", "path")
+
+    def __init__(self, path: exchange.Lane = ()) -> None:
+        self.path = path
+        self._spawned = 0
+        self._lock = threading.Lock()
+
+    def child(self) -> Lane:
+        """Return the lane of the next task or thread that is started here."""
+        with self._lock:
+            ordinal = self._spawned
+            self._spawned += 1
+        return Lane((*self.path, ordinal))
+
+    def aside(self) -> Lane:
+        """Return a lane at the same place with ordinals of its own.
+
+        For work that a replay does not do (a connection's name look-up, the inside of a recorded tool): what it spawns must
+        not shift the ordinals of what the replay does spawn.
+        """
+        return Lane(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """The run that is under way. `flags` and `span` are shared by all that works for the run."""
+
+    name: str
+    id: str | None = None
+    user: str | None = None
+    tenant: str | None = None
+    session: str | None = None
+    flags: dict[str, object] = field(default_factory=dict[str, object])
+    span: Span | None = None
+
+    def attributes(self) -> Mapping[str, str]:
+        """Return what every span of the run carries."""
+        named = {
+            genai.RUN_ID: self.id,
+            genai.USER_ID: self.user,
+            genai.TENANT: self.tenant,
+            genai.SESSION_ID: self.session,
+            genai.CONVERSATION_ID: self.session,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What the context variable holds."""
+
+    lane: Lane
+    run: RunContext | None = None
+    inside_call: bool = False
+    """True inside a recorded tool or retriever: plain HTTP is recorded there, and a replay never gets there."""
+
+
+PLACE: Final[ContextVar[Place]] = ContextVar("freezeframe_place")
+
+_PROCESS: Final = Place(lane=Lane())
+
+
+def current_place() -> Place:
+    """Return the place of the running code; outside any run that is the process itself."""
+    return PLACE.get(_PROCESS)

@@ -1,0 +1,177 @@
+"""A finished recording -> the attributes of its span: the exchange itself, and the GenAI conventions read out of its bytes.
+
+Runs where spans are exported, off the application's path. A body that no dialect can read costs the GenAI attributes only:
+the exchange is exact in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from freezeframe._guard import guard
+from freezeframe.seams.recording import Recording
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, Kind, exchange_attributes
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.wire import decode_body, find_dialect
+
+_NS_PER_S: Final = 1_000_000_000
+
+
+def with_exchange(record: SpanRecord, recording: Recording) -> SpanRecord:
+    """Return the span with everything that its recording holds."""
+    exchange = recording.exchange()
+    attributes: dict[str, AttributeValue] = {}
+    with guard("enrich.genai"):
+        attributes = genai_attributes(exchange, recording.provider)
+    attributes = {**record.attributes, **attributes, **exchange_attributes(exchange)}
+    return replace(record, name=_span_name(exchange, attributes), attributes=attributes)
+
+
+def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
+    """Return the attributes of the GenAI conventions that the exchange's bytes give."""
+    match exchange.kind:
+        case Kind.MODEL:
+            return {**_server_attributes(exchange), **_model_attributes(exchange, provider)}
+        case Kind.TOOL:
+            return _tool_attributes(exchange)
+        case Kind.RETRIEVAL:
+            return _retrieval_attributes(exchange)
+        case _:
+            return _server_attributes(exchange)
+
+
+def _span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
+    """Return the name that the conventions ask for, ``chat gpt-4o``, ``execute_tool get_order``."""
+    operation = attributes.get(genai.OPERATION_NAME)
+    if exchange.kind is Kind.MODEL:
+        model = attributes.get(genai.REQUEST_MODEL)
+        return f"{operation} {model}" if operation and model else exchange.name
+    return f"{operation} {exchange.name}" if operation else exchange.name
+
+
+def _server_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+    parts = urlsplit(exchange.request.url)
+    attributes: dict[str, AttributeValue] = {}
+    if parts.hostname:
+        attributes[genai.SERVER_ADDRESS] = parts.hostname
+        attributes[genai.SERVER_PORT] = parts.port or (443 if parts.scheme == "https" else 80)
+    attempts = next((value for name, value in exchange.request.headers if name.lower() == "x-stainless-retry-count"), "0")
+    if attempts.isdigit() and attempts != "0":
+        attributes[genai.HTTP_REQUEST_RESEND_COUNT] = int(attempts)
+    return attributes
+
+
+def _model_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
+    match = find_dialect(exchange.request.method, exchange.request.url, exchange.request.headers)
+    if match is None:
+        return {}
+    response = exchange.response
+    attributes: dict[str, AttributeValue] = {genai.PROVIDER_NAME: provider or match.provider}
+    attributes |= match.dialect.request_attributes(decode_body(exchange.request.body, exchange.request.headers))
+    if response.status is not None:
+        headers = {name.lower(): value for name, value in response.headers}
+        body = decode_body(response.body, response.headers)
+        attributes |= match.dialect.response_attributes(
+            body, content_type=headers.get("content-type", ""), status=response.status
+        )
+    if attributes.get(genai.REQUEST_STREAM) is True and response.chunks:
+        attributes[genai.RESPONSE_TIME_TO_FIRST_CHUNK] = response.chunks[0].offset_ns / _NS_PER_S
+    return attributes
+
+
+def _tool_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL,
+        genai.TOOL_NAME: exchange.name,
+        genai.TOOL_TYPE: "function",
+        genai.TOOL_CALL_ARGUMENTS: _arguments_text(exchange.request.body),
+    }
+    if exchange.error is None and exchange.response.chunks:
+        attributes[genai.TOOL_CALL_RESULT] = exchange.response.body.decode(errors="replace")
+    return attributes
+
+
+def _arguments_text(body: bytes) -> str:
+    """Return the arguments as the conventions ask for them: by name where all have one."""
+    text = body.decode(errors="replace")
+    call: Any = json.loads(text)
+    if isinstance(call, dict) and set(call) == {"args", "kwargs"} and not call["args"]:
+        return json.dumps(call["kwargs"], ensure_ascii=False)
+    return text
+
+
+def _retrieval_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+    attributes: dict[str, AttributeValue] = {
+        genai.OPERATION_NAME: genai.OP_RETRIEVAL,
+        genai.DATA_SOURCE_ID: exchange.name,
+    }
+    query = _query_of(json.loads(exchange.request.body or b"null"))
+    if query is not None:
+        attributes[genai.RETRIEVAL_QUERY] = query
+    if exchange.response.chunks and exchange.error is None:
+        documents = _documents_of(json.loads(exchange.response.body))
+        if documents:
+            attributes[genai.RETRIEVAL_DOCUMENTS] = json.dumps(documents, ensure_ascii=False)
+    return attributes
+
+
+def _query_of(call: Any) -> str | None:
+    """Return the text that was asked for: the argument named so, else the first that is text."""
+    if isinstance(call, str):
+        return call
+    if not isinstance(call, dict):
+        return None
+    named: dict[str, Any] = call.get("kwargs") or {}
+    for name in ("query", "input", "question", "text", "q", "str_or_query_bundle"):
+        if isinstance(named.get(name), str):
+            return named[name]
+    texts = [item for item in [*(call.get("args") or []), *named.values()] if isinstance(item, str)]
+    return texts[0] if texts else None
+
+
+def _documents_of(result: Any) -> list[dict[str, Any]]:
+    """Return ``[{"id", "score", "content"}]`` of a recorded result in which documents can be recognised."""
+    result = _untag(result)
+    if isinstance(result, dict):
+        result = next((item for item in result.values() if isinstance(item, list)), [])
+    found = (_document_of(item) for item in result) if isinstance(result, list) else ()
+    return [document for document in found if document]
+
+
+def _document_of(item: Any) -> dict[str, Any] | None:
+    score: Any = None
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[1], int | float):  # (document, score)
+        item, score = item
+    if isinstance(item, str):
+        return {"content": item} if score is None else {"content": item, "score": score}
+    if not isinstance(item, dict):
+        return None
+    if isinstance(item.get("node"), dict):  # LlamaIndex: NodeWithScore
+        item = {**item["node"], "score": item.get("score")}
+    metadata: dict[str, Any] = item["metadata"] if isinstance(item.get("metadata"), dict) else {}
+    document = {
+        "id": _first(item, "id", "id_", "chunk_id", "doc_id", "document_id") or _first(metadata, "id", "chunk_id", "source"),
+        "score": score if score is not None else _first(item, "score", "relevance_score", "similarity", "distance"),
+        "content": _first(item, "content", "page_content", "text", "chunk", "body"),
+    }
+    kept = {name: value for name, value in document.items() if value is not None}
+    return kept if "content" in kept or "id" in kept else None
+
+
+def _first(item: dict[str, Any], *names: str) -> Any:
+    return next((item[name] for name in names if item.get(name) is not None), None)
+
+
+def _untag(value: Any) -> Any:
+    """Return tagged JSON without its tags: models and dataclasses as objects, tuples as lists."""
+    if isinstance(value, list):
+        return [_untag(item) for item in value]
+    if isinstance(value, dict):
+        if "$type" in value:
+            return _untag(value.get("value"))
+        return {key: _untag(item) for key, item in value.items()}
+    return value

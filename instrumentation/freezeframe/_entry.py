@@ -1,0 +1,282 @@
+"""Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe._context import PLACE, Lane, Place, RunContext, current_place
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.run import EntryKind
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+    from freezeframe._config import Settings
+    from freezeframe.seams.recording import Recorder
+    from freezeframe_schemas.span import AttributeValue, SpanRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPoint:
+    """What is run, and with what: enough to run it again."""
+
+    kind: EntryKind
+    name: str
+    target: str
+    file: str | None
+    input: str
+    """Tagged JSON."""
+    operation: str = genai.OP_INVOKE_WORKFLOW
+
+
+class EntryPayload:
+    """What is kept beside an entry span until its export."""
+
+    __slots__ = ("_point", "_random_state", "error", "flags", "output")
+
+    def __init__(self, point: EntryPoint, flags: Mapping[str, object]) -> None:
+        self.flags = flags
+        self.output: str | None = None
+        self.error: str | None = None
+        self._point = point
+        self._random_state = random.getstate()
+
+    @property
+    def size(self) -> int:
+        """Bytes held, about: a random state is 6 KiB of digits."""
+        return len(self._point.input) + len(self.output or "") + 8000
+
+    def onto(self, record: SpanRecord) -> SpanRecord:
+        """Return the span as an entry."""
+        point = self._point
+        optional: dict[str, AttributeValue] = {
+            genai.ENTRY_FILE: point.file,
+            genai.ENTRY_OUTPUT: self.output,
+            genai.ERROR_CHAIN: self.error,
+        }
+        attributes: dict[str, AttributeValue] = {
+            genai.OPERATION_NAME: point.operation,
+            (genai.AGENT_NAME if point.operation == genai.OP_INVOKE_AGENT else genai.WORKFLOW_NAME): point.name,
+            genai.ENTRY_KIND: point.kind.value,
+            genai.ENTRY_TARGET: point.target,
+            genai.ENTRY_INPUT: point.input,
+            genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state),
+            genai.FLAGS: values.encode(dict(self.flags)),
+        }
+        present = {name: value for name, value in optional.items() if value is not None}
+        return replace(record, attributes={**record.attributes, **attributes, **present})
+
+
+class EntryScope:
+    """A run under way: recorded, told to a replay, or (inside another run) a plain child span."""
+
+    __slots__ = ("_done", "_payload", "_place", "_recorder", "_responder", "_span", "run")
+
+    def __init__(self, point: EntryPoint, run: RunContext) -> None:
+        outer = current_place()
+        self._done = False
+        self._payload: EntryPayload | None = None
+        self._span: Span | None = None
+        self._responder: _port.Responder | None = None
+        self._recorder: Recorder | None = None
+        self.run = run
+        self._place = Place(lane=Lane(), run=run)
+        if outer.run is not None:
+            self._place = replace(outer, run=replace(run, flags=outer.run.flags))
+        elif (responder := _port.serving()) is not None:
+            self._responder = responder
+            responder.enter(point.target, point.input)
+        recorder = _port.recorder()
+        if recorder is not None:
+            with guard("entry.start"):
+                self._start(recorder, point, is_entry=outer.run is None)
+
+    def _start(self, recorder: Recorder, point: EntryPoint, *, is_entry: bool) -> None:
+        self._recorder = recorder
+        token = PLACE.set(self._place)  # the span's own start sees the run's user and session
+        try:
+            span = recorder.tracer.start_span(point.name, context=recorder.root.context_for_run() if is_entry else None)
+        finally:
+            PLACE.reset(token)
+        self._span = span
+        self.run = replace(self._place.run or self.run, span=span)
+        self._place = replace(self._place, run=self.run)
+        if is_entry and span.is_recording():
+            self._payload = EntryPayload(point, self.run.flags)
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        """Make the run the current one."""
+        token = PLACE.set(self._place)
+        otel_token = None
+        if self._span is not None:
+            from opentelemetry import context, trace
+
+            otel_token = context.attach(trace.set_span_in_context(self._span))
+        try:
+            yield
+        finally:
+            PLACE.reset(token)
+            if otel_token is not None:
+                from opentelemetry import context
+
+                context.detach(otel_token)
+
+    def finish(self, *, output: str | None = None, error: BaseException | None = None) -> None:
+        """End the run with its output (tagged JSON) or the exception that leaves it. Only the first call counts."""
+        if self._done:
+            return
+        self._done = True
+        if self._responder is not None:
+            self._responder.leave(output, None if error is None else values.encode_exception(error))
+        if self._span is None:
+            return
+        with guard("entry.finish"):
+            if error is not None:
+                self._mark_failed(self._span, error)
+            if self._payload is not None and self._recorder is not None:
+                self._payload.output = output
+                self._payload.error = None if error is None else values.encode_exception(error)
+                self._recorder.sink.expect(self._span, self._payload)
+        with guard("entry.end"):
+            self._span.end()
+
+    def _mark_failed(self, span: Span, error: BaseException) -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        span.record_exception(error)
+        span.set_attribute(genai.ERROR_TYPE, values.class_path(type(error)).replace(":", "."))
+        span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
+
+
+_SERVERS: Final = frozenset(
+    {"uvicorn", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
+)
+"""Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all."""
+
+
+class ProcessRoot:
+    """The span of a whole process, for calls that no run holds.
+
+    Policy `always`: open from the start and current in the main thread. `auto`: opened by the first such call, where the
+    program is a script (``__main__`` is a file that is not part of an installation) and no server is loaded. `never`: each
+    such call is a trace of its own. A run marked by `freezeframe.run` is a trace of its own in any case. A root that held
+    nothing, in a process that had runs, is not sent.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._recorder: Recorder | None = None
+        self._span: Span | None = None
+        self._payload: EntryPayload | None = None
+        self._held_calls = False
+        self._had_runs = False
+        self._pid = os.getpid()
+
+    def begin(self, recorder: Recorder) -> None:
+        """Take the recorder; open the span now where the policy says so."""
+        self._recorder = recorder
+        if self._settings.root == "always":
+            from opentelemetry import context, trace
+
+            span = self._open()
+            if span is not None:
+                context.attach(trace.set_span_in_context(span))
+
+    def context_for_exchange(self) -> Context | None:
+        """Return the root's context for an exchange that nothing else holds; None for the current context."""
+        from opentelemetry import trace
+
+        current = trace.get_current_span()
+        if current.get_span_context().is_valid:
+            if current is self._span:
+                self._held_calls = True
+            return None
+        if current_place().run is not None or not self._wanted():
+            return None
+        span = self._span or self._open()
+        if span is None:
+            return None
+        self._held_calls = True
+        return trace.set_span_in_context(span)
+
+    def context_for_run(self) -> Context | None:
+        """Return an empty context where the root is current: a run is a trace of its own."""
+        from opentelemetry import trace
+        from opentelemetry.context import Context
+
+        self._had_runs = True
+        return Context() if self._span is not None and trace.get_current_span() is self._span else None
+
+    def end(self) -> None:
+        """End the root span; the process is about to end."""
+        if self._span is None or os.getpid() != self._pid or (self._had_runs and not self._held_calls):
+            return
+        with guard("root.end"):
+            error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+            if self._payload is not None and self._recorder is not None:
+                if isinstance(error, BaseException):
+                    self._payload.error = values.encode_exception(error)
+                self._recorder.sink.expect(self._span, self._payload)
+            self._span.end()
+            self._span = None
+
+    def _wanted(self) -> bool:
+        if self._settings.root != "auto":
+            return self._settings.root == "always"
+        return is_script() and not _SERVERS.intersection(sys.modules)
+
+    def _open(self) -> Span | None:
+        if self._recorder is None:
+            return None
+        with guard("root.open"):
+            point = command_entry(self._settings.record_env)
+            span = self._recorder.tracer.start_span(point.name)
+            self._payload = EntryPayload(point, {})
+            self._span = span
+        return self._span
+
+
+def is_script() -> bool:
+    """Tell whether this process runs a file of the user's own."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not main or getattr(sys, "ps1", None):
+        return False
+    path = Path(main).resolve()
+    installed = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
+    return not any(path.is_relative_to(prefix) for prefix in installed)
+
+
+def command_entry(env_names: tuple[str, ...], input_json: str | None = None, name: str | None = None) -> EntryPoint:
+    """Return this process as an entry point: its command line, and the environment that may be told."""
+    argv = ["python", *(relative_path(part) for part in sys.orig_argv[1:])]
+    given: dict[str, Any] = {"argv": argv, "env": {key: os.environ[key] for key in env_names if key in os.environ}}
+    if input_json is not None:
+        given["input"] = values.decode(input_json)
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return EntryPoint(
+        kind=EntryKind.COMMAND,
+        name=name or (Path(main).name if main else "python"),
+        target=" ".join(argv),
+        file=relative_path(main) if main else None,
+        input=values.encode(given),
+    )
+
+
+def relative_path(path: str) -> str:
+    """Return an absolute path below the working directory as relative to it, anything else as it is."""
+    if not os.path.isabs(path):
+        return path
+    inside = os.path.relpath(path)
+    return path if inside.startswith(os.pardir) else inside

@@ -1,0 +1,118 @@
+"""What the process runs in: commit, packages, Python, time zone. Read once, on the exporter's thread."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from freezeframe._guard import guard
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import AttributeValue
+
+_GIT_TIMEOUT_S: Final = 2.0
+
+PACKAGES: Final = (
+    "freezeframe", "openai", "anthropic", "google-genai", "mistralai", "cohere", "groq", "boto3", "botocore", "ollama",
+    "litellm", "langchain", "langchain-core", "langchain-openai", "langchain-anthropic", "langgraph", "llama-index-core",
+    "openai-agents", "pydantic-ai-slim", "pydantic-ai", "pydantic", "crewai", "smolagents", "google-adk", "strands-agents",
+    "mcp", "httpx", "httpx2", "requests", "aiohttp", "opentelemetry-sdk", "openinference-instrumentation", "openfeature-sdk",
+    "tiktoken", "transformers", "numpy",
+)  # fmt: skip
+"""Distributions whose version a replay may depend on; of these, the ones that are installed are recorded."""
+
+
+def environment_attributes() -> dict[str, AttributeValue]:
+    """Return the resource attributes of this process. What cannot be found out is left out."""
+    attributes: dict[str, AttributeValue] = {
+        genai.RUNTIME_NAME: platform.python_implementation().lower(),
+        genai.RUNTIME_VERSION: platform.python_version(),
+        genai.TIMEZONE: time_zone(),
+    }
+    with guard("environment.packages"):
+        versions = installed_versions()
+        attributes[genai.PACKAGES] = json.dumps(versions)
+        attributes[genai.LIBRARY_VERSION] = versions.get("freezeframe", "")
+    with guard("environment.git"):
+        attributes |= _git_attributes(Path.cwd())
+    return attributes
+
+
+def installed_versions() -> dict[str, str]:
+    """Return distribution -> version, for those of `PACKAGES` that are installed."""
+    versions: dict[str, str] = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def time_zone() -> str:
+    """Return the IANA name of the local time zone where it can be told, else its abbreviation."""
+    if named := os.environ.get("TZ", "").lstrip(":"):
+        return named
+    try:
+        link = os.readlink("/etc/localtime")
+    except OSError:
+        return time.tzname[0]
+    return link.partition("zoneinfo/")[2] or time.tzname[0]
+
+
+def _git_attributes(directory: Path) -> dict[str, AttributeValue]:
+    """Return commit, branch, remote and dirty mark; deployments without git give ``GIT_COMMIT`` or the like."""
+    root = next((path for path in (directory, *directory.parents) if (path / ".git").exists()), None)
+    if root is None:
+        named = next((os.environ[name] for name in _COMMIT_VARIABLES if os.environ.get(name)), None)
+        return {genai.VCS_REVISION: named, genai.VCS_DIRTY: False} if named else {}
+    found: dict[str, AttributeValue] = {}
+    if revision := _git(root, "rev-parse", "HEAD"):
+        found[genai.VCS_REVISION] = revision
+    if branch := _git(root, "branch", "--show-current"):
+        found[genai.VCS_BRANCH] = branch
+    if remote := _git(root, "config", "--get", "remote.origin.url"):
+        found[genai.VCS_REPOSITORY] = remote.rpartition("@")[2] if "://" in remote else remote
+    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    if changed is not None:
+        found[genai.VCS_DIRTY] = bool(changed)
+    return found
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """Return what git answers, or None where it fails or takes too long."""
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", *arguments],
+            cwd=root,
+            capture_output=True,
+            text=True,
+            timeout=_GIT_TIMEOUT_S,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+_COMMIT_VARIABLES: Final = (
+    "GIT_COMMIT",
+    "GITHUB_SHA",
+    "CI_COMMIT_SHA",
+    "SOURCE_VERSION",
+    "COMMIT_SHA",
+    "VERCEL_GIT_COMMIT_SHA",
+)
+
+
+def program_name() -> str:
+    """Return a service name for a process that was not given one."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(main).stem if main else "python"

@@ -1,0 +1,46 @@
+"""The one place that swallows our own errors in the user's process.
+
+A fault of ours must never reach the application: it is logged once per place, and the application's own result stands. Set
+``FREEZEFRAME_RAISE=1`` to have it raised, as our own tests do. Never put the application's own call inside a guard.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+logger: Final = logging.getLogger("freezeframe")
+
+RAISE_VARIABLE: Final = "FREEZEFRAME_RAISE"
+
+_reported: Final[set[str]] = set()
+
+
+@contextmanager
+def guard(place: str) -> Generator[None]:
+    """Swallow and log what the block raises. `place` names it in the log, ``httpx.response``."""
+    try:
+        yield
+    except Exception as error:
+        report(place, error)
+
+
+def report(place: str, error: Exception) -> None:
+    """Log an error of ours, once per place and kind; raise it where the process asks for that."""
+    if os.environ.get(RAISE_VARIABLE) == "1":
+        raise error
+    mark = f"{place}:{type(error).__name__}"
+    if mark in _reported:
+        return
+    _reported.add(mark)
+    logger.warning("freezeframe: %s: could not record, the application goes on (reported once)", place, exc_info=error)
+
+
+def say_once(mark: str, message: str, *args: object) -> None:
+    """Log a warning the first time that `mark` comes up in this process."""
+    if mark not in _reported:
+        _reported.add(mark)
+        logger.warning(message, *args)

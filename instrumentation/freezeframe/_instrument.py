@@ -1,0 +1,206 @@
+"""`instrument()`: turns capture on in this process, and gives a handle to turn it off, flush it, and ask what it does."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe._config import Settings, load_settings
+from freezeframe._guard import guard, say_once
+from freezeframe.seams import _port
+
+if TYPE_CHECKING:
+    from freezeframe._entry import ProcessRoot
+    from freezeframe._export import Counts, Exporter, Pipeline
+    from freezeframe._tracing import CaptureProcessor
+
+_NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
+"""SDKs that make LLM spans of their own; ours hold more, and two spans a call would count every token twice."""
+
+
+class Handle:
+    """Capture in this process. `instrument()` gives it."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        pipeline: Pipeline | None = None,
+        processor: CaptureProcessor | None = None,
+        root: ProcessRoot | None = None,
+    ) -> None:
+        self.settings = settings
+        self._pipeline = pipeline
+        self._processor = processor
+        self._root = root
+        self._closed = False
+
+    @property
+    def counts(self) -> Counts | None:
+        """What became of spans so far; None where a replay is on and nothing is exported."""
+        return None if self._pipeline is None else self._pipeline.counts
+
+    def flush(self, timeout_s: float = 5.0) -> bool:
+        """Deliver what is queued; return whether all of it left in time."""
+        return True if self._pipeline is None else self._pipeline.flush(timeout_s)
+
+    def uninstrument(self) -> None:
+        """Put every library back as it was, deliver what is queued, and stop."""
+        global _active
+        from freezeframe import seams
+
+        with _lock:
+            if _active is self:
+                _active = None
+        _port.set_recorder(None)
+        if _port.serving() is None:
+            seams.uninstall()
+        self._close()
+        atexit.unregister(self._close)
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._root is not None:
+            self._root.end()
+        if self._pipeline is not None:
+            with guard("close"):
+                self._pipeline.close(self.settings.exit_timeout_s)
+        if self._processor is not None:
+            self._processor.active = False
+
+
+_active: Handle | None = None
+_lock: Final = threading.Lock()
+
+
+def instrument(
+    *,
+    endpoint: str | None = None,
+    protocol: str | None = None,
+    headers: dict[str, str] | None = None,
+    service_name: str | None = None,
+    file: str | None = None,
+    root: str | bool | None = None,
+    **options: Any,
+) -> Handle:
+    """Capture every model call, tool, retrieval and their HTTP in this process, from now on.
+
+    One line at start-up, before or after the SDKs are imported. A second call returns the first one's handle. Your own
+    TracerProvider, where one is set, is used and its exporters go on beside ours; else one of ours is set.
+
+    Calls outside any `freezeframe.run` belong to whatever span is current. Where none is, a script is one run as a whole
+    (`root`: "auto"), and a server's calls are traces of their own; see `freezeframe._entry.ProcessRoot`.
+
+    Args:
+        endpoint: the collector, by default http://127.0.0.1:4318.
+        protocol: ``http/protobuf`` or ``grpc``.
+        headers: sent with each batch.
+        service_name: by default the program's name.
+        file: write OTLP/JSON lines there and send nothing.
+        root: ``auto``, ``always`` (also True), ``never`` (also False).
+        **options: the rest of docs/configuration.md.
+
+    Raises:
+        ConfigError: an option or variable is wrong; all faults are named at once.
+    """
+    global _active
+    if isinstance(root, bool):
+        root = "always" if root else "never"
+    given = {
+        "endpoint": endpoint,
+        "protocol": protocol,
+        "headers": headers,
+        "service_name": service_name,
+        "file": file,
+        "root": root,
+        **options,
+    }
+    with _lock:
+        if _active is not None:
+            if any(value is not None for value in given.values()):
+                say_once("instrument.again", "freezeframe: instrument() was called before; the first call's options stay")
+            return _active
+        settings = load_settings(given)
+        _active = _start(settings)
+        return _active
+
+
+def active_handle() -> Handle | None:
+    """Return the handle of the instrumentation that is on."""
+    return _active
+
+
+def _start(settings: Settings) -> Handle:
+    from freezeframe import seams
+
+    for variable in _NATIVE_SPANS:
+        os.environ.setdefault(variable, "false")
+    if _port.serving() is not None:  # a replay answers; nothing is exported
+        seams.install()
+        return Handle(settings=settings)
+    handle = start_recording(settings, make_exporter(settings))
+    seams.install()
+    atexit.register(handle._close)
+    return handle
+
+
+def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = None, environment: Any = None) -> Handle:
+    """Build recorder, processor and pipeline around an exporter, and switch the seams to recording."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from freezeframe._entry import ProcessRoot
+    from freezeframe._environment import environment_attributes, program_name
+    from freezeframe._export import Pipeline
+    from freezeframe._tracing import CaptureProcessor, make_provider
+    from freezeframe.seams.recording import Recorder
+    from freezeframe_schemas import genai
+
+    pipeline = Pipeline(
+        exporter=exporter,
+        environment=environment or environment_attributes,
+        max_queue_bytes=settings.max_queue_bytes,
+        batch_bytes=settings.batch_bytes,
+        batch_interval_s=settings.batch_interval_s,
+        export_timeout_s=settings.export_timeout_s,
+    )
+    processor = CaptureProcessor(pipeline)
+    if provider is None:
+        provider = trace.get_tracer_provider()
+        if not isinstance(provider, TracerProvider):
+            provider = make_provider(settings.service_name or program_name())
+            trace.set_tracer_provider(provider)
+    provider.add_span_processor(processor)
+    root = ProcessRoot(settings)
+    recorder = Recorder(
+        tracer=provider.get_tracer(genai.SCOPE, _version(), schema_url=genai.SCHEMA_URL),
+        settings=settings,
+        sink=processor,
+        root=root,
+    )
+    _port.set_recorder(recorder)
+    root.begin(recorder)
+    return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root)
+
+
+def make_exporter(settings: Settings) -> Exporter:
+    """Return the exporter that the settings ask for."""
+    from freezeframe._export import CollectorExporter, FileExporter
+
+    if settings.file is not None:
+        return FileExporter(settings.file)
+    if settings.protocol == "grpc":
+        from freezeframe._export_grpc import GrpcExporter
+
+        return GrpcExporter(endpoint=settings.endpoint, headers=settings.headers, compression=settings.compression)
+    return CollectorExporter(endpoint=settings.endpoint, headers=settings.headers, compression=settings.compression)
+
+
+def _version() -> str:
+    from freezeframe import __version__
+
+    return __version__

@@ -1,0 +1,337 @@
+"""`freezeframe.run`: where a run begins, and with what. Also flags, and the run that is under way.
+
+    @freezeframe.run
+    def handle(message: str) -> str: ...
+
+    @freezeframe.run(user=lambda message, customer: customer.id, tenant="acme")
+    async def handle(message, customer): ...
+
+    with freezeframe.run("nightly", input={"day": "2026-11-21"}) as run:
+        run.output = do_it()
+
+Without it there are runs, too: a script is one run (see `freezeframe._entry.ProcessRoot`), and where another instrumentation
+has a span open, for example a web framework's, the calls are part of that trace.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from freezeframe._context import RunContext, current_place
+from freezeframe._entry import EntryPoint, EntryScope, command_entry, relative_path
+from freezeframe._guard import guard
+from freezeframe.seams import calls
+from freezeframe.seams.functions import Binder
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.run import EntryKind
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+Given = str | Callable[..., Any] | None
+"""A value, or a function of the entry point's arguments that gives it."""
+
+
+class CurrentRun:
+    """The run that is under way, as the application sees it."""
+
+    __slots__ = ("_context", "output")
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self.output: Any = None
+        """What the run came to; set it in a ``with`` block."""
+
+    @property
+    def trace_id(self) -> str:
+        """The run's identity: what `freezeframe show` and `replay` take. Empty where nothing records."""
+        span = self._context.span
+        return "" if span is None else format(span.get_span_context().trace_id, "032x")
+
+    @property
+    def id(self) -> str | None:
+        """The id that the application gave."""
+        return self._context.id
+
+    def flag(self, key: str, value: object) -> None:
+        """Note the value of a feature flag, as this run saw it."""
+        self._context.flags[key] = value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    name: str | None
+    id: Given
+    user: Given
+    tenant: Given
+    session: Given
+    flags: Mapping[str, object] | Callable[..., Mapping[str, object]] | None
+    agent: bool
+    input: Any
+
+    def context(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RunContext:
+        flags = _call(self.flags, args, kwargs) if callable(self.flags) else self.flags
+        return RunContext(
+            name=name,
+            flags=dict(flags or {}),
+            id=_resolve(self.id, args, kwargs),
+            user=_resolve(self.user, args, kwargs),
+            tenant=_resolve(self.tenant, args, kwargs),
+            session=_resolve(self.session, args, kwargs),
+        )
+
+
+@overload
+def run(function: _F, /) -> _F: ...
+@overload
+def run(
+    name: str | None = None,
+    /,
+    *,
+    id: Given = None,  # noqa: A002 - the word that users know
+    user: Given = None,
+    tenant: Given = None,
+    session: Given = None,
+    flags: Mapping[str, object] | Callable[..., Mapping[str, object]] | None = None,
+    agent: bool = False,
+    input: Any = None,  # noqa: A002 - the word that users know
+) -> RunScope: ...
+def run(
+    function: Any = None,
+    /,
+    *,
+    name: str | None = None,
+    id: Given = None,  # noqa: A002 - the word that users know
+    user: Given = None,
+    tenant: Given = None,
+    session: Given = None,
+    flags: Mapping[str, object] | Callable[..., Mapping[str, object]] | None = None,
+    agent: bool = False,
+    input: Any = None,  # noqa: A002 - the word that users know
+) -> Any:
+    """Mark a run's entry point: as a decorator, a decorator with options, or a context manager (also ``async with``).
+
+    Exceptions are recorded and go on unchanged. Inside another run it is a plain span of that run.
+
+    Args:
+        function: the function to mark; or the name, for ``with run("name")``.
+        name: the run's name, by default the function's.
+        id: the application's own id for the run. Each of `id`, `user`, `tenant`, `session` is a text, or a function of the
+            entry point's arguments that gives one.
+        user: who it was run for.
+        tenant: on whose behalf.
+        session: the conversation.
+        flags: feature flags and their values; more can be added with `freezeframe.flag`.
+        agent: the entry point is an agent (``invoke_agent``) rather than a workflow.
+        input: for ``with``: what the run was given.
+    """
+    if isinstance(function, str):
+        function, name = None, function
+    scope = RunScope(
+        _Options(name=name, id=id, user=user, tenant=tenant, session=session, flags=flags, agent=agent, input=input)
+    )
+    return scope if function is None else scope(function)
+
+
+class RunScope:
+    """What `run(...)` gives: a decorator and a context manager."""
+
+    def __init__(self, options: _Options) -> None:
+        self._options = options
+        self._open: list[tuple[EntryScope, Any, CurrentRun]] = []
+
+    # -- with -----------------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> CurrentRun:
+        name = self._options.name or "run"
+        point = command_entry((), values.encode(self._options.input), name)
+        scope = EntryScope(point, self._options.context(name, (), {}))
+        inside = scope.inside()
+        inside.__enter__()
+        current = CurrentRun(scope.run)
+        self._open.append((scope, inside, current))
+        return current
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        scope, inside, current = self._open.pop()
+        inside.__exit__(None, None, None)
+        scope.finish(output=None if error is not None else values.encode(current.output), error=error)
+
+    async def __aenter__(self) -> CurrentRun:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, trace)
+
+    # -- decorator ------------------------------------------------------------------------------------------------------
+
+    def __call__(self, function: _F) -> _F:
+        return _wrap(function, self._options)
+
+
+def _wrap(function: Any, options: _Options) -> Any:
+    bind = Binder(function)
+    name = options.name or function.__name__
+    operation = genai.OP_INVOKE_AGENT if options.agent else genai.OP_INVOKE_WORKFLOW
+
+    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> EntryScope:
+        point = EntryPoint(
+            kind=EntryKind.FUNCTION,
+            name=name,
+            target=_target_of(function),
+            file=_file_of(function),
+            input=bind(args, kwargs),
+            operation=operation,
+        )
+        return EntryScope(point, options.context(name, args, kwargs))
+
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def asyncgen_wrapper(*args: Any, **kwargs: Any) -> Any:
+            scope = begin(args, kwargs)
+            items: list[Any] = []
+            source = function(*args, **kwargs)
+            step: Any = functools.partial(anext, source)
+            while True:
+                try:
+                    with scope.inside():
+                        item = await step()
+                except StopAsyncIteration:
+                    scope.finish(output=values.encode({"yields": items, "return": None}))
+                    return
+                except BaseException as error:
+                    scope.finish(error=error)
+                    raise
+                items.append(item)
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with scope.inside():
+                        await source.aclose()
+                    scope.finish(output=values.encode({"yields": items}))
+                    raise
+                except BaseException as error:
+                    step = functools.partial(source.athrow, error)
+                else:
+                    step = functools.partial(source.asend, sent)
+
+        return asyncgen_wrapper
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def gen_wrapper(*args: Any, **kwargs: Any) -> Any:
+            scope = begin(args, kwargs)
+            items: list[Any] = []
+            source = function(*args, **kwargs)
+            step: Any = functools.partial(next, source)
+            while True:
+                try:
+                    with scope.inside():
+                        item = step()
+                except StopIteration as stop:
+                    scope.finish(output=values.encode({"yields": items, "return": stop.value}))
+                    return stop.value
+                except BaseException as error:
+                    scope.finish(error=error)
+                    raise
+                items.append(item)
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    with scope.inside():
+                        source.close()
+                    scope.finish(output=values.encode({"yields": items}))
+                    raise
+                except BaseException as error:
+                    step = functools.partial(source.throw, error)
+                else:
+                    step = functools.partial(source.send, sent)
+
+        return gen_wrapper
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def async_wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not calls.is_on():
+                return await function(*args, **kwargs)
+            scope = begin(args, kwargs)
+            try:
+                with scope.inside():
+                    result = await function(*args, **kwargs)
+            except BaseException as error:
+                scope.finish(error=error)
+                raise
+            scope.finish(output=values.encode(result))
+            return result
+
+        return async_wrapper
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return function(*args, **kwargs)
+        scope = begin(args, kwargs)
+        try:
+            with scope.inside():
+                result = function(*args, **kwargs)
+        except BaseException as error:
+            scope.finish(error=error)
+            raise
+        scope.finish(output=values.encode(result))
+        return result
+
+    return wrapper
+
+
+def flag(key: str, value: object) -> None:
+    """Note the value of a feature flag as the current run saw it. Outside a run it does nothing."""
+    context = current_place().run
+    if context is not None:
+        context.flags[key] = value
+
+
+def current_run() -> CurrentRun | None:
+    """Return the run that is under way here, also in its tasks and threads."""
+    context = current_place().run
+    return None if context is None else CurrentRun(context)
+
+
+def _resolve(given: Given, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    value = _call(given, args, kwargs) if callable(given) else given
+    return None if value is None else str(value)
+
+
+def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call the user's function with those of the entry point's arguments that it has names for. Its failure is not the run's."""
+    with guard("run option"):
+        parameters = inspect.signature(function).parameters.values()
+        if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+            return function(*args, **kwargs)
+        names = [parameter.name for parameter in parameters]
+        return function(*args[: len(names)], **{name: value for name, value in kwargs.items() if name in names})
+    return None
+
+
+def _target_of(function: Any) -> str:
+    """Return ``module:qualname``; for ``python -m package.module`` the module's real name."""
+    module = function.__module__
+    if module == "__main__":
+        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+        module = spec.name if spec is not None else module
+    return f"{module}:{function.__qualname__}"
+
+
+def _file_of(function: Any) -> str | None:
+    try:
+        path = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:
+        return None
+    return None if path is None else relative_path(path)

@@ -1,0 +1,110 @@
+"""The tracing side: provider, ids, limits, and the processor that joins spans with what was recorded for them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+
+from freezeframe._context import current_place
+from freezeframe._export import Pipeline
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe.seams.recording import Payload
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+_MANY: Final = 100_000
+_FORGOTTEN: Final = 10_000
+"""Payloads whose span never arrives (dropped by another processor's wrapper) are let go beyond this many."""
+
+
+class OwnIds(IdGenerator):
+    """Ids from the operating system: the SDK's generator draws from `random`, and so changes a seeded program's results."""
+
+    def generate_span_id(self) -> int:
+        """Return 8 random bytes, not zero."""
+        return int.from_bytes(os.urandom(8), "big") or 1
+
+    def generate_trace_id(self) -> int:
+        """Return 16 random bytes, not zero."""
+        return int.from_bytes(os.urandom(16), "big") or 1
+
+    def is_trace_id_random(self) -> bool:
+        """All bits are."""
+        return True
+
+
+def make_provider(service_name: str) -> TracerProvider:
+    """Return a provider of ours. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
+    attributes: dict[str, Any] = {"service.name": service_name} if service_name else {}
+    return TracerProvider(
+        resource=Resource.create(attributes),
+        id_generator=OwnIds(),
+        span_limits=SpanLimits(
+            max_span_attributes=_MANY,
+            max_event_attributes=_MANY,
+            max_link_attributes=_MANY,
+            max_events=_MANY,
+            max_links=_MANY,
+            max_span_attribute_length=SpanLimits.UNSET,
+            max_attribute_length=SpanLimits.UNSET,
+        ),
+        shutdown_on_exit=False,
+    )
+
+
+class CaptureProcessor(SpanProcessor):
+    """Stamps the run's context on each span at start; at its end joins it with its recording and queues it."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._expected: dict[tuple[int, int], Payload] = {}
+        self._lock = threading.Lock()
+        self.active = True
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._expected = {}
+        self._lock = threading.Lock()
+
+    def expect(self, span: trace.Span, payload: Payload) -> None:
+        """Keep the payload for the span that ends next with this id."""
+        context = span.get_span_context()
+        with self._lock:
+            while len(self._expected) >= _FORGOTTEN:
+                del self._expected[next(iter(self._expected))]
+            self._expected[context.trace_id, context.span_id] = payload
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Copy user, tenant, session and run id onto the span."""
+        with guard("processor.on_start"):
+            run = current_place().run
+            if run is not None and self.active:
+                span.set_attributes(run.attributes())
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Queue the span."""
+        with guard("processor.on_end"):
+            context = span.context
+            if context is None or not self.active:
+                return
+            with self._lock:
+                payload = self._expected.pop((context.trace_id, context.span_id), None)
+            if not context.trace_flags.sampled or _port.serving() is not None:
+                return
+            self._pipeline.put(span, payload)
+
+    def shutdown(self) -> None:
+        """The provider ends: deliver what there is."""
+        self._pipeline.flush(5.0)
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Deliver what there is."""
+        return self._pipeline.flush(timeout_millis / 1000)

@@ -1,0 +1,72 @@
+"""The seams: where an agent's process meets what it does not control. One module each, with both halves: record and serve.
+
+Modules are patched when the application imports them; we import none ourselves. `serve` turns the whole process into a replay.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.seams import lanes
+from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
+from freezeframe.seams.patching import IMPORT_HOOK, Patches
+
+__all__ = ["SEAMS", "Call", "Responder", "Seam", "install", "is_installed", "serve", "serving", "stop_serving", "uninstall"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seam:
+    """One row: a library's module, what patches it, and the distribution that it comes from."""
+
+    module: str
+    """Its import triggers the patch."""
+    installer: str
+    """Module of ours whose `install(module, patches)` does it."""
+    distribution: str
+    captures: str
+
+
+SEAMS: Final = (
+    Seam(module="httpx", installer="httpx", distribution="httpx", captures="model calls and tools' HTTP, each attempt"),
+    Seam(module="httpx2", installer="httpx", distribution="httpx2", captures="model calls and tools' HTTP, each attempt"),
+)
+
+_patches: Final = Patches()
+_installed: Final[set[str]] = set()
+
+
+def install() -> None:
+    """Install every seam, once: now for modules that are loaded, at import for the others."""
+    if "lanes" in _installed:
+        return
+    _installed.add("lanes")
+    lanes.install(_patches)
+    for seam in SEAMS:
+        IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
+
+
+def _install(seam: Seam, module: ModuleType) -> None:
+    with guard(f"install of {seam.module}"):
+        installer: Any = importlib.import_module(f"freezeframe.seams.{seam.installer}")
+        do_install: Callable[[ModuleType, Patches], None] = installer.install
+        do_install(module, _patches)
+        _installed.add(seam.module)
+
+
+def uninstall() -> None:
+    """Put every library back as it was."""
+    IMPORT_HOOK.forget()
+    _patches.undo()
+    _installed.clear()
+
+
+def is_installed(seam: Seam) -> bool:
+    """Tell whether the seam's module is patched in this process."""
+    return seam.module in _installed and seam.module in sys.modules

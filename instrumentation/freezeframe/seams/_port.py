@@ -1,0 +1,107 @@
+"""The switch behind every seam: off, recording, or serving a replay.
+
+It is one per process on purpose. A context variable would vanish in threads, and a seam that finds nothing would go live.
+A seam asks `serving()` first, then `recorder()`; where both are None it is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from freezeframe_schemas import exchange
+from freezeframe_schemas.exchange import Exchange, Kind, Request
+
+if TYPE_CHECKING:
+    from freezeframe.seams.recording import Recorder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request that the application makes at a seam while a replay is served."""
+
+    kind: Kind
+    name: str
+    """Tool, retriever or MCP method; ``POST /v1/chat/completions`` for HTTP."""
+    seam: str
+    request: Request
+    dialect: str | None = None
+    provider: str | None = None
+    lane: exchange.Lane = ()
+    sequence: int = 0
+    call_id: str | None = None
+
+
+class Responder(Protocol):
+    """What answers for the world in a replay. Called from any thread."""
+
+    def respond(self, call: Call) -> Exchange:
+        """Return the recorded exchange that answers `call`.
+
+        Raises:
+            ReplayMiss: the recording holds no answer.
+        """
+        ...
+
+    def enter(self, target: str, input_json: str) -> None:
+        """Hear that an entry point starts, with its input as tagged JSON."""
+        ...
+
+    def leave(self, output_json: str | None, error_json: str | None) -> None:
+        """Hear that it ended, with its output or its exception as tagged JSON."""
+        ...
+
+
+class _Switch:
+    """The process's one piece of state."""
+
+    __slots__ = ("live_hosts", "recorder", "responder")
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+        self.responder: Responder | None = None
+        self.live_hosts: frozenset[str] = frozenset()
+
+
+_switch: Final = _Switch()
+
+
+def serve(responder: Responder, *, live_hosts: Iterable[str] = ()) -> None:
+    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
+
+    Args:
+        responder: gives the recorded exchanges.
+        live_hosts: hosts whose HTTP calls still go out; all others are answered or missed.
+    """
+    from freezeframe import seams
+
+    _switch.live_hosts = frozenset(live_hosts)
+    _switch.responder = responder
+    seams.install()
+
+
+def stop_serving() -> None:
+    """End the replay: the seams record again, or do nothing."""
+    _switch.responder = None
+    _switch.live_hosts = frozenset()
+
+
+def serving() -> Responder | None:
+    """Return what answers the seams, or None where no replay is on."""
+    return _switch.responder
+
+
+def is_live(host: str) -> bool:
+    """Tell whether a replay lets calls to this host out."""
+    return host in _switch.live_hosts
+
+
+def recorder() -> Recorder | None:
+    """Return what records, or None where nothing does (a replay is on, or `instrument()` was not called)."""
+    return None if _switch.responder is not None else _switch.recorder
+
+
+def set_recorder(recorder: Recorder | None) -> None:
+    """Turn recording on or off."""
+    _switch.recorder = recorder

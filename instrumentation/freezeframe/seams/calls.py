@@ -1,0 +1,237 @@
+"""One call of a function at a seam: a tool, a retriever, an MCP request; sync or async, answering once or yielding.
+
+Adapters describe the call; what happens to it is here. While a replay is served the function itself is never called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from freezeframe._guard import guard
+from freezeframe.seams import _port, http
+from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
+from freezeframe_schemas import values
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """What an adapter says about a call before it happens."""
+
+    kind: Kind
+    name: str
+    seam: str
+    body: str
+    """The arguments as tagged JSON."""
+    call_id: str | None = None
+
+
+Describe = Callable[[], FunctionCall]
+Dump = Callable[[Any], str]
+Load = Callable[[str], Any]
+
+
+def is_on() -> bool:
+    """Tell whether a seam has anything to do."""
+    return _port.serving() is not None or _port.recorder() is not None
+
+
+def arguments(*args: object, **kwargs: object) -> str:
+    """Return call arguments in the form in which they are recorded."""
+    return values.encode({"args": list(args), "kwargs": kwargs})
+
+
+def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.encode, load: Load = values.decode) -> _T:
+    """Return what the call gives: from the recording in a replay, else from `invoke`."""
+    responder = _port.serving()
+    if responder is not None:
+        return load(_answer(responder, describe()).decode())
+    recording = _start(describe)
+    if recording is None:
+        return invoke()
+    try:
+        with recording.inside():
+            result = invoke()
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    _succeed(recording, result, dump)
+    return result
+
+
+async def run_async(
+    describe: Describe, invoke: Callable[[], Awaitable[_T]], *, dump: Dump = values.encode, load: Load = values.decode
+) -> _T:
+    """As `run`, for a call that is awaited."""
+    responder = _port.serving()
+    if responder is not None:
+        return load(_answer(responder, describe()).decode())
+    recording = _start(describe)
+    if recording is None:
+        return await invoke()
+    try:
+        with recording.inside():
+            result = await invoke()
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    _succeed(recording, result, dump)
+    return result
+
+
+def run_generator(describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]) -> Generator[Any, Any, Any]:
+    """Yield what the call yields. Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all."""
+    responder = _port.serving()
+    if responder is not None:
+        return (yield from _replay(responder, describe()))
+    recording = _start(describe)
+    if recording is None:
+        return (yield from invoke())
+    source = invoke()
+    step: Callable[[], Any] = partial(next, source)
+    items = _Items(recording)
+    while True:
+        try:
+            with recording.inside():
+                item = step()
+        except StopIteration as stop:
+            items.end(Completion.COMPLETE, result=stop.value)
+            return stop.value
+        except BaseException as error:
+            items.end(Completion.BROKEN, error)
+            raise
+        items.add(item)
+        try:
+            sent = yield item
+        except GeneratorExit:
+            source.close()
+            items.end(Completion.CLOSED_EARLY)
+            raise
+        except BaseException as error:
+            step = partial(source.throw, error)
+        else:
+            step = partial(source.send, sent)
+
+
+async def run_async_generator(describe: Describe, invoke: Callable[[], AsyncGenerator[Any, Any]]) -> AsyncGenerator[Any, Any]:
+    """As `run_generator`, for an asynchronous generator."""
+    responder = _port.serving()
+    if responder is not None:
+        for item in _replay(responder, describe()):
+            yield item
+        return
+    recording = _start(describe)
+    source = invoke()
+    items = None if recording is None else _Items(recording)
+    step: Callable[[], Awaitable[Any]] = partial(anext, source)
+    while True:
+        try:
+            if recording is None:
+                item = await step()
+            else:
+                with recording.inside():
+                    item = await step()
+        except StopAsyncIteration:
+            if items is not None:
+                items.end(Completion.COMPLETE)
+            return
+        except BaseException as error:
+            if items is not None:
+                items.end(Completion.BROKEN, error)
+            raise
+        if items is not None:
+            items.add(item)
+        try:
+            sent = yield item
+        except GeneratorExit:
+            await source.aclose()
+            if items is not None:
+                items.end(Completion.CLOSED_EARLY)
+            raise
+        except BaseException as error:
+            step = partial(source.athrow, error)
+        else:
+            step = partial(source.asend, sent)
+
+
+class _Items:
+    """Writes yielded items as pieces of one JSON text, so that each keeps its time."""
+
+    __slots__ = ("_first", "_recording")
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._first = True
+
+    def add(self, item: object) -> None:
+        with guard("calls.item"):
+            self._recording.chunk((self._lead() + values.encode(item)).encode())
+
+    def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
+        with guard("calls.end"):
+            lead = '{"yields": [' if self._first else ""
+            self._recording.chunk(f'{lead}], "return": {values.encode(result)}}}'.encode())
+        self._recording.finish(completion, error)
+
+    def _lead(self) -> str:
+        first, self._first = self._first, False
+        return '{"yields": [' if first else ", "
+
+
+def _replay(responder: _port.Responder, call: FunctionCall) -> Generator[Any, Any, Any]:
+    answer = _ask(responder, call)
+    recorded = values.decode(answer.response.body.decode())
+    yield from recorded["yields"]
+    end = http.end_of_stream(answer)
+    if end is not None:
+        raise end
+    return recorded["return"]
+
+
+def _start(describe: Describe) -> Recording | None:
+    recorder: Recorder | None = _port.recorder()
+    if recorder is None:
+        return None
+    with guard("calls.start"):
+        call = describe()
+        return recorder.start(
+            kind=call.kind,
+            name=call.name,
+            seam=call.seam,
+            request=Request(),
+            request_body=Body(recorder.settings.max_body_bytes, call.body.encode()),
+            call_id=call.call_id,
+        )
+    return None
+
+
+def _succeed(recording: Recording, result: object, dump: Dump) -> None:
+    with guard("calls.result"):
+        recording.chunk(dump(result).encode())
+    recording.finish(Completion.COMPLETE)
+
+
+def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange:
+    answer = responder.respond(
+        _port.Call(
+            kind=call.kind,
+            name=call.name,
+            seam=call.seam,
+            request=Request(body=call.body.encode()),
+            lane=lane_of_call(),
+            sequence=next(EXCHANGE_SEQUENCE),
+            call_id=call.call_id,
+        )
+    )
+    if answer.response.completion is Completion.NONE:
+        raise http.recorded_error(answer) or RuntimeError(f"{call.name}: recorded as failed, without its error")
+    return answer
+
+
+def _answer(responder: _port.Responder, call: FunctionCall) -> bytes:
+    return _ask(responder, call).response.body

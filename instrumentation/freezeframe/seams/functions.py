@@ -1,0 +1,153 @@
+"""`@freezeframe.tool` and `@freezeframe.retriever`: plain functions, methods, coroutines and generators as recorded calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from freezeframe.seams import calls
+from freezeframe_schemas import values
+from freezeframe_schemas.exchange import Kind
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+SEAM = "decorator"
+
+
+@overload
+def tool(function: _F, /) -> _F: ...
+@overload
+def tool(*, name: str | None = None) -> Callable[[_F], _F]: ...
+def tool(function: Any = None, /, *, name: str | None = None) -> Any:
+    """Mark a function as a tool: its arguments and its result or exception are recorded, and in a replay served.
+
+    Works on functions, methods, coroutine functions, generators and asynchronous generators. Costs one comparison where
+    nothing records. Put it next to the function, below a framework's own decorator.
+
+        @freezeframe.tool
+        def get_order(order_id: str) -> dict: ...
+    """
+    return _decorate(function, Kind.TOOL, name)
+
+
+@overload
+def retriever(function: _F, /) -> _F: ...
+@overload
+def retriever(*, name: str | None = None) -> Callable[[_F], _F]: ...
+def retriever(function: Any = None, /, *, name: str | None = None) -> Any:
+    """Mark a function that looks something up for the model: as `tool`, with the query and the documents found.
+
+    Documents are recognised as dicts or objects with an id, a score and content (or text, page_content), also as
+    ``(document, score)`` pairs.
+    """
+    return _decorate(function, Kind.RETRIEVAL, name)
+
+
+def _decorate(function: Any, kind: Kind, name: str | None) -> Any:
+    if function is None:
+        return functools.partial(_wrap, kind=kind, name=name)
+    return _wrap(function, kind=kind, name=name)
+
+
+def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(_wrap(function.__func__, kind=kind, name=name))
+    call_name = name or function.__name__
+    bind = Binder(function)
+
+    def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=bind(args, kwargs))
+
+    if inspect.isasyncgenfunction(function):
+
+        @functools.wraps(function)
+        async def asyncgen_wrapper(*args: Any, **kwargs: Any) -> Any:
+            source = calls.run_async_generator(
+                functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
+            )
+            step = functools.partial(anext, source)
+            while True:
+                try:
+                    item = await step()
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    await source.aclose()
+                    raise
+                except BaseException as error:
+                    step = functools.partial(source.athrow, error)
+                else:
+                    step = functools.partial(source.asend, sent)
+
+        return asyncgen_wrapper
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def gen_wrapper(*args: Any, **kwargs: Any) -> Any:
+            return (
+                yield from calls.run_generator(
+                    functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
+                )
+            )
+
+        return gen_wrapper
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def async_wrapper(*args: Any, **kwargs: Any) -> Any:
+            if not calls.is_on():
+                return await function(*args, **kwargs)
+            return await calls.run_async(
+                functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
+            )
+
+        return async_wrapper
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return function(*args, **kwargs)
+        return calls.run(functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs))
+
+    return wrapper
+
+
+class Binder:
+    """Writes arguments by name, so that ``f(1)`` and ``f(order_id=1)`` are one call. ``self`` and ``cls`` are left out."""
+
+    __slots__ = ("_drop", "_signature")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            self._signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            self._signature = None
+        first = next(iter(self._signature.parameters), "") if self._signature else ""
+        self._drop = first if first in ("self", "cls") and "." in function.__qualname__ else None
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        if self._signature is None:
+            return calls.arguments(*args, **kwargs)
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError:  # the call itself is wrong, and will say so
+            return calls.arguments(*args, **kwargs)
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if name == self._drop:
+                continue
+            match self._signature.parameters[name].kind:
+                case inspect.Parameter.VAR_POSITIONAL:
+                    positional.extend(value)
+                case inspect.Parameter.VAR_KEYWORD:
+                    named.update(value)
+                case inspect.Parameter.POSITIONAL_ONLY:
+                    positional.append(value)
+                case _:
+                    named[name] = value
+        return values.encode({"args": positional, "kwargs": named})

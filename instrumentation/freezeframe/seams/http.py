@@ -1,0 +1,141 @@
+"""What the HTTP seams share: which calls are recorded, how a request is written down, and what a replay lets through.
+
+A call is a model call where a wire dialect says so; other HTTP is recorded inside a recorded tool and for hosts that were
+asked for. Secrets in headers and URLs are replaced before anything is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit, urlunsplit
+
+from freezeframe._context import current_place
+from freezeframe.seams import _port
+from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, lane_of_call
+from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, Request
+from freezeframe_schemas.wire import find_dialect
+
+REMOVED: Final = "freezeframe-removed"
+"""Stands where a secret was."""
+
+_SECRET_HEADER: Final = re.compile(
+    r"^(?:(?:proxy-)?authorization|cookie2?|set-cookie2?|(?:.*[-_])?(?:api[-_]?key|key|token|secret|password|signature|auth))$",
+    re.IGNORECASE,
+)
+_SECRET_QUERY: Final = re.compile(
+    r"(?<![^?&])((?:[\w.-]*[-_.])?(?:api[-_]?key|key|token|sig|signature|secret|password|credential|code)=)[^&#]*",
+    re.IGNORECASE,
+)
+_HOP_HEADERS: Final = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive"})
+"""True of the connection that was, not of the answer that is built."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What an HTTP call is to us."""
+
+    kind: Kind
+    dialect: str | None = None
+    provider: str | None = None
+
+
+def subject_of(method: str, url: str, headers: Headers) -> Subject:
+    """Return whether this is a model call, and of which dialect."""
+    match = find_dialect(method, url, headers)
+    if match is None:
+        return Subject(kind=Kind.HTTP)
+    return Subject(kind=Kind.MODEL, dialect=match.dialect.name, provider=match.provider)
+
+
+def is_recorded(subject: Subject, host: str, recorder: Recorder) -> bool:
+    """Tell whether a call is one that we record."""
+    if _is_suppressed():
+        return False
+    if subject.kind is Kind.MODEL or current_place().inside_call:
+        return True
+    hosts = recorder.settings.record_hosts
+    return host in hosts or "*" in hosts
+
+
+def _is_suppressed() -> bool:
+    """Tell whether the caller is an exporter or another instrumentation at work."""
+    from opentelemetry import context
+
+    return bool(context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"))
+
+
+def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
+    """Return headers as text in wire order, secrets replaced."""
+    found = ((_text(name), _text(value)) for name, value in pairs)
+    return tuple((name, REMOVED if _SECRET_HEADER.match(name) else value) for name, value in found)
+
+
+def clean_url(url: str) -> str:
+    """Return the URL without passwords and keys."""
+    if "@" in url:
+        parts = urlsplit(url)
+        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    head, mark, query = url.partition("?")
+    return head + mark + _SECRET_QUERY.sub(rf"\g<1>{REMOVED}", query) if mark else url
+
+
+def _text(value: bytes | str) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
+
+
+def name_of(method: str, url: str) -> str:
+    """Return ``POST /v1/chat/completions``."""
+    return f"{method} {urlsplit(url).path or '/'}"
+
+
+def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange:
+    """Return the recorded answer to an HTTP request.
+
+    Raises:
+        ReplayMiss: there is none.
+    """
+    return responder.respond(
+        _port.Call(
+            kind=subject.kind,
+            name=name_of(request.method, request.url),
+            seam=seam,
+            request=request,
+            dialect=subject.dialect,
+            provider=subject.provider,
+            lane=lane_of_call(),
+            sequence=next(EXCHANGE_SEQUENCE),
+        )
+    )
+
+
+def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
+    """Return the recorded response headers that hold for a response built here."""
+    return [
+        (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
+        for name, value in answer.response.headers
+        if name.lower() not in _HOP_HEADERS
+    ]
+
+
+def recorded_error(answer: Exchange) -> BaseException | None:
+    """Return the exception that the application saw, rebuilt."""
+    return None if answer.error is None else values.decode_exception(answer.error)
+
+
+def end_of_stream(answer: Exchange) -> BaseException | None:
+    """Return what a reader meets after the last recorded chunk: nothing, the recorded error, or a miss."""
+    match answer.response.completion:
+        case Completion.BROKEN:
+            return recorded_error(answer) or ConnectionResetError("recorded as broken, without its error")
+        case Completion.CLOSED_EARLY:
+            return ReplayMiss(
+                f"{answer.name} (span {answer.span_id}): the application reads on, where in the recording it closed the stream "
+                f"after {len(answer.response.chunks)} chunks; what would follow was never received"
+            )
+        case _:
+            return None

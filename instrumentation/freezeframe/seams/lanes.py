@@ -1,0 +1,150 @@
+"""Lanes: tasks and threads carry the run, the current span and a lane of their own, handed out in the parent.
+
+`asyncio` tasks copy the context of their parent, so only the lane is added. Threads and executors start from an empty context:
+they get ours and OTel's, and nothing else of the application's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from freezeframe._context import PLACE, Place, current_place
+from freezeframe._guard import guard
+from freezeframe.seams.patching import IMPORT_HOOK, Patches
+from freezeframe.seams.recording import outside_lane
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+_CARRIED = "_freezeframe_carried"
+
+
+def install(patches: Patches) -> None:
+    """Patch task creation, thread start and executors."""
+    patches.replace(asyncio.BaseEventLoop, "create_task", _create_task)
+    patches.replace(threading.Thread, "start", _start)
+    patches.replace(threading.Thread, "run", _run)
+    patches.replace(ThreadPoolExecutor, "submit", _submit)
+    IMPORT_HOOK.when_imported("uvloop", functools.partial(_install_uvloop, patches))
+
+
+def _install_uvloop(patches: Patches, module: ModuleType) -> None:
+    patches.replace(module.Loop, "create_task", _create_task)
+
+
+def child_place() -> Place:
+    """Return the place of the next task or thread started here."""
+    place = current_place()
+    return replace(place, lane=place.lane.child())
+
+
+def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def create_task(loop: Any, coro: Any, **options: Any) -> Any:
+        with guard("lanes.create_task"):
+            context: contextvars.Context = options.get("context") or contextvars.copy_context()
+            if _set_place(context, child_place()):
+                options["context"] = context
+        return original(loop, coro, **options)
+
+    return create_task
+
+
+def _set_place(context: contextvars.Context, place: Place) -> bool:
+    try:
+        context.run(PLACE.set, place)
+    except RuntimeError:  # the context is entered already, by this very task: it keeps its lane
+        return False
+    return True
+
+
+def _start(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def start(thread: threading.Thread) -> None:
+        with guard("lanes.start"):
+            setattr(thread, _CARRIED, (child_place(), _otel_context()))
+        original(thread)
+
+    return start
+
+
+def _run(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def run(thread: threading.Thread) -> None:
+        with guard("lanes.run"):
+            carried = thread.__dict__.pop(_CARRIED, None)
+            if carried is not None:
+                _enter(*carried)
+        original(thread)
+
+    return run
+
+
+def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def submit(executor: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        work = fn
+        with guard("lanes.submit"):
+            place = child_place()
+            context = _context_of(fn)
+            if context is None or not _set_place(context, place):
+                work = _Carried(fn, place, _otel_context())
+        # The worker thread that this may start is no work of the application's: it takes no ordinal.
+        with outside_lane():
+            return original(executor, work, *args, **kwargs)
+
+    return submit
+
+
+def _context_of(fn: Any) -> contextvars.Context | None:
+    """Return the context that `fn` runs in where it brings its own: ``ctx.run``, as `asyncio.to_thread` and LangChain do."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    owner = getattr(fn, "__self__", None)
+    return owner if isinstance(owner, contextvars.Context) and getattr(fn, "__name__", "") == "run" else None
+
+
+class _Carried:
+    """A work item with its place. The worker thread is left as it was found."""
+
+    __slots__ = ("_context", "_fn", "_place")
+
+    def __init__(self, fn: Callable[..., Any], place: Place, context: Context | None) -> None:
+        self._fn = fn
+        self._place = place
+        self._context = context
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from opentelemetry import context
+
+        token = PLACE.set(self._place)
+        otel_token = None if self._context is None else context.attach(self._context)
+        try:
+            return self._fn(*args, **kwargs)
+        finally:
+            PLACE.reset(token)
+            if otel_token is not None:
+                context.detach(otel_token)
+
+
+def _otel_context() -> Context | None:
+    from opentelemetry import context
+
+    current = context.get_current()
+    return current or None
+
+
+def _enter(place: Place, context: Context | None) -> None:
+    from opentelemetry import context as otel
+
+    PLACE.set(place)
+    if context is not None:
+        otel.attach(context)

@@ -1,0 +1,100 @@
+"""Patches: put our function in the place of a library's, once, and put the library's back on `undo`.
+
+A patch of a library that is not imported yet waits for the import; we never import it ourselves.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+
+Install = Callable[[ModuleType, "Patches"], None]
+
+
+class Patches:
+    """The replaced attributes of one seam, in order."""
+
+    __slots__ = ("_originals",)
+
+    def __init__(self) -> None:
+        self._originals: list[tuple[Any, str, Any, Any]] = []
+
+    def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+        """Set ``owner.name`` to ``make(original)``. `owner` must define `name` itself for a class, so that undo is exact."""
+        original = vars(owner)[name] if isinstance(owner, type) and name in vars(owner) else getattr(owner, name)
+        ours = make(original)
+        setattr(owner, name, ours)
+        self._originals.append((owner, name, original, ours))
+
+    def undo(self) -> None:
+        """Put the originals back, save where somebody else has patched over us since."""
+        while self._originals:
+            owner, name, original, ours = self._originals.pop()
+            if vars(owner).get(name) is ours:
+                setattr(owner, name, original)
+
+
+class ImportHook(importlib.abc.MetaPathFinder):
+    """Calls back once a module has been imported. It finds nothing itself; it rides on whoever does."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
+        self._finding = threading.local()
+
+    def when_imported(self, name: str, callback: Callable[[ModuleType], None]) -> None:
+        """Call `callback` with the module: now where it is loaded, else right after its import."""
+        module = sys.modules.get(name)
+        if module is not None and not _is_initialising(module):
+            callback(module)
+            return
+        self._waiting.setdefault(name, []).append(callback)
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def forget(self) -> None:
+        """Wait for nothing any more."""
+        self._waiting.clear()
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec that the other finders give, with a loader that calls back."""
+        if fullname not in self._waiting or getattr(self._finding, "name", None) == fullname:
+            return None
+        self._finding.name = fullname
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self._finding.name = None
+        loader: Any = None if spec is None else spec.loader
+        if loader is None or not hasattr(loader, "exec_module"):
+            return spec
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            if module.__name__ == fullname:
+                for callback in self._waiting.pop(fullname, ()):
+                    with guard(f"import of {fullname}"):
+                        callback(module)
+
+        with guard("import hook"):
+            loader.exec_module = exec_module  # on this module's own loader; a loader without attributes is left alone
+        return spec
+
+
+def _is_initialising(module: ModuleType) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+IMPORT_HOOK: Final = ImportHook()

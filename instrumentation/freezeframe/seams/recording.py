@@ -1,0 +1,282 @@
+"""Recording: one exchange while it happens, and its span. It ends once: on the end, an error, a close, or when dropped.
+
+Everything that can wait does: the caller's path keeps references and times; the attributes are made where spans are
+exported (`freezeframe._enrich`). The payload never rides on the OTel span itself, so that neither a user's span limits cut it
+nor an exporter of another vendor sends it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol
+
+from freezeframe._context import PLACE, Place, current_place
+from freezeframe._guard import guard
+from freezeframe_schemas import exchange, genai, values
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span, Tracer
+
+    from freezeframe._config import Settings
+    from freezeframe_schemas.span import SpanRecord
+
+EXCHANGE_SEQUENCE: Final = itertools.count()
+"""Order of issue within the process."""
+
+_FIRST_ERROR_STATUS: Final = 400
+
+
+class Body:
+    """The pieces of a body as they came; past the limit only size and SHA-256 are kept."""
+
+    __slots__ = ("_hash", "_limit", "offsets_ns", "pieces", "size")
+
+    def __init__(self, limit_bytes: int, whole: bytes | None = None) -> None:
+        self.pieces: list[bytes] = []
+        self.offsets_ns: list[int] = []
+        self.size = 0
+        self._limit = limit_bytes
+        self._hash: hashlib._Hash | None = None
+        if whole:
+            self.add(whole)
+
+    def add(self, piece: bytes, offset_ns: int = 0) -> None:
+        """Keep one more piece."""
+        self.size += len(piece)
+        if self._hash is None and self.size > self._limit:
+            self._hash = hashlib.sha256(b"".join(self.pieces))
+            self.pieces.clear()
+            self.offsets_ns.clear()
+        if self._hash is not None:
+            self._hash.update(piece)
+            return
+        self.pieces.append(piece)
+        self.offsets_ns.append(offset_ns)
+
+    @property
+    def omitted(self) -> str | None:
+        """Return why the body is not here, where it is not."""
+        return None if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"
+
+
+class Payload(Protocol):
+    """What is kept beside a span until it is exported."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds in memory, about."""
+        ...
+
+    def onto(self, record: SpanRecord) -> SpanRecord:
+        """Return the span with the payload's attributes. Runs on the exporter's thread."""
+        ...
+
+
+class Sink(Protocol):
+    """Takes the payloads of spans that are about to end."""
+
+    def expect(self, span: Span, payload: Payload) -> None:
+        """Keep the payload until its span arrives."""
+        ...
+
+
+class Recorder:
+    """What the seams of a process record with: made by `instrument()`."""
+
+    __slots__ = ("root", "settings", "sink", "tracer")
+
+    def __init__(self, *, tracer: Tracer, settings: Settings, sink: Sink, root: RootSpan) -> None:
+        self.tracer = tracer
+        self.settings = settings
+        self.root = root
+        self.sink = sink
+
+    def start(
+        self,
+        *,
+        kind: Kind,
+        name: str,
+        seam: str,
+        request: Request,
+        request_body: Body,
+        dialect: str | None = None,
+        provider: str | None = None,
+        call_id: str | None = None,
+    ) -> Recording | None:
+        """Open the span of one exchange. None where the run is not sampled."""
+        from opentelemetry.trace import SpanKind
+
+        remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP)
+        span = self.tracer.start_span(
+            name,
+            context=self.root.context_for_exchange(),
+            kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
+            attributes={genai.EXCHANGE_KIND: kind.value},
+        )
+        if not span.is_recording():
+            return None
+        return Recording(
+            span=span,
+            sink=self.sink,
+            template=Exchange(
+                kind=kind,
+                name=name,
+                seam=seam,
+                request=request,
+                dialect=dialect,
+                lane=current_place().lane.path,
+                sequence=next(EXCHANGE_SEQUENCE),
+                call_id=call_id,
+            ),
+            request_body=request_body,
+            provider=provider,
+            limit_bytes=self.settings.max_body_bytes,
+        )
+
+
+class RootSpan(Protocol):
+    """Where exchanges outside any run hang."""
+
+    def context_for_exchange(self) -> Context | None:
+        """Return the parent context of a new exchange, None for the current one."""
+        ...
+
+    def context_for_run(self) -> Context | None:
+        """Return the parent context of a run that begins, None for the current one."""
+        ...
+
+
+class Recording:
+    """One exchange under way. `dialect` and `provider` are read by the exporter's side."""
+
+    __slots__ = (
+        "_done",
+        "_lock",
+        "_sink",
+        "_start_ns",
+        "_template",
+        "body",
+        "completion",
+        "error",
+        "headers",
+        "provider",
+        "request_body",
+        "span",
+        "status",
+    )
+
+    def __init__(
+        self, *, span: Span, sink: Sink, template: Exchange, request_body: Body, provider: str | None, limit_bytes: int
+    ) -> None:
+        self.span = span
+        self.provider = provider
+        self.request_body = request_body
+        self.body = Body(limit_bytes)
+        self.status: int | None = None
+        self.headers: Headers = ()
+        self.completion = Completion.NONE
+        self.error: str | None = None
+        self._sink = sink
+        self._template = template
+        self._start_ns = time.perf_counter_ns()
+        self._lock = threading.Lock()
+        self._done = False
+
+    def answered(self, status: int, headers: Headers) -> None:
+        """Note the head of an HTTP response."""
+        self.status = status
+        self.headers = headers
+
+    def chunk(self, data: bytes) -> None:
+        """Note a piece of the response, as it came."""
+        self.body.add(data, time.perf_counter_ns() - self._start_ns)
+
+    def finish(self, completion: Completion, error: BaseException | None = None) -> None:
+        """End the exchange and its span. The first call decides, later ones do nothing."""
+        with self._lock:
+            if self._done:
+                return
+            self._done = True
+        with guard("recording.finish"):
+            self.completion = completion
+            if error is not None:
+                self.error = values.encode_exception(error)
+            self._mark(error)
+            self._sink.expect(self.span, self)
+        with guard("recording.end"):
+            self.span.end()
+
+    def _mark(self, error: BaseException | None) -> None:
+        """Set the span's status and ``error.type``, which other exporters show, too."""
+        from opentelemetry.trace import Status, StatusCode
+
+        if error is not None:
+            self.span.set_attribute(genai.ERROR_TYPE, values.class_path(type(error)).replace(":", "."))
+            self.span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
+        elif self.status is not None and self.status >= _FIRST_ERROR_STATUS:
+            self.span.set_attribute(genai.ERROR_TYPE, str(self.status))
+            self.span.set_status(Status(StatusCode.ERROR))
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        """Make this the current span and the enclosing call, for the code that answers it."""
+        from opentelemetry import context, trace
+
+        place = current_place()
+        inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True)
+        token = context.attach(trace.set_span_in_context(self.span))
+        place_token = PLACE.set(inner)
+        try:
+            yield
+        finally:
+            PLACE.reset(place_token)
+            context.detach(token)
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self.request_body.size + self.body.size
+
+    def onto(self, record: SpanRecord) -> SpanRecord:
+        """Return the span with the exchange, and what the GenAI conventions make of it."""
+        from freezeframe._enrich import with_exchange
+
+        return with_exchange(record, self)
+
+    def exchange(self) -> Exchange:
+        """Return what was recorded, once it is finished."""
+        response = Response(
+            status=self.status,
+            headers=self.headers,
+            chunks=tuple(
+                Chunk(data=data, offset_ns=offset) for data, offset in zip(self.body.pieces, self.body.offsets_ns, strict=True)
+            ),
+            completion=self.completion,
+            omitted=self.body.omitted,
+        )
+        request = replace(self._template.request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
+        return replace(self._template, request=request, response=response, error=self.error)
+
+
+@contextmanager
+def outside_lane() -> Generator[None]:
+    """Keep what the real network call spawns from counting in the application's lane: a replay does not do it."""
+    place = current_place()
+    token = PLACE.set(replace(place, lane=place.lane.aside()))
+    try:
+        yield
+    finally:
+        PLACE.reset(token)
+
+
+def lane_of_call() -> exchange.Lane:
+    """Return the lane of the running code."""
+    return current_place().lane.path

@@ -1,0 +1,119 @@
+"""For tests: capture into memory, with ids and times that are the same in each run."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, exchange_from_span
+from freezeframe_schemas.span import SpanRecord
+
+if TYPE_CHECKING:
+    from freezeframe._instrument import Handle
+
+_EPOCH_NS = 1_700_000_000_000_000_000
+
+
+class MemoryExporter:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.records: list[SpanRecord] = []
+        self._lock = threading.Lock()
+
+    def export(self, records: Sequence[SpanRecord], deadline_s: float) -> None:
+        """Keep the batch."""
+        del deadline_s
+        with self._lock:
+            self.records.extend(records)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class Captured:
+    """What a `capture()` block has seen so far."""
+
+    def __init__(self, handle: Handle, exporter: MemoryExporter) -> None:
+        self.handle = handle
+        self._exporter = exporter
+
+    @property
+    def spans(self) -> list[SpanRecord]:
+        """Finished spans, in the order of their start, as recorded."""
+        self.handle.flush(10)
+        return sorted(self._exporter.records, key=lambda span: (span.start_time_unix_nano, span.span_id))
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """The exchanges among them, in the order of issue."""
+        found = [exchange for span in self.spans if (exchange := exchange_from_span(span)) is not None]
+        return sorted(found, key=lambda exchange: exchange.sequence)
+
+    @property
+    def steady_spans(self) -> list[SpanRecord]:
+        """As `spans`, with times replaced by their rank: the same in every run of the same program."""
+        return steady(self.spans)
+
+
+@contextmanager
+def capture(**options: Any) -> Generator[Captured]:
+    """Record what happens in the block, in memory; takes the options of `instrument()`. Span ids count from 1.
+
+    Raises:
+        RuntimeError: the process is instrumented already.
+    """
+    from freezeframe import _instrument, seams
+    from freezeframe._config import load_settings
+    from freezeframe._tracing import OwnIds, make_provider
+
+    class Counting(OwnIds):
+        def __init__(self) -> None:
+            self._spans = itertools.count(1)
+            self._traces = itertools.count(1)
+
+        def generate_span_id(self) -> int:
+            return next(self._spans)
+
+        def generate_trace_id(self) -> int:
+            return next(self._traces)
+
+    if _instrument.active_handle() is not None:
+        raise RuntimeError("capture(): the process is instrumented already; call handle.uninstrument() first")
+    provider = make_provider("test")
+    provider.id_generator = Counting()
+    exporter = MemoryExporter()
+    settings = load_settings({"root": "never", **options}, environ={})
+    handle = _instrument.start_recording(settings, exporter, provider=provider, environment=dict)
+    seams.install()
+    try:
+        yield Captured(handle, exporter)
+    finally:
+        handle.uninstrument()
+
+
+def steady(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans with each time replaced by its rank among all times, and chunk offsets by their index."""
+    times = sorted({time for span in spans for time in (span.start_time_unix_nano, span.end_time_unix_nano)})
+    rank = {time: _EPOCH_NS + index * 1_000_000 for index, time in enumerate(times)}
+    answer: list[SpanRecord] = []
+    for span in spans:
+        offsets = span.attributes.get(genai.RESPONSE_CHUNK_OFFSETS_NS)
+        changes: dict[str, Any] = {}
+        if isinstance(offsets, tuple):
+            changes[genai.RESPONSE_CHUNK_OFFSETS_NS] = tuple(index * 1000 for index, _ in enumerate(offsets))
+        if genai.RESPONSE_TIME_TO_FIRST_CHUNK in span.attributes:
+            changes[genai.RESPONSE_TIME_TO_FIRST_CHUNK] = 0.0
+        answer.append(
+            replace(
+                span.with_attributes(changes),
+                start_time_unix_nano=rank[span.start_time_unix_nano],
+                end_time_unix_nano=rank[span.end_time_unix_nano],
+            )
+        )
+    return answer

@@ -1,0 +1,54 @@
+"""The smallest replay: answers each call with the first unused recorded exchange of the same lane and key."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Generator
+from contextlib import contextmanager
+
+from freezeframe.seams import Call, serve, stop_serving
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Exchange
+from freezeframe_schemas.keys import request_key
+
+
+class Recorded:
+    """A responder over recorded exchanges; nested ones are left out, as a replay never gets there."""
+
+    def __init__(self, exchanges: Iterable[Exchange]) -> None:
+        known = list(exchanges)
+        ids = {exchange.span_id for exchange in known}
+        self.left = [exchange for exchange in known if exchange.parent_span_id not in ids]
+        self.calls: list[Call] = []
+        self.entries: list[tuple[str, str | None]] = []
+        self._lock = threading.Lock()
+
+    def respond(self, call: Call) -> Exchange:
+        key = request_key(call.kind, call.name, call.request).digest
+        with self._lock:
+            self.calls.append(call)
+            for exchange in self.left:
+                if exchange.lane == call.lane and request_key(exchange.kind, exchange.name, exchange.request).digest == key:
+                    self.left.remove(exchange)
+                    return exchange
+        raise ReplayMiss(f"no recording of {call.name} in lane {call.lane}; left: {[(e.name, e.lane) for e in self.left]}")
+
+    def enter(self, target: str, input_json: str) -> None:
+        self.entries.append((target, input_json))
+
+    def leave(self, output_json: str | None, error_json: str | None) -> None:
+        self.entries.append(("leave", output_json or error_json))
+
+
+@contextmanager
+def replaying(exchanges: Iterable[Exchange]) -> Generator[Recorded]:
+    """Serve the exchanges in this process."""
+    recorded = Recorded(exchanges)
+    serve(recorded)
+    try:
+        yield recorded
+    finally:
+        stop_serving()
+        from freezeframe import seams
+
+        seams.uninstall()
