@@ -40,7 +40,7 @@ imports: setup ## the direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test-fast: setup ## the tests without those marked long
-	$(PYTEST) -q -m "not long" $(ARGS)
+	$(PYTEST) -q -m "not long" --hypothesis-profile check $(ARGS)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)

@@ -30,16 +30,11 @@ _INT64 = range(-(2**63), 2**63)
 
 def spans_to_otlp_json(spans: Iterable[SpanRecord]) -> dict[str, Any]:
     """Return an ``ExportTraceServiceRequest`` as a JSON value, spans grouped by resource and scope in order of appearance."""
-    groups: list[tuple[Resource, list[tuple[Scope, list[SpanRecord]]]]] = []
+    groups: dict[str, tuple[Resource, dict[str, tuple[Scope, list[SpanRecord]]]]] = {}
     for span in spans:
-        scopes = next((found for resource, found in groups if resource == span.resource), None)
-        if scopes is None:
-            scopes = []
-            groups.append((span.resource, scopes))
-        members = next((found for scope, found in scopes if scope == span.scope), None)
-        if members is None:
-            members = []
-            scopes.append((span.scope, members))
+        # Grouped by text: resources that differ only by `1` and `True` are equal to Python and different in OTLP.
+        _, scopes = groups.setdefault(repr(span.resource), (span.resource, {}))
+        _, members = scopes.setdefault(repr(span.scope), (span.scope, []))
         members.append(span)
     return {
         "resourceSpans": [
@@ -60,10 +55,10 @@ def spans_to_otlp_json(spans: Iterable[SpanRecord]) -> dict[str, Any]:
                         "schemaUrl": scope.schema_url,
                         "spans": [_span(span) for span in members],
                     }
-                    for scope, members in scopes
+                    for scope, members in scopes.values()
                 ],
             }
-            for resource, scopes in groups
+            for resource, scopes in groups.values()
         ]
     }
 

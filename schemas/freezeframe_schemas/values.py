@@ -28,6 +28,7 @@ from typing import Any, Final
 
 TAG: Final = "$type"
 _MAX_DEPTH: Final = 100
+_MAX_DECIMAL_BITS: Final = 14_000
 _OPAQUE_MARK: Final = '"$type": "opaque"'
 
 
@@ -113,8 +114,11 @@ def _encode(value: object, seen: tuple[int, ...], depth: int) -> object:
     if value is None or isinstance(value, bool):
         return value
     kind = type(value)
-    if kind is str or kind is int:
+    if kind is str:
         return value
+    if isinstance(value, int) and kind is int:
+        # Python refuses to write integers of over 4300 digits (about 14,284 bits) in decimal
+        return value if value.bit_length() < _MAX_DECIMAL_BITS else _tagged("int", hex(value))
     if isinstance(value, float) and kind is float:
         return value if math.isfinite(value) else _tagged("float", repr(value))
     if id(value) in seen or depth > _MAX_DEPTH:
@@ -245,6 +249,8 @@ def _decode_tagged(tag: str, node: dict[str, Any]) -> Any:
         return base64.b64decode(value or "")
     if tag == "float":
         return float(value or "nan")
+    if tag == "int":
+        return int(str(value), 16)
     for name, _, _, read in _SCALARS:
         if tag == name:
             return read(value)

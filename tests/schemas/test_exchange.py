@@ -1,0 +1,94 @@
+"""The law of exchange spans: an exchange written to attributes and read back is the same exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from arbitrary import exchanges, text
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import (
+    Exchange,
+    exchange_attributes,
+    exchange_from_span,
+    format_lane,
+    parse_lane,
+)
+from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.span import SpanRecord
+
+
+def span_of(exchange: Exchange, **changes: Any) -> SpanRecord:
+    """Return the span that an exporter would send for `exchange`."""
+    return SpanRecord(
+        trace_id="ab" * 16,
+        span_id=exchange.span_id,
+        parent_span_id=exchange.parent_span_id,
+        name=exchange.name,
+        start_time_unix_nano=exchange.start_time_unix_nano,
+        end_time_unix_nano=exchange.end_time_unix_nano,
+        attributes={**exchange_attributes(exchange), **changes},
+    )
+
+
+@given(exchange=exchanges())
+def test_an_exchange_survives_its_span(exchange: Exchange) -> None:
+    """Every byte of every body, every chunk border, header, id and time."""
+    assert exchange_from_span(span_of(exchange)) == exchange
+
+
+@given(exchange=exchanges())
+def test_an_exchange_survives_the_wire(exchange: Exchange) -> None:
+    """The same over OTLP/JSON, where integers become text and bytes base64."""
+    (span,) = spans_from_otlp_json(spans_to_otlp_json([span_of(exchange)]))
+    assert exchange_from_span(span) == exchange
+
+
+@given(exchange=exchanges())
+def test_the_body_is_text_where_it_can_be(exchange: Exchange) -> None:
+    """SQL and people read it; bytes are for what is not UTF-8."""
+    attributes = exchange_attributes(exchange)
+    for name, body in ((genai.REQUEST_BODY, exchange.request.body), (genai.RESPONSE_BODY, exchange.response.body)):
+        value = attributes[name]
+        assert value == body if isinstance(value, bytes) else str(value).encode() == body
+
+
+@given(lane=st.lists(st.integers(0, 10**6), max_size=5).map(tuple))
+def test_a_lane_survives_its_text(lane: tuple[int, ...]) -> None:
+    assert parse_lane(format_lane(lane)) == lane
+
+
+@given(name=text)
+def test_any_other_span_is_no_exchange(name: str) -> None:
+    span = SpanRecord(trace_id="ab" * 16, span_id="1" * 16, name=name, start_time_unix_nano=0, end_time_unix_nano=0)
+    assert exchange_from_span(span) is None
+
+
+BROKEN = {
+    genai.EXCHANGE_KIND: "telepathy",
+    genai.EXCHANGE_LANE: "0.x",
+    genai.RESPONSE_COMPLETION: "perhaps",
+    genai.RESPONSE_CHUNK_SIZES: (1, 1),
+    genai.REQUEST_HEADERS: "[1]",
+    genai.RESPONSE_HEADERS: "{",
+}
+
+
+@pytest.mark.parametrize("attribute", BROKEN)
+def test_a_contradiction_is_named(attribute: str, answered: Exchange) -> None:
+    """One attribute broken by hand: the error says which span and which attribute."""
+    with pytest.raises(WireError) as caught:
+        exchange_from_span(span_of(answered, **{attribute: BROKEN[attribute]}))
+    assert attribute in str(caught.value)
+
+
+@pytest.fixture
+def answered() -> Exchange:
+    """Return an exchange over HTTP with an answer of five bytes."""
+    from handmade_runs import model_call
+
+    return model_call("hello", "there")
