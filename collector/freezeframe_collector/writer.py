@@ -27,7 +27,8 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _DETAIL_CHARACTERS: Final = 300
 _SUSPICIOUS_REFUSALS: Final = 3
-_Refusal = tuple[SpanRecord, str]
+_Refusal = tuple[SpanRecord, str, str]
+"""The span, the store's answer, and the token it was tried under."""
 
 
 class SpanSink(Protocol):
@@ -146,12 +147,12 @@ class Writer:
         """Insert the spans; return the ones that the store refuses, each with its answer."""
         for attempt in range(1, self._settings.permanent_attempts):
             try:
-                return self._halve(spans, token, _Hunt(patience=_SUSPICIOUS_REFUSALS))
+                return self._confirm(self._halve(spans, token, _Hunt(patience=_SUSPICIOUS_REFUSALS)))
             except _AllRefusedError as error:
                 _LOG.error("the store refuses the spans of %s one after the other: %s", token, error)
                 self.state.last_error = str(error)
                 self._pause(attempt)
-        return self._halve(spans, token, _Hunt(patience=len(spans)))
+        return self._confirm(self._halve(spans, token, _Hunt(patience=len(spans))))
 
     def _halve(self, spans: Sequence[SpanRecord], token: str, hunt: _Hunt) -> list[_Refusal]:
         # The tokens of the halves depend on the segment alone: after a crash in the middle the same halves are tried again.
@@ -165,13 +166,17 @@ class Writer:
             hunt.refused += 1
             if not hunt.stored and hunt.refused > hunt.patience:
                 raise _AllRefusedError(answer) from None
-            return [(spans[0], answer)]
+            return [(spans[0], answer, token)]
         hunt.stored = True
         return []
 
+    def _confirm(self, refused: Sequence[_Refusal]) -> list[_Refusal]:
+        """Try each refused span once more: the store may have been mended while the others were tried."""
+        return [again for span, _, token in refused for again in self._halve([span], token, _Hunt(patience=1))]
+
     def _put_aside(self, refused: Sequence[_Refusal], token: str) -> None:
         """Keep refused spans as a file (redacted, as all here) and their reasons as rows."""
-        data = encode_traces(span for span, _ in refused)
+        data = encode_traces(span for span, _, _ in refused)
         reasons = [
             Rejected(
                 trace_id=span.trace_id,
@@ -182,7 +187,7 @@ class Writer:
                 time_unix_nano=time.time_ns(),
                 tenant=span.text(genai.TENANT) or "",
             )
-            for span, answer in refused
+            for span, answer, _ in refused
         ]
 
         def keep() -> None:

@@ -1,0 +1,178 @@
+"""The writer: what the store refuses, delays or lies about costs at most the span that is at fault."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freezeframe_collector.otlp import decode_traces, encode_traces
+from freezeframe_collector.pipeline import Stage
+from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
+from freezeframe_schemas.span import SpanRecord
+
+Starter = Callable[..., Any]
+
+
+class Trouble:
+    """A store's fault that the test switches."""
+
+    def __init__(self) -> None:
+        self.poison: set[str] = set()
+        self.failures_left = 0
+        self.calls = 0
+        self.open = threading.Event()
+        self.open.set()
+        self.permanent = False
+
+    def __call__(self, spans: Sequence[SpanRecord]) -> None:
+        self.calls += 1
+        self.open.wait()
+        if self.failures_left:
+            self.failures_left -= 1
+            raise RetryableStoreError("connection refused")
+        if self.permanent:
+            raise PermanentStoreError("no such table")
+        if any(span.name in self.poison for span in spans):
+            raise PermanentStoreError("cannot parse a value")
+
+
+@pytest.fixture
+def trouble() -> Trouble:
+    """Return a fault that does nothing yet."""
+    return Trouble()
+
+
+def _start(start_collector: Starter, trouble: Trouble, **changes: Any) -> Any:
+    collector = start_collector(**changes)
+    collector.store.fault = trouble
+    return collector
+
+
+def test_a_store_that_is_down_delays_and_loses_nothing(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
+) -> None:
+    """Failures that may pass are tried again; senders are acked from the log all the while."""
+    collector = _start(start_collector, trouble)
+    trouble.failures_left = 20
+    for number in range(5):
+        collector.pipeline.export(encode_traces([make_span(number)]))
+    collector.flush()
+    assert collector.store.names() == [f"span-{number:06d}" for number in range(5)]
+    assert collector.writer.state.retries == 20
+    assert collector.log.audit().missing == 0
+
+
+def test_a_store_that_hangs_does_not_hold_the_senders(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
+) -> None:
+    """While an insert hangs, requests are acked and the books say that they are in the log."""
+    collector = _start(start_collector, trouble)
+    trouble.open.clear()
+    for number in range(5):
+        collector.pipeline.export(encode_traces([make_span(number)]))
+    audit = collector.log.audit()
+    assert (audit.counts.received, audit.counts.stored, audit.in_log, audit.missing) == (5, 0, 5, 0)
+    assert not collector.reporter.flush(0.05)
+    trouble.open.set()
+    collector.flush()
+    assert len(collector.store.spans) == 5
+
+
+def test_poison_spans_are_found_and_set_aside(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
+) -> None:
+    """The store gets every other span once; the bad ones are kept as a file, with a row that says why."""
+    collector = _start(start_collector, trouble)
+    trouble.poison = {"span-000003", "span-000077"}
+    collector.pipeline.export(encode_traces([make_span(number) for number in range(100)]))
+    collector.flush()
+    assert len(collector.store.spans) == len(set(collector.store.names())) == 98
+    assert [(item.name, item.reason, item.detail) for item in collector.store.rejected] == [
+        ("span-000003", "refused by the store", "cannot parse a value"),
+        ("span-000077", "refused by the store", "cannot parse a value"),
+    ]
+    [kept] = (tmp_path / "set-aside").glob("*.traces.pb")
+    assert decode_traces(kept.read_bytes()).spans == [make_span(3), make_span(77)]
+    audit = collector.log.audit()
+    assert (audit.counts.stored, audit.counts.rejected, audit.missing) == (98, 2, 0)
+
+
+def test_a_store_that_refuses_everything_is_tried_again_before_spans_are_set_aside(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
+) -> None:
+    """A missing table is not the spans' fault: after the operator mends it, everything is stored."""
+    collector = _start(start_collector, trouble)
+    trouble.permanent = True
+    mended = threading.Event()
+
+    def mend(spans: Sequence[SpanRecord]) -> None:
+        if trouble.calls > 6:
+            trouble.permanent = False
+            mended.set()
+        trouble(spans)
+
+    collector.store.fault = mend
+    collector.pipeline.export(encode_traces([make_span(number) for number in range(64)]))
+    collector.flush()
+    assert mended.is_set()
+    assert len(collector.store.spans) == 64
+    assert not (tmp_path / "set-aside").exists()
+
+
+def test_a_store_that_refuses_everything_for_good_sets_all_aside(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
+) -> None:
+    """The log does not stand still for ever, and nothing is lost: the spans lie in a file."""
+    collector = _start(start_collector, trouble)
+    trouble.permanent = True
+    collector.pipeline.export(encode_traces([make_span(number) for number in range(8)]))
+    collector.flush()
+    [kept] = (tmp_path / "set-aside").glob("*.traces.pb")
+    assert len(decode_traces(kept.read_bytes()).spans) == 8
+    assert collector.log.audit().missing == 0
+
+
+def test_a_stage_that_fails_costs_one_span_and_shows_no_content(
+    start_collector: Starter, make_span: Callable[..., Any]
+) -> None:
+    """A span that cannot be redacted is not stored, and neither its name nor the error's text is."""
+
+    def redact(span: SpanRecord, tenant: str) -> SpanRecord:
+        if span.name == "card 4111":
+            raise ValueError("cannot redact 4111 1111 1111 1111")
+        if span.name == "deep":
+            raise WireError("nested over 100 levels")
+        return span
+
+    collector = start_collector(stages=(Stage(name="redaction", apply=redact),))
+    spans = [make_span(1), make_span(2, name="card 4111"), make_span(3, name="deep")]
+    outcome = collector.pipeline.export(encode_traces(spans))
+    assert (outcome.received, outcome.rejected) == (3, 2)
+    collector.flush()
+    assert collector.store.names() == ["span-000001"]
+    assert [(item.name, item.reason, item.detail) for item in collector.store.rejected] == [
+        ("", "redaction failed", "ValueError"),
+        ("", "redaction failed", "nested over 100 levels"),
+    ]
+    assert b"4111" not in b"".join(path.read_bytes() for path in collector.log.directory.iterdir())
+
+
+def test_the_books_balance_whatever_happens(start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble) -> None:
+    """received = stored + duplicate + rejected + in the log, at every moment of a random history."""
+    collector = _start(start_collector, trouble)
+    trouble.poison = {f"span-{number:06d}" for number in range(0, 300, 37)}
+    chance = random.Random(7)
+    for _ in range(60):
+        trouble.failures_left = chance.choice([0, 0, 2])
+        body = encode_traces([make_span(chance.randrange(300)) for _ in range(chance.randrange(1, 9))])
+        collector.pipeline.export(body)
+        assert collector.log.audit().missing == 0
+    collector.flush()
+    audit = collector.log.audit()
+    assert (audit.in_log, audit.missing) == (0, 0)
+    assert audit.counts.stored == len(collector.store.spans) == len(set(collector.store.names()))
