@@ -54,8 +54,6 @@ class AttributeWriter:
 
     def integer(self, name: str, value: JsonValue) -> None:
         """Put a whole number; one beyond int64 as its digits."""
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
         number = as_integer(value)
         if number is not None:
             self.attributes[name] = number if number in _INT64 else _digits(number)

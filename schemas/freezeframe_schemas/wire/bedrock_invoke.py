@@ -1,7 +1,7 @@
 """Bedrock invoke and invoke-with-response-stream: one URL, and behind it the format of whoever made the model.
 
 The model's id does not always tell (inference profiles and custom models are ARNs), the documents do: Anthropic's, Nova's,
-Cohere's and OpenAI-like chats go to those dialects, and the many text completions (Titan, Llama, Mistral, Jurassic, Command, old
+Cohere's and OpenAI-like chats go to those dialects; the many text completions (Titan, Llama, Mistral, Jurassic, Command, old
 Claude) are read here, with one table of their field names.
 
 Source: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html
@@ -187,7 +187,7 @@ def _assemble_completions(values: Sequence[JsonObject]) -> JsonObject:
             document.update(present)
             continue
         index = piece.get("index")
-        row = rows.setdefault(int(index) if isinstance(index, int | float) else 0, {})
+        row = rows.setdefault(as_integer(index) or 0, {})
         row["text"] = (as_text(row.get("text")) or "") + (text or "")
         row.update(present)
         if "totalOutputTextTokenCount" in present:

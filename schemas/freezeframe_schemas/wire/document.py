@@ -97,5 +97,7 @@ def as_text(value: JsonValue) -> str | None:
 
 
 def as_integer(value: JsonValue) -> int | None:
-    """Return the value where it is a whole number, else None."""
+    """Return the value where it is a whole number (Titan counts in ``28.0``), else None."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

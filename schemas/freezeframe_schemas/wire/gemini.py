@@ -54,6 +54,7 @@ _CONFIGURED: Final = frozenset(
         "frequencyPenalty",
     }
 )
+_NUMBERED_REASONS: Final = ("", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
 _ROLES: Final = {"model": "assistant", "function": "tool"}
 _CAPITAL: Final = re.compile(r"_([a-z])")
 
@@ -188,7 +189,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.RESPONSE_ID, document.get("responseId"))
     out.text(genai.RESPONSE_MODEL, document.get("modelVersion"))
     candidates = [camel(candidate) for candidate in as_objects(document.get("candidates"))]
-    reasons = [as_text(candidate.get("finishReason")) for candidate in candidates]
+    reasons = [_reason(candidate.get("finishReason")) for candidate in candidates]
     blocked = as_text(camel(as_object(document.get("promptFeedback"))).get("blockReason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, [reason for reason in (*reasons, blocked) if reason])
     read_usage(camel(as_object(document.get("usageMetadata"))), out)
@@ -199,6 +200,14 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
             for candidate, reason in zip(candidates, reasons, strict=True)
         ],
     )
+
+
+def _reason(value: JsonValue) -> str | None:
+    """Return the finish reason by name; a client over gRPC or protobuf may write the enum's number."""
+    number = as_integer(value)
+    if number is not None:
+        return _NUMBERED_REASONS[number] if 0 < number < len(_NUMBERED_REASONS) else str(number)
+    return as_text(value)
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:

@@ -97,7 +97,11 @@ def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
 def read_response(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a chat completion."""
     choices = as_objects(document.get("choices"))
-    reasons = [as_text(choice.get("finish_reason")) for choice in choices]
+    # `finish_details` is what the first vision models answered with.
+    reasons = [
+        as_text(choice.get("finish_reason")) or as_text(as_object(choice.get("finish_details")).get("type"))
+        for choice in choices
+    ]
     read_completion(document, reasons, out)
     out.messages(
         genai.OUTPUT_MESSAGES,

@@ -45,37 +45,29 @@ def read_message(message: JsonObject, finish_reason: str | None = None) -> Messa
     role = as_text(message.get("role")) or "assistant"
     content = message.get("content")
     if role in ("tool", "function"):
-        parts: list[Part] = [
-            ToolCallResponsePart(
-                id=as_text(message.get("tool_call_id")),
-                response=content,
-                extra={"name": name} if (name := as_text(message.get("name"))) else {},
-            )
-        ]
+        parts: list[Part] = [ToolCallResponsePart(id=as_text(message.get("tool_call_id")), response=content)]
+    elif len(message) == 2 and isinstance(content, str):  # nine messages of ten: a role and a text
+        parts = [TextPart(content=content)] if content else []
     else:
         parts = _spoken_parts(message)
+    extra: JsonObject = {
+        key: value for key, value in message.items() if key not in _MESSAGE_FIELDS and value not in (None, [], {})
+    }
     return Message(
         role=role,
         parts=tuple(parts),
         name=as_text(message.get("name")),
         finish_reason=finish_reason_of(finish_reason),
-        extra={
-            key: value
-            for key, value in message.items()
-            if key not in _MESSAGE_FIELDS and value is not None and value != [] and value != {}
-        }
-        if len(message) > 2
-        else {},
+        extra=extra,
     )
 
 
 def _spoken_parts(message: JsonObject) -> list[Part]:
-    content = message.get("content")
     parts: list[Part] = []
-    if len(message) > 2:
-        thinking = message.get("reasoning_content") or message.get("reasoning")
-        if isinstance(thinking, str) and thinking:
-            parts.append(ReasoningPart(content=thinking))
+    thinking = message.get("reasoning_content") or message.get("reasoning")
+    if isinstance(thinking, str) and thinking:
+        parts.append(ReasoningPart(content=thinking))
+    content = message.get("content")
     if isinstance(content, str):
         if content:
             parts.append(TextPart(content=content))
@@ -83,17 +75,15 @@ def _spoken_parts(message: JsonObject) -> list[Part]:
         parts.extend(read_content(block) for block in content)
     elif content is not None:
         parts.append(GenericPart(type="content", extra={"content": content}))
-    if len(message) > 2:
-        refusal = as_text(message.get("refusal"))
-        if refusal:
-            parts.append(GenericPart(type="refusal", extra={"content": refusal}))
-        audio = message.get("audio")
-        if isinstance(audio, dict):
-            parts.append(_audio(audio))
-        parts.extend(_tool_call(call) for call in as_objects(message.get("tool_calls")))
-        function = message.get("function_call")
-        if isinstance(function, dict):
-            parts.append(_tool_call({"function": function}))
+    if refusal := as_text(message.get("refusal")):
+        parts.append(GenericPart(type="refusal", extra={"content": refusal}))
+    audio = message.get("audio")
+    if isinstance(audio, dict):
+        parts.append(_audio(audio))
+    parts.extend(_tool_call(call) for call in as_objects(message.get("tool_calls")))
+    function = message.get("function_call")
+    if isinstance(function, dict):
+        parts.append(_tool_call({"function": function}))
     return parts
 
 
