@@ -204,8 +204,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         parse=str,
         accepts=_one_of("auto", "always", "never"),
         expected="auto, always or never",
-        help="Whether calls outside any `freezeframe.run` are held by one span of the whole process. `auto`: in a script, not in"
-        " a server. `freezeframe run -- CMD` sets `always`.",
+        help="Whether calls outside any `freezeframe.run` are held by one span of the whole process. `auto`: in a script, not"
+        " in a server. `freezeframe run -- CMD` sets `always`.",
     ),
     Option(
         name="record_hosts",

@@ -93,13 +93,13 @@ def run(
     name: str | None = None,
     /,
     *,
-    id: Given = None,  # noqa: A002 - the word that users know
+    id: Given = None,
     user: Given = None,
     tenant: Given = None,
     session: Given = None,
     flags: Mapping[str, object] | Callable[..., Mapping[str, object]] | None = None,
     agent: bool = False,
-    input: Any = None,  # noqa: A002 - the word that users know
+    input: Any = None,
 ) -> RunScope: ...
 def run(
     function: Any = None,
@@ -310,7 +310,7 @@ def _resolve(given: Given, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the user's function with those of the entry point's arguments that it has names for. Its failure is not the run's."""
+    """Call the user's function with those of the entry point's arguments that it names. Its failure is not the run's."""
     with guard("run option"):
         parameters = inspect.signature(function).parameters.values()
         if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from freezeframe.seams import Call, serve, stop_serving

@@ -1,0 +1,162 @@
+"""Lanes and parents: tasks, threads and executors keep the run, the right parent, and a lane that a replay finds again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import openai
+import pytest
+from capture_provider import Provider
+from capture_replay import replaying
+
+import freezeframe
+from freezeframe.testing import capture
+from freezeframe_schemas.exchange import format_lane
+from freezeframe_schemas.run import build_run
+
+
+@freezeframe.tool
+def roll(name: str) -> float:
+    """A tool whose answer is never the same, at a speed that is never the same."""
+    time.sleep(random.random() / 200)
+    return random.random()
+
+
+@freezeframe.tool
+async def roll_async(name: str) -> float:
+    await asyncio.sleep(random.random() / 200)
+    return random.random()
+
+
+@freezeframe.run
+def in_threads() -> Any:
+    results: dict[int, float] = {}
+
+    def work(number: int) -> None:
+        results[number] = roll("same")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [results[number] for number in range(6)]
+
+
+@freezeframe.run
+def in_a_pool() -> Any:
+    with ThreadPoolExecutor(3) as pool:
+        return list(pool.map(roll, ["same"] * 8))
+
+
+@freezeframe.run
+def in_a_pool_with_contexts() -> Any:
+    """As LangChain does it."""
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(partial(contextvars.copy_context().run, roll, "same")) for _ in range(6)]
+        return [future.result() for future in futures]
+
+
+@freezeframe.run
+async def in_tasks() -> Any:
+    return await asyncio.gather(*(roll_async("same") for _ in range(6)))
+
+
+@freezeframe.run
+async def in_a_task_group() -> Any:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(roll_async("same")) for _ in range(4)]
+    return [task.result() for task in tasks]
+
+
+@freezeframe.run
+async def to_threads() -> Any:
+    return await asyncio.gather(*(asyncio.to_thread(roll, "same") for _ in range(5)))
+
+
+@freezeframe.run
+async def in_an_executor() -> Any:
+    loop = asyncio.get_running_loop()
+    return await asyncio.gather(*(loop.run_in_executor(None, roll, "same") for _ in range(5)))
+
+
+@freezeframe.run
+async def nested_tasks() -> Any:
+    async def pair() -> Any:
+        return await asyncio.gather(roll_async("same"), roll_async("same"))
+
+    return await asyncio.gather(pair(), pair())
+
+
+SHAPES: list[Callable[[], Any]] = [
+    in_threads,
+    in_a_pool,
+    in_a_pool_with_contexts,
+    in_tasks,
+    in_a_task_group,
+    to_threads,
+    in_an_executor,
+    nested_tasks,
+]
+
+
+def call(shape: Callable[[], Any]) -> Any:
+    result = shape()
+    return asyncio.run(result) if asyncio.iscoroutine(result) else result
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_identical_concurrent_calls_get_each_its_own_answer(shape: Callable[[], Any]) -> None:
+    with capture() as captured:
+        first = call(shape)
+        run = build_run(captured.spans)
+    with replaying(run.exchanges) as recorded:
+        second = call(shape)
+    assert first == second
+    assert recorded.left == []
+    assert len({exchange.lane for exchange in run.exchanges}) == len(run.exchanges)
+    assert run.gaps == ()
+
+
+def test_a_connection_made_while_recording_does_not_shift_the_lanes(provider: Provider) -> None:
+    """asyncio resolves names in an executor and connects in tasks; a replay does neither."""
+
+    @freezeframe.run
+    async def agent() -> Any:
+        async with openai.AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="x", max_retries=0) as client:
+
+            async def ask() -> Any:
+                answer = await client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "same"}])
+                return answer.choices[0].message.content
+
+            first = await ask()
+            return [first, *await asyncio.gather(*(ask() for _ in range(4)))]
+
+    with capture() as captured:
+        first = asyncio.run(agent())
+        exchanges = captured.exchanges
+    provider.stop()
+    with replaying(exchanges):
+        assert asyncio.run(agent()) == first
+    assert sorted(format_lane(exchange.lane) for exchange in exchanges)[0] == ""
+
+
+def test_a_thread_of_the_application_sees_none_of_our_context_variables_change() -> None:
+    mine: contextvars.ContextVar[str] = contextvars.ContextVar("mine", default="default")
+
+    @freezeframe.run
+    def agent() -> str:
+        mine.set("set in the parent")
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(mine.get).result()
+
+    with capture():
+        assert agent() == "default"
