@@ -1,0 +1,228 @@
+"""The aiohttp application: HTTP in, statement run in a worker thread, answer streamed out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import threading
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from aiohttp import web
+
+from freezeframe_collector.facade.errors import ClickHouseError, denied, from_engine
+from freezeframe_collector.facade.execute import Executor, Head
+from freezeframe_collector.facade.guard import Checked, Guard
+from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, make_encoder, parse_request
+from freezeframe_collector.store import Store
+from freezeframe_collector.store.embedded import EmbeddedEngine
+from freezeframe_schemas.errors import ConfigError
+
+_WORKERS: Final = 8
+_MAX_STATEMENT_BYTES: Final = 16 << 20
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+_CONTENT_TYPES: Final = {
+    "JSON": "application/json; charset=UTF-8",
+    "JSONCompact": "application/json; charset=UTF-8",
+    "JSONEachRow": "application/x-ndjson; charset=UTF-8",
+    "CSV": "text/csv; charset=UTF-8; header=absent",
+    "CSVWithNames": "text/csv; charset=UTF-8; header=present",
+    "TabSeparated": "text/tab-separated-values; charset=UTF-8",
+    "TSV": "text/tab-separated-values; charset=UTF-8",
+    **dict.fromkeys(("Native", "RowBinary", "Arrow", "ArrowStream", "Parquet"), "application/octet-stream"),
+}
+
+
+def build_app(
+    store: Store, *, users: Sequence[User] = (), hosts: Sequence[str] = (), max_workers: int = _WORKERS
+) -> web.Application:
+    """Return the application that answers the ClickHouse HTTP protocol, reading only.
+
+    Args:
+        store: an embedded store. (A server has its own HTTP port.)
+        users: who may ask; none means ``default`` without a password, right for loopback only.
+        hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
+        max_workers: statements that run at a time; more wait.
+
+    Raises:
+        ConfigError: the store is a server.
+    """
+    if not isinstance(store.engine, EmbeddedEngine):
+        raise ConfigError("facade: expected an embedded store; a ClickHouse server answers its own HTTP port")
+    facade = _Facade(
+        engine=store.engine,
+        database=store.database,
+        users={user.name: user for user in users} or {"default": User(name="default")},
+        hosts=_LOOPBACK | set(hosts),
+        max_workers=max_workers,
+    )
+    app = web.Application(client_max_size=_MAX_STATEMENT_BYTES)
+    app.router.add_get("/ping", facade.ping)
+    app.router.add_get("/replicas_status", facade.ping)
+    app.router.add_route("*", "/", facade.query)
+    app.router.add_post("/query", facade.query)
+    app.on_cleanup.append(facade.close)
+    return app
+
+
+class _Facade:
+    def __init__(
+        self,
+        *,
+        engine: EmbeddedEngine,
+        database: str,
+        users: dict[str, User],
+        hosts: set[str] | frozenset[str],
+        max_workers: int,
+    ) -> None:
+        self._guard = Guard(engine.open_handle, database)
+        self._executor = Executor(engine.open_handle, database)
+        self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
+        self._users = users
+        self._hosts = hosts
+        _, rows = engine.rows("SELECT timezone()")
+        self._headers = {"X-ClickHouse-Server-Display-Name": "freezeframe", "X-ClickHouse-Timezone": str(rows[0][0])}
+
+    async def ping(self, request: web.Request) -> web.Response:
+        return web.Response(text="Ok.\n", headers=self._headers)
+
+    async def close(self, app: web.Application) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._executor.close()
+        self._guard.close()
+
+    async def query(self, http: web.Request) -> web.StreamResponse:
+        if http.method in {"GET", "HEAD"} and "query" not in http.query:
+            return await self.ping(http)
+        query_id = http.query.get("query_id") or str(uuid.uuid4())
+        headers = {**self._headers, "X-ClickHouse-Query-Id": query_id}
+        try:
+            self._check_origin(http)
+            authenticate(self._users, http.query, http.headers)
+            request = await _read(http, query_id)
+            loop = asyncio.get_running_loop()
+            checked = await loop.run_in_executor(self._threads, self._guarded, request)
+        except ClickHouseError as error:
+            return _failure(error, headers)
+        return await self._stream(http, request, checked, headers)
+
+    def _guarded(self, request: Request) -> Checked:
+        try:
+            return self._guard.check(request.sql, request.parameters)
+        except RuntimeError as error:
+            raise from_engine(error) from error
+
+    def _check_origin(self, http: web.Request) -> None:
+        """Refuse what a web page of somebody else's can send to a port on loopback."""
+        host = (http.host or "").rpartition(":")[0] if (http.host or "").rpartition(":")[2].isdigit() else (http.host or "")
+        if host.lower() not in self._hosts:
+            raise denied(f"Host {host!r}")
+        origin = http.headers.get("Origin")
+        if origin is not None and origin.rpartition("://")[2].partition(":")[0].lower() not in self._hosts:
+            raise denied(f"Origin {origin!r}")
+
+    async def _stream(
+        self, http: web.Request, request: Request, checked: Checked, headers: dict[str, str]
+    ) -> web.StreamResponse:
+        stop = threading.Event()
+        pieces = _pump(self._executor.run(request, checked, stop), self._threads)
+        response: web.StreamResponse | None = None
+        encoder = make_encoder(request.encoding) if request.encoding else None
+        tag = secrets.token_hex(8)
+        try:
+            async for piece in pieces:
+                if isinstance(piece, Head):
+                    response = web.StreamResponse(headers={**headers, **_head_headers(piece, tag)})
+                    if request.encoding:
+                        response.headers["Content-Encoding"] = request.encoding
+                    await response.prepare(http)
+                elif response is not None and piece:
+                    await response.write(encoder.compress(piece) if encoder else piece)
+        except ClickHouseError as error:
+            if response is None:
+                return _failure(error, headers)
+            # the status is sent: the error travels in the body, framed as ClickHouse >= 25.11 does
+            frame = _exception_frame(error, tag)
+            await response.write(encoder.compress(frame) if encoder else frame)
+        finally:
+            stop.set()
+            await pieces.aclose()
+        if response is None:  # SET, USE
+            return web.Response(headers=headers)
+        if encoder:
+            await response.write(encoder.flush())
+        await response.write_eof()
+        return response
+
+
+async def _read(http: web.Request, query_id: str) -> Request:
+    fields: dict[str, str] = {}
+    body = b""
+    if http.content_type == "multipart/form-data":
+        form = await http.post()
+        for name, value in form.items():
+            if not isinstance(value, str):
+                raise ClickHouseError(48, "NOT_IMPLEMENTED", "external data is not supported by this endpoint")
+            fields[name] = value
+    else:
+        try:
+            body = await http.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise ClickHouseError(307, "TOO_MANY_BYTES", f"statement over {_MAX_STATEMENT_BYTES} bytes") from None
+        body = decode_body(body, http.headers.get("Content-Encoding", ""))
+    if http.query.get("decompress") in {"1", "true"} or http.query.get("compress") in {"1", "true"}:
+        raise ClickHouseError(
+            48,
+            "NOT_IMPLEMENTED",
+            "compress=1 (native blocks) is not supported: use enable_http_compression=1 and Accept-Encoding",
+        )
+    return parse_request(http.query, http.headers, body, query_id, fields)
+
+
+async def _pump(pieces: Iterator[Head | bytes], threads: ThreadPoolExecutor) -> AsyncIterator[Head | bytes]:
+    """Yield from a blocking iterator that runs in a worker thread, one piece ahead of the network at most."""
+    loop = asyncio.get_running_loop()
+    end: Any = object()
+    try:
+        while (piece := await loop.run_in_executor(threads, next, pieces, end)) is not end:
+            yield piece
+    finally:
+        await asyncio.shield(loop.run_in_executor(threads, _close, pieces))
+
+
+def _close(pieces: Any) -> None:
+    pieces.close()
+
+
+def _head_headers(head: Head, tag: str) -> dict[str, str]:
+    summary = {
+        "read_rows": str(head.read_rows),
+        "read_bytes": str(head.read_bytes),
+        "written_rows": "0",
+        "written_bytes": "0",
+        "total_rows_to_read": "0",
+        "result_rows": str(head.result_rows),
+        "result_bytes": "0",
+        "elapsed_ns": str(head.elapsed_ns),
+    }
+    return {
+        "X-ClickHouse-Summary": json.dumps(summary),
+        "X-ClickHouse-Format": head.format,
+        "X-ClickHouse-Exception-Tag": tag,
+        "Content-Type": _CONTENT_TYPES.get(head.format, "text/plain; charset=UTF-8"),
+    }
+
+
+def _exception_frame(error: ClickHouseError, tag: str) -> bytes:
+    text = error.text.encode()
+    return b"\r\n".join((b"", b"__exception__", tag.encode(), text + f"{len(text)} {tag}".encode(), b"__exception__", b""))
+
+
+def _failure(error: ClickHouseError, headers: dict[str, str]) -> web.Response:
+    extra = {"X-ClickHouse-Exception-Code": str(error.code)}
+    if error.http_status == 401:
+        extra["WWW-Authenticate"] = 'Basic realm="ClickHouse server HTTP API"'
+    return web.Response(status=error.http_status, text=error.text, headers={**headers, **extra})

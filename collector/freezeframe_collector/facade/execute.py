@@ -1,0 +1,194 @@
+"""Runs a checked statement on a handle of its own, fenced and bounded, and hands its answer over in pieces."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from freezeframe_collector.facade.errors import ClickHouseError, from_engine
+from freezeframe_collector.facade.guard import Checked, check_setting
+from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.store.engine import quote_identifier, quote_text
+
+STREAMED_FORMATS: Final = frozenset({"Native", "TabSeparated", "TSV", "CSV", "RowBinary", "JSONEachRow", "JSONLines", "NDJSON"})
+"""Formats whose blocks can follow one another as they come; others have a frame around the whole."""
+_PIECE_BYTES: Final = 4 << 20
+_BOUNDS: Final[Mapping[str, str]] = {
+    "max_execution_time": "60",
+    "max_memory_usage": "1000000000",
+    "max_threads": "2",
+    "max_result_bytes": "2000000000",
+    "result_overflow_mode": "throw",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What is known before the first piece."""
+
+    format: str
+    read_rows: int = 0
+    read_bytes: int = 0
+    result_rows: int = 0
+    elapsed_ns: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Session:
+    handle: Any
+    expires: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Executor:
+    """Opens handles for statements and keeps those of sessions. Called from worker threads."""
+
+    def __init__(
+        self, open_handle: Callable[[], Any], database: str, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._open = open_handle
+        self._database = database
+        self._monotonic = monotonic
+        self._sessions: dict[str, _Session] = {}
+        self._lock = threading.Lock()
+
+    def run(self, request: Request, checked: Checked, stop: threading.Event) -> Iterator[Head | bytes]:
+        """Yield a `Head`, then the pieces of the answer.
+
+        The session, where there is one, is free again before the last piece is handed over: a client may send its next statement
+        the moment it sees the end.
+
+        Raises:
+            ClickHouseError: the statement failed.
+        """
+        with self._handle(request) as handle:
+            try:
+                pieces = self._answer(handle, request, checked, stop)
+                held = next(pieces)
+                for piece in pieces:
+                    yield held
+                    held = piece
+            except StopIteration:
+                return
+            except RuntimeError as error:
+                raise from_engine(error) from error
+        yield held
+
+    def close(self) -> None:
+        """Close the sessions' handles."""
+        with self._lock:
+            sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            session.handle.close()
+
+    def _answer(self, handle: Any, request: Request, checked: Checked, stop: threading.Event) -> Iterator[Head | bytes]:
+        if checked.control:
+            handle.query(checked.sql)
+            return
+        name = checked.format or request.default_format
+        started = time.monotonic_ns()
+        parameters = dict(request.parameters)
+        if checked.select and name in STREAMED_FORMATS and not request.wait:
+            stream = handle.send_query(checked.sql, name, params=parameters)
+            try:
+                empty = True
+                for chunk in stream:
+                    if stop.is_set():
+                        return
+                    if empty:
+                        yield Head(format=name, elapsed_ns=time.monotonic_ns() - started)
+                        empty = False
+                    yield chunk.bytes()
+            finally:
+                stream.close()
+            if not empty:
+                return
+            # no block at all: the whole answer still has a header in some formats
+        result = handle.query(checked.sql, name, params=parameters)
+        body: bytes = result.bytes() or b""
+        yield Head(
+            format=name,
+            read_rows=result.storage_rows_read(),
+            read_bytes=result.storage_bytes_read(),
+            result_rows=result.rows_read(),
+            elapsed_ns=time.monotonic_ns() - started,
+        )
+        for at in range(0, len(body), _PIECE_BYTES):
+            yield body[at : at + _PIECE_BYTES]
+
+    @contextmanager
+    def _handle(self, request: Request) -> Iterator[Any]:
+        for name, value in request.settings.items():
+            check_setting(name, value)
+        if request.session_id is None:
+            handle = self._fenced(request.database, request.settings)
+            try:
+                yield handle
+            finally:
+                handle.close()
+            return
+        session = self._session(request)
+        try:
+            with _temporary(session.handle, request.settings):
+                yield session.handle
+        finally:
+            session.lock.release()
+
+    def _fenced(self, database: str | None, settings: Mapping[str, str]) -> Any:
+        handle = self._open()
+        try:
+            # clients that know no other name ask for `default`, which would be chDB's: it serves files of the host
+            name = self._database if database in (None, "", "default") else database
+            if name not in {self._database, "system", "information_schema", "INFORMATION_SCHEMA"}:
+                raise ClickHouseError(
+                    81, "UNKNOWN_DATABASE", f"Database {name} does not exist. Maybe you meant {self._database}?"
+                )
+            handle.query(f"USE {quote_identifier(name)}")
+            chosen = {**_BOUNDS, **{name: value for name, value in settings.items() if name != "readonly"}}
+            handle.query("SET " + ", ".join(f"{name} = {quote_text(value)}" for name, value in chosen.items()))
+            handle.query("SET readonly = 2")
+        except Exception as error:
+            handle.close()
+            raise from_engine(error) from error
+        return handle
+
+    def _session(self, request: Request) -> _Session:
+        """Return the session, locked."""
+        key, now = request.session_id or "", self._monotonic()
+        with self._lock:
+            expired = [name for name, one in self._sessions.items() if one.expires < now and not one.lock.locked()]
+            for name in expired:
+                self._sessions.pop(name).handle.close()
+            session = self._sessions.get(key)
+            if session is None:
+                if request.session_must_exist:
+                    raise ClickHouseError(372, "SESSION_NOT_FOUND", f"Session {key} not found")
+                session = self._sessions[key] = _Session(handle=self._fenced(request.database, {}))
+            session.expires = now + request.session_seconds
+            if not session.lock.acquire(blocking=False):
+                raise ClickHouseError(373, "SESSION_IS_LOCKED", f"Session {key} is locked by a concurrent client")
+            return session
+
+
+@contextmanager
+def _temporary(handle: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """Set a statement's settings on a session's handle, and put the old ones back."""
+    before: dict[str, str] = {}
+    try:
+        for name, value in settings.items():
+            if name == "readonly":
+                continue
+            answer = handle.query("SELECT value FROM system.settings WHERE name = {n:String}", "TSVRaw", params={"n": name})
+            before[name] = answer.bytes().decode().rstrip("\n")
+            handle.query(f"SET {quote_identifier(name)} = {quote_text(value)}")
+        yield
+    except RuntimeError as error:
+        raise from_engine(error) from error
+    finally:
+        for name, value in before.items():
+            with suppress(RuntimeError):
+                handle.query(f"SET {quote_identifier(name)} = {quote_text(value)}")

@@ -1,0 +1,198 @@
+"""The request as ClickHouse clients send it: statement, parameters, settings, user; and the codecs of both directions."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import hmac
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from freezeframe_collector.facade.errors import ClickHouseError
+
+DEFAULT_FORMAT: Final = "TabSeparated"
+_SESSION_SECONDS: Final = 60.0
+
+# Parameters of the transport; every other one is a setting of the statement.
+_TRANSPORT: Final = frozenset(
+    {
+        *("query", "database", "default_format", "query_id", "session_id", "session_timeout", "session_check", "user"),
+        *("password", "compress", "decompress", "wait_end_of_query", "buffer_size", "send_progress_in_http_headers"),
+        *("http_headers_progress_interval_ms", "enable_http_compression", "http_zlib_compression_level", "role"),
+        *("quota_key", "stacktrace", "client_protocol_version", "add_http_cors_header", "close_session"),
+        *("http_native_compression_disable_checksumming_on_decompress", "cancel_http_readonly_queries_on_client_close"),
+        *("http_write_exception_in_output_format", "http_response_buffer_size", "output_format_headers"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Who may ask."""
+
+    name: str
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One statement with all that travels beside it."""
+
+    sql: bytes
+    query_id: str
+    database: str | None = None
+    default_format: str = DEFAULT_FORMAT
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    parameters: Mapping[str, str] = field(default_factory=dict[str, str])
+    session_id: str | None = None
+    session_seconds: float = _SESSION_SECONDS
+    session_must_exist: bool = False
+    wait: bool = False
+    """Answer only when the statement has ended, so that an error has its own status."""
+    encoding: str | None = None
+    """Content-Encoding of the answer."""
+
+
+def parse_request(
+    query: Mapping[str, str], headers: Mapping[str, str], body: bytes, query_id: str, fields: Mapping[str, str]
+) -> Request:
+    """Return the request; `fields` are those of a multipart form, which add to the URL's.
+
+    Raises:
+        ClickHouseError: a parameter makes no sense.
+    """
+    given = {**query, **fields}
+    text = given.get("query", "").encode()
+    settings = {name: value for name, value in given.items() if name not in _TRANSPORT and not name.startswith("param_")}
+    try:
+        seconds = float(given.get("session_timeout") or _SESSION_SECONDS)
+    except ValueError:
+        raise ClickHouseError(36, "BAD_ARGUMENTS", "session_timeout: expected seconds") from None
+    return Request(
+        sql=text + b"\n" + body if text and body else text or body,
+        query_id=query_id,
+        database=given.get("database") or headers.get("X-ClickHouse-Database") or None,
+        default_format=given.get("default_format") or headers.get("X-ClickHouse-Format") or DEFAULT_FORMAT,
+        settings=settings,
+        parameters={name[6:]: value for name, value in given.items() if name.startswith("param_")},
+        session_id=given.get("session_id") or None,
+        session_seconds=min(seconds, 3600.0),
+        session_must_exist=_on(given.get("session_check")),
+        wait=_on(given.get("wait_end_of_query")),
+        encoding=_pick_encoding(headers.get("Accept-Encoding", "")) if _on(given.get("enable_http_compression")) else None,
+    )
+
+
+def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: Mapping[str, str]) -> User:
+    """Return the user who asks, by header, Basic or URL.
+
+    Raises:
+        ClickHouseError: no such user, or not that password.
+    """
+    name, password = "default", ""
+    authorization = headers.get("Authorization", "")
+    if authorization[:6].lower() == "basic ":
+        try:
+            name, _, password = base64.b64decode(authorization[6:], validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            raise ClickHouseError(516, "AUTHENTICATION_FAILED", "Invalid HTTP Basic credentials") from None
+    if "X-ClickHouse-User" in headers or "X-ClickHouse-Key" in headers:
+        name, password = headers.get("X-ClickHouse-User", "default"), headers.get("X-ClickHouse-Key", "")
+    if "user" in query or "password" in query:
+        name, password = query.get("user", "default"), query.get("password", "")
+    user = users.get(name or "default")
+    # compared also where the user is unknown, so that the time tells nothing
+    matches = hmac.compare_digest((user.password if user else "\0").encode(), password.encode())
+    if user is None or not matches:
+        raise ClickHouseError(
+            516,
+            "AUTHENTICATION_FAILED",
+            f"{name}: Authentication failed: password is incorrect, or there is no user with such name.",
+        )
+    return user
+
+
+# -- content codings ----------------------------------------------------------------------------------------------------
+
+
+class Encoder(Protocol):
+    """A streaming compressor."""
+
+    def compress(self, data: bytes, /) -> bytes:
+        """Return what is ready of the compressed data."""
+        ...
+
+    def flush(self) -> bytes:
+        """Return the rest."""
+        ...
+
+
+class _Lz4Encoder:
+    def __init__(self) -> None:
+        import lz4.frame  # noqa: PLC0415
+
+        self._compressor = lz4.frame.LZ4FrameCompressor()
+        self._head = self._compressor.begin()
+
+    def compress(self, data: bytes, /) -> bytes:
+        head, self._head = self._head, b""
+        return head + self._compressor.compress(data)
+
+    def flush(self) -> bytes:
+        head, self._head = self._head, b""
+        return head + self._compressor.flush()
+
+
+def make_encoder(name: str) -> Encoder:
+    """Return a compressor for a Content-Encoding that `parse_request` picked."""
+    match name:
+        case "zstd":
+            import zstandard  # noqa: PLC0415
+
+            return zstandard.ZstdCompressor(level=1).compressobj()
+        case "lz4":
+            return _Lz4Encoder()
+        case "gzip":
+            return zlib.compressobj(1, zlib.DEFLATED, 31)
+        case _:
+            return zlib.compressobj(1)
+
+
+def decode_body(body: bytes, encoding: str) -> bytes:
+    """Return the body of a request without its Content-Encoding.
+
+    Raises:
+        ClickHouseError: a coding that is not known, or bytes that are not of it.
+    """
+    try:
+        match encoding.strip().lower():
+            case "" | "identity":
+                return body
+            case "gzip":
+                return gzip.decompress(body)
+            case "deflate":
+                return zlib.decompress(body)
+            case "zstd":
+                import zstandard  # noqa: PLC0415
+
+                return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+            case "lz4":
+                import lz4.frame  # noqa: PLC0415
+
+                return lz4.frame.decompress(body)
+            case other:
+                raise ClickHouseError(48, "NOT_IMPLEMENTED", f"Unknown Content-Encoding {other!r}")
+    except (OSError, EOFError, ValueError, RuntimeError, zlib.error) as error:
+        raise ClickHouseError(354, "ZLIB_INFLATE_FAILED", f"the body is not {encoding}: {error}") from None
+
+
+def _pick_encoding(accepted: str) -> str | None:
+    names = {part.partition(";")[0].strip().lower() for part in accepted.split(",")}
+    return next((name for name in ("zstd", "lz4", "gzip", "deflate") if name in names), None)
+
+
+def _on(value: str | None) -> bool:
+    return value in {"1", "true"}

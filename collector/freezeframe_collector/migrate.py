@@ -1,0 +1,128 @@
+"""Migrations: numbered files, checksummed, forward only. Views are not migrations: they are replaced where their text changed.
+
+The ledger is a table in the database itself. Each statement is idempotent, so a run that stopped midway is repeated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from freezeframe_collector.store.engine import Engine, quote_identifier, quote_text
+from freezeframe_schemas.errors import PermanentStoreError
+from freezeframe_schemas.tables.ddl import checksum, migrations
+from freezeframe_schemas.tables.views import views
+
+_TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_DURABLE: Final = ", fsync_after_insert = 1, fsync_part_directory = 1"
+_LEDGER: Final = (
+    "CREATE TABLE IF NOT EXISTS {db}.schema_migrations {on_cluster} (name String COMMENT 'File of the migration, or view/NAME',"
+    " checksum String COMMENT 'SHA-256 of its text', applied_at DateTime64(3, 'UTC') DEFAULT now64(3))"
+    " ENGINE = {replacing_at} ORDER BY name COMMENT 'What was applied to this database'"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One applied (or, in a dry run, pending) step."""
+
+    name: str
+    statements: int
+
+
+def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_run: bool = False) -> list[Migration]:
+    """Bring `database` to this version's schema.
+
+    Raises:
+        PermanentStoreError: a migration in the ledger is unknown here (the database is newer), or its text was edited.
+    """
+    names = _placeholders(database, cluster)
+    applied = _applied(engine, database)
+    files = migrations()
+    _refuse_newer(applied, {name for name, _ in files})
+    for name, sql in files:
+        if name in applied and applied[name] != checksum(sql):
+            raise PermanentStoreError(
+                f"migration {name}: the database {database} applied a text with checksum {applied[name][:12]}, this version has "
+                f"{checksum(sql)[:12]}",
+                do="never edit an applied migration: add a new one; install the version that created this database",
+            )
+    pending = [(name, sql) for name, sql in files if name not in applied]
+    pending += [(f"view/{name}", sql) for name, sql in views() if applied.get(f"view/{name}") != checksum(sql)]
+    if dry_run or not pending:
+        return [Migration(name=name, statements=len(list(statements(sql)))) for name, sql in pending]
+    engine.command(render("CREATE DATABASE IF NOT EXISTS {db} {on_cluster} ENGINE = Atomic", names))
+    engine.command(render(_LEDGER, names))
+    done: list[Migration] = []
+    for name, sql in pending:
+        count = 0
+        for statement in statements(sql):
+            engine.command(render(statement, names))
+            count += 1
+        engine.command(
+            f"INSERT INTO {names['db']}.schema_migrations (name, checksum) VALUES ({quote_text(name)}, {quote_text(checksum(sql))})"
+        )
+        done.append(Migration(name=name, statements=count))
+    return done
+
+
+def statements(sql: str) -> Iterator[str]:
+    """Yield the statements of a SQL text, without comments."""
+    parts: list[str] = []
+    for match in _TOKEN.finditer(sql):
+        token = match[0]
+        if token.startswith(("--", "/*")):
+            continue
+        if token == ";":
+            if text := "".join(parts).strip():
+                yield text
+            parts = []
+        else:
+            parts.append(token)
+    if text := "".join(parts).strip():
+        yield text
+
+
+def render(statement: str, names: dict[str, str]) -> str:
+    """Fill in ``{name}``; query parameters, ``{name:Type}``, stay."""
+    return _PLACEHOLDER.sub(lambda match: names.get(match[1], match[0]), statement)
+
+
+def _placeholders(database: str, cluster: str | None) -> dict[str, str]:
+    prefix = "Replicated" if cluster else ""
+    return {
+        "db": quote_identifier(database),
+        "db_text": quote_text(database),
+        "on_cluster": f"ON CLUSTER {quote_text(cluster)}" if cluster else "",
+        "sfx": "_local" if cluster else "",
+        "replacing": f"{prefix}ReplacingMergeTree",
+        "replacing_at": f"{prefix}ReplacingMergeTree(applied_at)",
+        "aggregating": f"{prefix}AggregatingMergeTree",
+        "merge_tree": f"{prefix}MergeTree",
+        # a Replicated table deduplicates by itself
+        "durable": _DURABLE + ("" if cluster else ", non_replicated_deduplication_window = 1000"),
+    }
+
+
+def _applied(engine: Engine, database: str) -> dict[str, str]:
+    _, found = engine.rows(
+        "SELECT count() FROM system.tables WHERE database = {db:String} AND name = 'schema_migrations'", {"db": database}
+    )
+    if not found[0][0]:
+        return {}
+    _, rows = engine.rows(
+        f"SELECT name, argMax(checksum, applied_at) FROM {quote_identifier(database)}.schema_migrations GROUP BY name"
+    )
+    return {name: text for name, text in rows}
+
+
+def _refuse_newer(applied: dict[str, str], known: set[str]) -> None:
+    newer = sorted(name for name in applied if name not in known and not name.startswith("view/"))
+    if newer:
+        raise PermanentStoreError(
+            f"the database has migrations that this version does not know: {', '.join(newer)}",
+            do="upgrade freezeframe, or open a database that this version created",
+        )

@@ -1,0 +1,135 @@
+"""chDB: ClickHouse in this process, over a data directory that only one process may open.
+
+Traps that shape this module: a fork after opening hangs the child (start processes with ``spawn``); a second directory cannot be
+opened while one is open; one handle serialises its queries, so each caller borrows one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from freezeframe_collector.store.engine import quote_text, store_error
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+
+DEFAULT_MEMORY_BYTES: Final = 2_000_000_000
+_SPARE_HANDLES: Final = 8
+
+# Readers and writer are one ClickHouse user here, so the engine itself must not be able to reach files, URLs or other hosts:
+# no source grants. (`readonly=2` alone still let `url()` and file-backed identifiers through.)
+_CONFIG: Final = """\
+<clickhouse>
+  <user_directories><users_xml><path>{path}</path></users_xml></user_directories>
+  <profiles><default>
+    <async_insert>0</async_insert>
+    <max_execution_time>0</max_execution_time>
+    <allow_introspection_functions>0</allow_introspection_functions>
+  </default></profiles>
+  <users><default>
+    <password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>
+    <grants>
+      <query>GRANT SELECT, INSERT, ALTER, CREATE TABLE, CREATE VIEW, CREATE DATABASE, DROP, TRUNCATE, OPTIMIZE, SHOW,
+        SYSTEM MERGES, SYSTEM FLUSH, KILL QUERY, BACKUP ON *.*</query>
+      <query>GRANT TABLE ENGINE ON *</query>
+    </grants>
+  </default></users>
+  <quotas><default></default></quotas>
+</clickhouse>
+"""
+
+
+class EmbeddedEngine:
+    """chDB over `directory`. Safe to use from many threads."""
+
+    embedded = True
+
+    def __init__(self, directory: Path, *, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        try:
+            import chdb  # noqa: PLC0415  (heavy: 300 MB of shared library)
+        except ImportError:
+            raise ConfigError(
+                "store chdb://: the package chdb is not installed", do="pip install 'freezeframe[embedded]'"
+            ) from None
+        directory.mkdir(parents=True, exist_ok=True)
+        config = directory / "freezeframe-engine.xml"
+        config.write_text(_CONFIG.format(path=config), encoding="utf-8")
+        self.directory = directory
+        self._connect = chdb.connect
+        self._target = f"{directory / 'clickhouse'}?config-file={config}&max_server_memory_usage={memory_bytes}"
+        self._lock = threading.Lock()
+        self._spare: list[Any] = []
+        self._closed = False
+        self._keep = self.open_handle()
+
+    def open_handle(self) -> Any:
+        """Return a new handle; the caller closes it."""
+        try:
+            return self._connect(self._target)
+        except Exception as error:
+            raise store_error(error, f"opening the store in {self.directory}") from error
+
+    @contextmanager
+    def handle(self) -> Iterator[Any]:
+        """Lend a handle for our own statements, which change no setting of it."""
+        with self._lock:
+            if self._closed:
+                raise PermanentStoreError("the store is closed")
+            handle = self._spare.pop() if self._spare else None
+        handle = handle or self.open_handle()
+        try:
+            yield handle
+        except BaseException:
+            handle.close()
+            raise
+        with self._lock:
+            if not self._closed and len(self._spare) < _SPARE_HANDLES:
+                self._spare.append(handle)
+                return
+        handle.close()
+
+    def command(self, sql: str) -> None:
+        try:
+            with self.handle() as handle:
+                handle.query(sql, "Null")
+        except RuntimeError as error:
+            raise store_error(error, _gist(sql)) from error
+
+    def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
+        try:
+            with self.handle() as handle:
+                raw = handle.query(
+                    f"{sql} SETTINGS output_format_json_quote_64bit_integers=0", "JSONCompact", params=parameters
+                )
+                answer = orjson.loads(raw.bytes())
+        except RuntimeError as error:
+            raise store_error(error, _gist(sql)) from error
+        return [column["name"] for column in answer["meta"]], answer["data"]
+
+    def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
+        names = ", ".join(f"`{name}`" for name in columns)
+        settings = (
+            f"SETTINGS insert_deduplication_token={quote_text(token)}, async_insert=0, max_partitions_per_insert_block=1000"
+        )
+        try:
+            with self.handle() as handle, handle.send_insert(f"INSERT INTO {table} ({names}) {settings}", "Native") as inserter:
+                inserter.append(block)
+                inserter.finish()
+        except RuntimeError as error:
+            raise store_error(error, f"insert into {table}") from error
+
+    def close(self) -> None:
+        with self._lock:
+            spare, self._spare = self._spare, []
+            closed, self._closed = self._closed, True
+        if not closed:
+            for handle in (*spare, self._keep):
+                handle.close()
+
+
+def _gist(sql: str) -> str:
+    return " ".join(sql.split())[:60]

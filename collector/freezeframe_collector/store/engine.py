@@ -1,0 +1,79 @@
+"""What the store asks of ClickHouse, and the errors it gives back, whichever door it is reached by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, StoreError
+
+_CODE: Final = re.compile(r"Code: (\d+)")
+RETRYABLE_CODES: Final = frozenset(
+    {
+        159,  # TIMEOUT_EXCEEDED
+        202,  # TOO_MANY_SIMULTANEOUS_QUERIES
+        203,  # NO_FREE_CONNECTION
+        209,  # SOCKET_TIMEOUT
+        210,  # NETWORK_ERROR
+        236,  # ABORTED
+        241,  # MEMORY_LIMIT_EXCEEDED
+        242,  # TABLE_IS_READ_ONLY (a replica that lost its keeper)
+        243,  # NOT_ENOUGH_SPACE
+        252,  # TOO_MANY_PARTS
+        285,  # TOO_FEW_LIVE_REPLICAS
+        319,  # UNKNOWN_STATUS_OF_INSERT
+        473,  # DEADLOCK_AVOIDED
+        999,  # KEEPER_EXCEPTION
+    }
+)
+
+
+class Engine(Protocol):
+    """A ClickHouse that runs SQL: chDB in this process, or a server."""
+
+    @property
+    def embedded(self) -> bool:
+        """Tell whether the engine lives in this process."""
+        ...
+
+    def command(self, sql: str) -> None:
+        """Run a statement that gives no rows."""
+        ...
+
+    def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
+        """Return the column names and rows of a SELECT; parameters are ``{name:Type}``. Values are JSON's types."""
+        ...
+
+    def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
+        """Insert one Native block, durable on return, once per token."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine. May be called twice."""
+        ...
+
+
+def store_error(error: Exception, what: str) -> StoreError:
+    """Return the error of ours for one of the engine's, without values of the user's in it."""
+    text = str(error)
+    found = _CODE.search(text)
+    code = int(found[1]) if found else 0
+    message = f"{what}: {text.strip().splitlines()[0][:400] if text.strip() else type(error).__name__}"
+    if code in RETRYABLE_CODES or (not found and isinstance(error, OSError)):
+        return RetryableStoreError(message)
+    if code == 76:
+        return PermanentStoreError(
+            message, do="another process holds this data directory: stop it, or reach it over its ClickHouse HTTP port"
+        )
+    return PermanentStoreError(message)
+
+
+def quote_identifier(name: str) -> str:
+    """Return `name` as a quoted SQL identifier."""
+    return "`" + name.replace("\\", "\\\\").replace("`", "\\`") + "`"
+
+
+def quote_text(text: str) -> str:
+    """Return `text` as a SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

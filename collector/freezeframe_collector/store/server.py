@@ -1,0 +1,70 @@
+"""A ClickHouse server over HTTP, by clickhouse-connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
+
+from freezeframe_collector.store.engine import store_error
+from freezeframe_schemas.errors import RetryableStoreError
+
+
+class ServerEngine:
+    """A server at `dsn`, ``clickhouse://user:password@host:8123/database`` (``clickhouses://`` for TLS)."""
+
+    embedded = False
+
+    def __init__(self, dsn: str) -> None:
+        import clickhouse_connect  # noqa: PLC0415  (0.2 s; the embedded store needs none of it)
+
+        scheme, _, rest = dsn.partition("://")
+        try:
+            # no session: sessions serialise requests
+            self._client = clickhouse_connect.get_client(
+                dsn=f"clickhouse+{'https' if scheme.endswith('s') else 'http'}://{rest}".replace("clickhouse+", "", 1),
+                autogenerate_session_id=False,
+            )
+        except ClickHouseConnectError as error:
+            raise _error(error, "connecting to the ClickHouse server") from error
+
+    def command(self, sql: str) -> None:
+        try:
+            self._client.command(sql)
+        except ClickHouseConnectError as error:
+            raise _error(error, sql[:60]) from error
+
+    def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
+        try:
+            raw = self._client.raw_query(
+                sql,
+                parameters=dict(parameters or {}),
+                fmt="JSONCompact",
+                settings={"output_format_json_quote_64bit_integers": 0},
+            )
+        except ClickHouseConnectError as error:
+            raise _error(error, sql[:60]) from error
+        answer = orjson.loads(raw)
+        return [column["name"] for column in answer["meta"]], answer["data"]
+
+    def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
+        try:
+            self._client.raw_insert(
+                table,
+                column_names=list(columns),
+                insert_block=block,
+                fmt="Native",
+                settings={"insert_deduplication_token": token, "async_insert": 0, "max_partitions_per_insert_block": 1000},
+            )
+        except ClickHouseConnectError as error:
+            raise _error(error, f"insert into {table}") from error
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _error(error: Exception, what: str) -> Exception:
+    text = str(error)
+    return store_error(error, what) if "Code: " in text or "code: " in text else RetryableStoreError(f"{what}: {text[:400]}")

@@ -1,0 +1,227 @@
+"""Store: the one door for spans to tables, over either engine."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from freezeframe_collector.migrate import Migration, migrate
+from freezeframe_collector.store.engine import Engine
+from freezeframe_schemas import tables
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables import Batch, Piece
+from freezeframe_schemas.tables.ddl import DATABASE
+
+_RUNS_REMEMBERED: Final = 100_000
+_PIECES_REMEMBERED: Final = 200_000
+_LOOK_BACK_S: Final = 24 * 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """A span that was set aside, so that its batch could be stored."""
+
+    trace_id: str
+    span_id: str
+    name: str
+    reason: str
+    """Short cause, one of a few words."""
+    detail: str
+    """What was wrong: found, expected. No payload."""
+    time_unix_nano: int
+    tenant: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStats:
+    """Size of one table on disk."""
+
+    table: str
+    rows: int
+    disk_bytes: int
+    raw_bytes: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """Size of the store."""
+
+    tables: tuple[TableStats, ...]
+    referenced_bytes: int
+    """Bytes of all payload values as the spans name them; against `payload_bytes` it tells what storing once saved."""
+    payload_bytes: int
+
+    @property
+    def disk_bytes(self) -> int:
+        """Return the bytes on disk of all tables."""
+        return sum(table.disk_bytes for table in self.tables)
+
+
+class _Recent:
+    """A set of the last keys that were added."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._keys: OrderedDict[Piece, None] = OrderedDict()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def add(self, keys: Iterable[Piece]) -> None:
+        for key in keys:
+            self._keys[key] = None
+        while len(self._keys) > self._limit:
+            self._keys.popitem(last=False)
+
+    def clear(self) -> None:
+        self._keys.clear()
+
+
+def open_store(dsn: str, *, database: str = DATABASE) -> Store:
+    """Open ``chdb:///absolute/directory`` or ``clickhouse://user:password@host:8123/database``.
+
+    Raises:
+        ConfigError: the DSN is of no such form, or the embedded engine is not installed.
+        PermanentStoreError: the directory is held by another process.
+        RetryableStoreError: the server does not answer.
+    """
+    parts = urlsplit(dsn)
+    match parts.scheme:
+        case "chdb":
+            path = Path(unquote(parts.path))
+            if parts.netloc or not path.is_absolute() or path == Path("/"):
+                raise ConfigError(f"store: found {dsn!r}, expected chdb:///absolute/directory (three slashes)")
+            from freezeframe_collector.store.embedded import EmbeddedEngine  # noqa: PLC0415
+
+            return Store(EmbeddedEngine(path), database=database)
+        case "clickhouse" | "clickhouses" | "http" | "https":
+            from freezeframe_collector.store.server import ServerEngine  # noqa: PLC0415
+
+            return Store(ServerEngine(dsn), database=parts.path.strip("/") or database)
+        case _:
+            raise ConfigError(
+                f"store: found scheme {parts.scheme!r}, expected chdb:///directory or clickhouse://user:password@host:8123/database"
+            )
+
+
+class Store:
+    """Tables of spans over an engine. Safe to use from many threads; inserts are best kept to one at a time."""
+
+    def __init__(self, engine: Engine, *, database: str = DATABASE) -> None:
+        self.engine = engine
+        self.database = database
+        self._opened_s = int(time.time())
+        self._lock = threading.Lock()
+        self._hours: OrderedDict[str, int] = OrderedDict()
+        self._pieces = _Recent(_PIECES_REMEMBERED)
+
+    def migrate(self, *, dry_run: bool = False) -> list[Migration]:
+        """Bring the database to this version's schema and return the migrations that were (or would be) applied.
+
+        Raises:
+            PermanentStoreError: the database is newer than this version, or an applied migration was edited.
+        """
+        return migrate(self.engine, self.database, dry_run=dry_run)
+
+    def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
+        """Store `spans`: on disk when this returns. The same token again changes nothing, also after a crash midway.
+
+        Raises:
+            RetryableStoreError: not stored, or not known to be; repeat with the same token and the same spans.
+            PermanentStoreError: these spans cannot be stored.
+        """
+        if not spans:
+            return
+        hours = self._run_hours(spans)
+        rows = tables.rows_from_spans(spans, run_hours=hours, stored=self._pieces)
+        # payloads first: a span whose pieces are missing would be damaged, a piece without a span is only unused
+        self._insert("payloads_hot", rows.payloads, f"{token}/payloads")
+        self._insert("spans_hot", rows.spans, f"{token}/spans")
+        with self._lock:
+            trace_ids, hashes = rows.payloads.values("trace_id"), rows.payloads.values("hash")
+            self._pieces.add(zip(trace_ids, hashes, strict=True))
+
+    def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
+        """Store what was set aside; durable and once per token, as `insert`."""
+        if not rejected:
+            return
+        by_name: dict[str, Sequence[Any]] = {
+            "time": [item.time_unix_nano for item in rejected],
+            "tenant": [item.tenant for item in rejected],
+            "trace_id": [item.trace_id for item in rejected],
+            "span_id": [item.span_id for item in rejected],
+            "name": [item.name for item in rejected],
+            "reason": [item.reason for item in rejected],
+            "detail": [item.detail for item in rejected],
+        }
+        batch = Batch(columns={c.name: (c.type, by_name[c.name]) for c in tables.REJECTED_COLUMNS})
+        self._insert("rejected_spans", batch, f"{token}/rejected")
+
+    def query(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
+        """Return column names and rows of a SELECT of our own (readers come through the facade, fenced)."""
+        return self.engine.rows(sql, parameters)
+
+    def stats(self) -> Stats:
+        """Return sizes on disk by table."""
+        _, rows = self.query(
+            "SELECT table, sum(rows), sum(bytes_on_disk), sum(data_uncompressed_bytes), count() FROM system.parts"
+            " WHERE database = {db:String} AND active GROUP BY table ORDER BY table",
+            {"db": self.database},
+        )
+        _, payloads = self.query(
+            f"SELECT (SELECT sum(payload_bytes) FROM {self.database}.spans),"
+            f" (SELECT sum(length(body)) FROM {self.database}.payloads_hot)"
+        )
+        return Stats(
+            tables=tuple(TableStats(table=t, rows=r, disk_bytes=d, raw_bytes=u, parts=p) for t, r, d, u, p in rows),
+            referenced_bytes=payloads[0][0] or 0,
+            payload_bytes=payloads[0][1] or 0,
+        )
+
+    def forget(self) -> None:
+        """Forget which pieces are stored; needed after rows were deleted."""
+        with self._lock:
+            self._pieces.clear()
+
+    def close(self) -> None:
+        """Close the engine. What was inserted is on disk already."""
+        self.engine.close()
+
+    def _insert(self, table: str, batch: Batch, token: str) -> None:
+        if len(batch):
+            self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
+
+    def _run_hours(self, spans: Sequence[SpanRecord]) -> dict[str, int]:
+        """Return the hour of each run in the batch: as first seen, so that a run's rows lie together."""
+        first: dict[str, int] = {}
+        for span in spans:
+            hour = tables.run_hour_of(span.start_time_unix_nano)
+            first[span.trace_id] = min(hour, first.get(span.trace_id, hour))
+        with self._lock:
+            known = {trace_id: self._hours[trace_id] for trace_id in first if trace_id in self._hours}
+        # a run that began before this process did may have rows already
+        older = {t: h for t, h in first.items() if t not in known and self._opened_s - _LOOK_BACK_S <= h <= self._opened_s}
+        if older:
+            _, rows = self.query(
+                f"SELECT trace_id, min(toUnixTimestamp(run_hour)) FROM {self.database}.spans_hot"
+                f" WHERE run_hour >= toDateTime({min(older.values()) - _LOOK_BACK_S}, 'UTC')"
+                " AND trace_id IN {ids:Array(String)} GROUP BY trace_id",
+                {"ids": "[" + ",".join(f"'{trace_id}'" for trace_id in older if trace_id.isalnum()) + "]"},
+            )
+            known |= {trace_id: hour for trace_id, hour in rows}
+        hours = first | known
+        with self._lock:
+            for trace_id, hour in hours.items():
+                self._hours[trace_id] = hour
+                self._hours.move_to_end(trace_id)
+            while len(self._hours) > _RUNS_REMEMBERED:
+                self._hours.popitem(last=False)
+        return hours

@@ -1,0 +1,257 @@
+"""RunStore: runs out of the store, by SQL over HTTP. The same for the collector's embedded store and a ClickHouse server.
+
+Reads only. What it returns is what was stored, byte for byte: each piece of a payload is checked against its hash.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables import piece_hash, span_select, spans_from_rows
+from freezeframe_schemas.tables.ddl import DATABASE
+
+if TYPE_CHECKING:
+    from clickhouse_connect.driver.client import Client
+
+LAST: Final = "last"
+LAST_FAILED: Final = "last-failed"
+_LEAST_PREFIX: Final = 4
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
+_BYTES: Final = {"String": "bytes", "FixedString": "bytes"}
+"""Text as bytes: clickhouse-connect would turn what is no UTF-8 into hex."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One row of the list of runs."""
+
+    trace_id: str
+    run_id: str
+    tenant: str
+    name: str
+    status: str
+    """``ok`` or ``error``."""
+    service: str
+    agent: str
+    user_id: str
+    start_time: dt.datetime
+    ms: float
+    spans: int
+    exchanges: int
+    model_calls: int
+    tool_calls: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    first_error: str
+    input: str
+    output: str
+
+
+_RUN_COLUMNS: Final = ", ".join(RunRow.__dataclass_fields__)
+
+
+def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
+    """Open the store at ``http://127.0.0.1:8123`` or ``clickhouse://user:password@host:8123/database``.
+
+    Args:
+        url: where; ``https`` and ``clickhouses`` speak TLS. The database is ``freezeframe`` unless the path or ``?database=`` names another.
+        tenant: see only this tenant's runs; None sees all.
+
+    Raises:
+        ConfigError: the URL is of no such form.
+        RetryableStoreError: nothing answers there.
+    """
+    parts = urlsplit(url)
+    secure = parts.scheme in {"https", "clickhouses"}
+    if parts.scheme not in {"http", "https", "clickhouse", "clickhouses"} or not parts.hostname:
+        raise ConfigError(f"store: found {url!r}, expected http://HOST:PORT or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE")
+    import clickhouse_connect  # noqa: PLC0415  (0.2 s of a command line's start)
+    from clickhouse_connect.driver.exceptions import Error  # noqa: PLC0415
+
+    database = parts.path.strip("/") or parse_qs(parts.query).get("database", [DATABASE])[0]
+    try:
+        client = clickhouse_connect.get_client(
+            host=parts.hostname,
+            port=parts.port or (8443 if secure else 8123),
+            username=unquote(parts.username or "default"),
+            password=unquote(parts.password or ""),
+            database=database,
+            secure=secure,
+            autogenerate_session_id=False,
+            client_name="freezeframe",
+        )
+    except Error as error:
+        raise RetryableStoreError(
+            f"store {parts.hostname}:{parts.port or 8123}: {str(error)[:300]}",
+            do="start it with `freezeframe up`, or name another with --store",
+        ) from error
+    return RunStore(client, tenant=tenant)
+
+
+class RunStore:
+    """Runs of one store, as one tenant or as all."""
+
+    def __init__(self, client: Client, *, tenant: str | None = None) -> None:
+        self._client = client
+        self._tenant = tenant
+
+    def load_spans(self, run: str) -> list[SpanRecord]:
+        """Return all spans of a run, exactly as stored, by start.
+
+        Args:
+            run: trace id, a unique prefix of one (4 hex digits or more), the caller's own run id, ``last`` or ``last-failed``.
+
+        Raises:
+            RunError: no such run, or several; the message names near ones.
+            WireError: the stored run is damaged.
+        """
+        trace_id = self.find(run)
+        where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
+        rows = self._rows(f"SELECT {span_select()} FROM spans WHERE {where} ORDER BY start_time, span_id", parameters)
+        pieces = self._rows(f"SELECT hash, body FROM payloads WHERE {where}", parameters)
+        bodies: dict[str, bytes] = {piece["hash"].decode(): piece["body"] for piece in pieces}
+        for digest, body in bodies.items():
+            if piece_hash(body).hex() != digest:
+                raise WireError(
+                    f"run {trace_id}: payload piece {digest} has the bytes of {piece_hash(body).hex()}: the store is damaged"
+                )
+        return spans_from_rows(rows, bodies)
+
+    def find(self, run: str) -> str:
+        """Return the trace id that `run` names; see `load_spans`.
+
+        Raises:
+            RunError: no such run, or several; the message names near ones.
+        """
+        if run in {LAST, LAST_FAILED}:
+            found = self.list_runs(limit=1, status="error" if run == LAST_FAILED else None)
+            if not found:
+                raise RunError(
+                    f"run {run!r}: the store holds no {'failed ' if run == LAST_FAILED else ''}run yet",
+                    do="run your agent with freezeframe.instrument(), then `freezeframe runs`",
+                )
+            return found[0].trace_id
+        lowered = run.lower()
+        if _TRACE_ID.fullmatch(lowered):
+            tests = ["trace_id = {run:String}"]
+            parameters = {"run": lowered}
+        else:
+            tests = ["run_id = {run:String}"]
+            parameters = {"run": run}
+            if _HEX_PREFIX.fullmatch(lowered):
+                tests.append("startsWith(trace_id, {prefix:String})")
+                parameters["prefix"] = lowered
+        for test in tests:
+            where, values = self._where(test, parameters)
+            ids = [
+                row["trace_id"].decode()
+                for row in self._rows(f"SELECT DISTINCT trace_id FROM spans WHERE {where} LIMIT 6", values)
+            ]
+            if len(ids) == 1:
+                return ids[0]
+            if ids:
+                raise RunError(
+                    f"run {run!r}: names {'more than 5' if len(ids) > 5 else len(ids)} runs: {', '.join(ids[:5])}",
+                    do="give more digits of the run's id" if "prefix" in test else "give the run's trace id",
+                )
+        near = self._near(run)
+        raise RunError(
+            f"run {run!r}: not in the store, expected a trace id, its first {_LEAST_PREFIX} or more digits, a run id, "
+            f"'{LAST}' or '{LAST_FAILED}'"
+            + (f"; the last ones are {', '.join(near)}" if near else "; the store holds no run yet"),
+            do="list the runs with `freezeframe runs`",
+        )
+
+    def list_runs(
+        self,
+        limit: int = 20,
+        *,
+        status: str | None = None,
+        service: str | None = None,
+        user: str | None = None,
+        since: dt.datetime | None = None,
+        until: dt.datetime | None = None,
+        where: str = "",
+        parameters: Mapping[str, Any] | None = None,
+    ) -> list[RunRow]:
+        """Return runs, the newest first.
+
+        Args:
+            limit: how many at most.
+            status: ``ok`` or ``error``.
+            service: of this service.
+            user: of this user (a surrogate where the policy redacts it).
+            since: started at or after.
+            until: started before.
+            where: a further condition in SQL over the view ``runs``.
+            parameters: values for ``{name:Type}`` in `where`.
+
+        Raises:
+            PermanentStoreError: the condition is no SQL, or names no column.
+        """
+        tests = ["1", *([f"({where})"] if where else [])]
+        values: dict[str, Any] = dict(parameters or {})
+        for column, value in (("status", status), ("service", service), ("user_id", user)):
+            if value is not None:
+                tests.append(f"{column} = {{_{column}:String}}")
+                values[f"_{column}"] = value
+        for sign, moment in ((">=", since), ("<", until)):
+            if moment is not None:
+                name = "_since" if sign == ">=" else "_until"
+                tests.append(f"start_time {sign} {{{name}:DateTime64(6)}}")
+                values[name] = moment
+        condition, values = self._where(" AND ".join(tests), values)
+        columns, rows = self.sql(
+            f"SELECT {_RUN_COLUMNS} FROM runs WHERE {condition} ORDER BY start_time DESC, trace_id LIMIT {int(limit)}", values
+        )
+        return [RunRow(**dict(zip(columns, row, strict=True))) for row in rows]
+
+    def sql(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
+        """Return column names and rows of a SELECT; parameters are ``{name:Type}``.
+
+        Raises:
+            PermanentStoreError: the store refuses the query; the message is its own.
+            RetryableStoreError: the store does not answer.
+        """
+        result = self._ask(query, parameters, {})
+        return list(result.column_names), list(result.result_rows)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        result = self._ask(query, parameters, _BYTES)
+        return [dict(zip(result.column_names, row, strict=True)) for row in result.result_rows]
+
+    def _ask(self, query: str, parameters: Mapping[str, Any] | None, formats: Mapping[str, str]) -> Any:
+        from clickhouse_connect.driver.exceptions import Error, OperationalError  # noqa: PLC0415
+
+        try:
+            return self._client.query(query, parameters=dict(parameters or {}), query_formats=dict(formats))
+        except OperationalError as error:
+            raise RetryableStoreError(f"store: {str(error)[:500]}") from error
+        except Error as error:
+            raise PermanentStoreError(f"store: {str(error)[:2000]}") from error
+
+    def _where(self, test: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        if self._tenant is None:
+            return test, dict(parameters)
+        return f"tenant = {{_tenant:String}} AND {test}", {**parameters, "_tenant": self._tenant}
+
+    def _near(self, run: str) -> list[str]:
+        """Return ids of runs that the user may have meant: the newest, those that share digits first."""
+        where, values = self._where("1", {})
+        _, rows = self.sql(f"SELECT trace_id, run_id FROM runs WHERE {where} ORDER BY start_time DESC LIMIT 200", values)
+        names = [f"{trace_id} ({run_id})" if run_id else str(trace_id) for trace_id, run_id in rows]
+        alike = [name for name in names if run[:_LEAST_PREFIX].lower() in name.lower()]
+        return [*alike, *(name for name in names if name not in alike)][:5]

@@ -1,0 +1,10 @@
+-- Every span once, hot and kept; a span that was sent twice counts once.
+CREATE OR REPLACE VIEW {db}.spans {on_cluster} AS
+SELECT
+    * REPLACE (
+        mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs,
+        mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs),
+    start_time + toIntervalNanosecond(duration_ns) AS end_time,
+    duration_ns / 1e6 AS ms
+FROM merge({db_text}, '^spans_(hot|kept)$') FINAL
+COMMENT 'Every span once';

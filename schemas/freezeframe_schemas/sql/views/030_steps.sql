@@ -1,0 +1,37 @@
+-- What the agent did, in order of issue. A run that was recorded without exchanges (another vendor's) shows its operations.
+CREATE OR REPLACE VIEW {db}.steps {on_cluster} AS
+SELECT
+    s.tenant AS tenant,
+    s.trace_id AS trace_id,
+    s.run_id AS run_id,
+    row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY ifNull(s.sequence, 0), s.start_time, s.span_id) AS step,
+    multiIf(s.exchange_kind != '', s.exchange_kind, s.operation = '{OP_EXECUTE_TOOL}', 'tool',
+        s.operation = '{OP_RETRIEVAL}', 'retrieval', 'model') AS kind,
+    multiIf(s.exchange_kind = 'retrieval' AND s.data_source != '', s.data_source, s.tool_name != '', s.tool_name,
+        s.url != '', concat(s.http_method, ' ', path(s.url)), s.name) AS name,
+    if(s.status = 'Error' OR ifNull(s.http_status, 0) >= 400 OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status,
+    s.http_status AS http_status,
+    s.ms AS ms,
+    if(s.response_model != '', s.response_model, s.request_model) AS model,
+    s.input_tokens AS input_tokens,
+    s.output_tokens AS output_tokens,
+    s.input_preview AS request,
+    s.output_preview AS response,
+    s.error_type AS error_type,
+    s.completion AS completion,
+    s.finish_reasons AS finish_reasons,
+    s.ttft_s AS ttft_s,
+    s.lane AS lane,
+    ifNull(s.resend, 0) AS resend,
+    s.tool_call_id AS tool_call_id,
+    s.exchange_kind != '' AS exact,
+    s.start_time AS start_time,
+    s.span_id AS span_id,
+    s.parent_span_id AS parent_span_id
+FROM (
+    SELECT *, countIf(exchange_kind != '') OVER (PARTITION BY tenant, trace_id) AS run_exchanges
+    FROM {db}.spans
+) AS s
+WHERE s.exchange_kind != ''
+    OR (s.run_exchanges = 0 AND s.operation IN ({MODEL_OPERATIONS}, '{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}'))
+COMMENT 'The exchanges of each run in order: SELECT * FROM steps WHERE trace_id = ''...'' ORDER BY step';

@@ -1,0 +1,36 @@
+"""The store's tables: columns, DDL, and spans to rows and back. Pure; the one definition of what is stored.
+
+Must never talk to a store.
+"""
+
+from __future__ import annotations
+
+from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, Column, Source
+from freezeframe_schemas.tables.pieces import piece_hash
+from freezeframe_schemas.tables.rows import (
+    Batch,
+    Piece,
+    Rows,
+    rows_from_spans,
+    run_hour_of,
+    span_select,
+    spans_from_rows,
+    tenant_of,
+)
+
+__all__ = [
+    "PAYLOAD_COLUMNS",
+    "REJECTED_COLUMNS",
+    "SPAN_COLUMNS",
+    "Batch",
+    "Column",
+    "Piece",
+    "Rows",
+    "Source",
+    "piece_hash",
+    "rows_from_spans",
+    "run_hour_of",
+    "span_select",
+    "spans_from_rows",
+    "tenant_of",
+]

@@ -1,0 +1,224 @@
+"""The columns of the store, each defined once: name, type, where the value comes from, what it means.
+
+From these definitions come the DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md``. Nothing else may name
+a column's type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from freezeframe_schemas import genai
+
+
+class Source(StrEnum):
+    """Where a column's value comes from."""
+
+    FIELD = "field"
+    """A field of the span itself."""
+    SPAN = "span attribute"
+    RESOURCE = "resource attribute"
+    DERIVED = "derived"
+    """Computed for questions and for order on disk; never read back into a span."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of one table."""
+
+    name: str
+    type: str
+    comment: str
+    source: Source
+    attribute: str = ""
+    """The attribute's name, where `source` is one."""
+    codec: str = "ZSTD(1)"
+
+
+_LC: Final = "LowCardinality(String)"
+_INT: Final = "Nullable(Int64)"
+_DOUBLE: Final = "Nullable(Float64)"
+_TYPES: Final = ("int", "double", "bool", "bytes", "json", "null")
+"""How a value that is no text is written: the type's name beside the text."""
+_TYPES: Final = "Map(LowCardinality(String), Enum8('int' = 1, 'double' = 2, 'bool' = 3, 'bytes' = 4, 'json' = 5, 'null' = 6))"
+"""How a value that is no text is written: the type's name beside the text."""
+_REFS: Final = "Map(LowCardinality(String), Array(FixedString(16)))"
+_TEXTS: Final = "Map(LowCardinality(String), String)"
+
+
+def _field(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Column:
+    return Column(name=name, type=type_, comment=comment, source=Source.FIELD, codec=codec)
+
+
+def _span(name: str, type_: str, attribute: str, comment: str, codec: str = "ZSTD(1)") -> Column:
+    return Column(name=name, type=type_, comment=comment, source=Source.SPAN, attribute=attribute, codec=codec)
+
+
+def _resource(name: str, type_: str, attribute: str, comment: str) -> Column:
+    return Column(name=name, type=type_, comment=comment, source=Source.RESOURCE, attribute=attribute)
+
+
+def _derived(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Column:
+    return Column(name=name, type=type_, comment=comment, source=Source.DERIVED, codec=codec)
+
+
+TENANT: Final = _derived("tenant", _LC, "Tenant of the span or its resource; empty where none was set")
+RUN_HOUR: Final = _derived(
+    "run_hour",
+    "DateTime('UTC')",
+    "Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it",
+    "Delta(4), ZSTD(1)",
+)
+
+SPAN_COLUMNS: Final[tuple[Column, ...]] = (
+    TENANT,
+    RUN_HOUR,
+    _field("trace_id", "String", "The run's identity: trace id, 32 lower-case hex digits"),
+    _field("span_id", "String", "16 lower-case hex digits"),
+    _field("parent_span_id", "String", "Span id of the parent; empty for a root"),
+    _field("trace_state", "String", "W3C trace state"),
+    _field("flags", "UInt32", "OTLP flags"),
+    _field("start_time", "DateTime64(9, 'UTC')", "When the span started", "Delta(8), ZSTD(1)"),
+    _field("duration_ns", "Int64", "End minus start, nanoseconds"),
+    _field("name", _LC, "Span name"),
+    _field("kind", _LC, "Internal, Server, Client, Producer, Consumer or Unspecified"),
+    _field("status", _LC, "Unset, Ok or Error"),
+    _field("status_message", "String", "The status' message"),
+    _field("scope_name", _LC, "Instrumentation scope that made the span"),
+    _field("scope_version", _LC, "Its version"),
+    _field("scope_schema_url", _LC, "Schema URL of the scope"),
+    _field("resource_schema_url", _LC, "Schema URL of the resource"),
+    # who and what
+    _resource("service", _LC, genai.SERVICE_NAME, "Service"),
+    _resource("commit", _LC, genai.VCS_REVISION, "Commit hash of the agent's code"),
+    _resource("commit_dirty", "Nullable(Bool)", genai.VCS_DIRTY, "True where the working tree differed from the commit"),
+    _span("run_id", "String", genai.RUN_ID, "The caller's own id of the run, where one was given"),
+    _span("user_id", "String", genai.USER_ID, "User; a surrogate where the policy redacts it"),
+    _span("session_id", "String", genai.SESSION_ID, "Session"),
+    _span("conversation_id", "String", genai.CONVERSATION_ID, "Conversation"),
+    _span("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
+    _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command or request (entry span)"),
+    _span("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
+    # the operation
+    _span("operation", _LC, genai.OPERATION_NAME, "chat, embeddings, execute_tool, invoke_agent, retrieval, ..."),
+    _span("provider", _LC, genai.PROVIDER_NAME, "Model provider"),
+    _span("agent_name", _LC, genai.AGENT_NAME, "Agent"),
+    _span("agent_version", _LC, genai.AGENT_VERSION, "Version of the agent"),
+    _span("request_model", _LC, genai.REQUEST_MODEL, "Model that was asked for"),
+    _span("response_model", _LC, genai.RESPONSE_MODEL, "Model that answered"),
+    _span("response_id", "String", genai.RESPONSE_ID, "The provider's id of the response"),
+    _span("system_fingerprint", _LC, genai.OPENAI_SYSTEM_FINGERPRINT, "system_fingerprint as answered"),
+    _span("temperature", _DOUBLE, genai.REQUEST_TEMPERATURE, "Sampling temperature"),
+    _span("top_p", _DOUBLE, genai.REQUEST_TOP_P, "Nucleus sampling"),
+    _span("seed", _INT, genai.REQUEST_SEED, "Seed as sent"),
+    _span("max_tokens", _INT, genai.REQUEST_MAX_TOKENS, "Limit of output tokens as sent"),
+    _span("stream", "Nullable(Bool)", genai.REQUEST_STREAM, "True where the response was streamed"),
+    _span("finish_reasons", "Array(LowCardinality(String))", genai.RESPONSE_FINISH_REASONS, "Why each choice ended"),
+    _span("input_tokens", _INT, genai.USAGE_INPUT_TOKENS, "Tokens in"),
+    _span("output_tokens", _INT, genai.USAGE_OUTPUT_TOKENS, "Tokens out"),
+    _span("cache_read_tokens", _INT, genai.USAGE_CACHE_READ_TOKENS, "Input tokens read from the provider's cache"),
+    _span("cache_write_tokens", _INT, genai.USAGE_CACHE_WRITE_TOKENS, "Input tokens written to the provider's cache"),
+    _span("reasoning_tokens", _INT, genai.USAGE_REASONING_TOKENS, "Output tokens spent on reasoning"),
+    _span("ttft_s", _DOUBLE, genai.RESPONSE_TIME_TO_FIRST_CHUNK, "Seconds to the first chunk"),
+    _span("tool_name", _LC, genai.TOOL_NAME, "Tool"),
+    _span("tool_call_id", "String", genai.TOOL_CALL_ID, "The model's id of the tool call"),
+    _span("tools_hash", _LC, genai.TOOL_DEFINITIONS_HASH, "Version of the tool definitions as sent (hash)"),
+    _span("data_source", _LC, genai.DATA_SOURCE_ID, "Retriever or index that was searched"),
+    _span("error_type", _LC, genai.ERROR_TYPE, "Class of the error"),
+    # the exchange
+    _span("exchange_kind", _LC, genai.EXCHANGE_KIND, "model, tool, retrieval, mcp or http on an exchange span, else empty"),
+    _span("seam", _LC, genai.EXCHANGE_SEAM, "Where the exchange was recorded"),
+    _span("dialect", _LC, genai.EXCHANGE_DIALECT, "Wire dialect of the bodies"),
+    _span("lane", _LC, genai.EXCHANGE_LANE, "Spawn ordinals of the task or thread; empty: the entry point's own"),
+    _span("sequence", _INT, genai.EXCHANGE_SEQUENCE, "Order of issue within the process"),
+    _span("completion", _LC, genai.RESPONSE_COMPLETION, "complete, closed_early, broken or none"),
+    _span("http_method", _LC, genai.HTTP_REQUEST_METHOD, "HTTP method"),
+    _span("http_status", _INT, genai.HTTP_RESPONSE_STATUS_CODE, "HTTP status"),
+    _span("resend", _INT, genai.HTTP_REQUEST_RESEND_COUNT, "Which retry this is; absent or 0: the first attempt"),
+    _span("url", "String", genai.URL_FULL, "Full URL"),
+    _span("chunk_sizes", "Array(UInt32)", genai.RESPONSE_CHUNK_SIZES, "Bytes of each chunk as it came"),
+    _span(
+        "chunk_offsets_ns",
+        "Array(UInt64)",
+        genai.RESPONSE_CHUNK_OFFSETS_NS,
+        "Nanoseconds from the start to each chunk",
+        "Delta(8), ZSTD(1)",
+    ),
+    _span("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that the span went through"),
+    _span("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were derived from"),
+    # for lists
+    _derived("input_preview", "String", "Start of the last thing that was asked, for lists"),
+    _derived("output_preview", "String", "Start of what was answered, for lists"),
+    _derived("payload_bytes", "UInt64", "Bytes of the values of this span that are stored as payloads"),
+    _derived(
+        "gaps",
+        "Array(LowCardinality(String))",
+        "What this span is known to lack: attributes_dropped, request_omitted, response_omitted, result_opaque",
+    ),
+    # everything else
+    _field("attributes", _TEXTS, "Attributes without a column of their own, and small; text as it is, other types as text"),
+    _field("attribute_types", _TYPES, "Type of each attribute in `attributes` or `refs` that is no text"),
+    _field("refs", _REFS, "Attribute -> hashes of its payload pieces, in order"),
+    _field("resource", _TEXTS, "Resource attributes without a column of their own, and small"),
+    _field("resource_types", _TYPES, "Type of each resource attribute in `resource` or `resource_refs` that is no text"),
+    _field("resource_refs", _REFS, "Large resource attribute -> hashes of its payload pieces, in order"),
+    _field("events.time", "Array(DateTime64(9, 'UTC'))", "When each event happened"),
+    _field("events.name", "Array(LowCardinality(String))", "Name of each event"),
+    _field("events.attributes", f"Array({_TEXTS})", "Attributes of each event"),
+    _field("links.trace_id", "Array(String)", "Trace id of each link"),
+    _field("links.span_id", "Array(String)", "Span id of each link"),
+    _field("links.trace_state", "Array(String)", "Trace state of each link"),
+    _field("links.attributes", f"Array({_TEXTS})", "Attributes of each link"),
+    _field(
+        "rest", "String", "JSON of what OTLP carries and no column holds (dropped counts, types in events, ...); mostly empty"
+    ),
+)
+
+PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
+    TENANT,
+    RUN_HOUR,
+    _field("trace_id", "String", "The run that the piece belongs to"),
+    _field("hash", "FixedString(16)", "First 16 bytes of the SHA-256 of `body`", "NONE"),
+    _field("attribute", _LC, "Attribute in which the piece was first met"),
+    _field("body", "String", "The bytes; an attribute's value is its pieces joined", "ZSTD(3)"),
+)
+
+REJECTED_COLUMNS: Final[tuple[Column, ...]] = (
+    _field("time", "DateTime64(9, 'UTC')", "When the span was set aside", "Delta(8), ZSTD(1)"),
+    TENANT,
+    _field("trace_id", "String", "Trace id as far as it was readable"),
+    _field("span_id", "String", "Span id as far as it was readable"),
+    _field("name", "String", "Span name"),
+    _field("reason", _LC, "Short cause, one of a few words"),
+    _field("detail", "String", "What was wrong, found and expected; no payload"),
+)
+
+ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)
+RESOURCE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.RESOURCE)
+
+CONTENT_ATTRIBUTES: Final = frozenset(
+    {
+        genai.INPUT_MESSAGES,
+        genai.OUTPUT_MESSAGES,
+        genai.SYSTEM_INSTRUCTIONS,
+        genai.TOOL_DEFINITIONS,
+        genai.TOOL_CALL_ARGUMENTS,
+        genai.TOOL_CALL_RESULT,
+        genai.RETRIEVAL_QUERY,
+        genai.RETRIEVAL_DOCUMENTS,
+        genai.REQUEST_BODY,
+        genai.RESPONSE_BODY,
+        genai.ENTRY_INPUT,
+        genai.ENTRY_OUTPUT,
+        genai.ERROR_CHAIN,
+    }
+)
+"""Stored as payloads whatever their size, so that a search finds them in one place."""
+
+INLINE_LIMIT: Final = 512
+"""Bytes. Any other text longer than this is stored as a payload too."""
+PIECE_LIMIT: Final = 1 << 20
+"""Bytes of the largest piece. Merges of the store hold whole values in memory: multi-gigabyte ones stopped others for days
+(langfuse#4517)."""

@@ -1,0 +1,100 @@
+"""ClickHouse's Native format: columns of Python values to one block of bytes.
+
+Only writing: readers use a ClickHouse client. The block is sent with plain types (``String`` for ``LowCardinality(String)`` and
+for enums); the store converts on insert.
+
+Source: https://clickhouse.com/docs/en/interfaces/formats/Native
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any, Final
+
+_ARRAY_CODES: Final = {"UInt8": "B", "Bool": "B", "UInt16": "H", "UInt32": "I", "UInt64": "Q", "Int64": "q", "Float64": "d"}
+_SHORT: Final = tuple(bytes((n,)) for n in range(128))
+
+
+def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:
+    """Return one Native block of ``{name: (type, values)}``; all columns have the same length.
+
+    Shape: text and ``String`` take ``str`` or ``bytes``; ``DateTime('UTC')`` seconds, ``DateTime64(9, 'UTC')`` nanoseconds;
+    ``Map`` takes a mapping, ``Array`` a sequence, ``Nullable`` may be None, ``FixedString`` bytes of its length.
+    """
+    rows = len(next(iter(columns.values()))[1]) if columns else 0
+    out: list[bytes] = [_varint(len(columns)), _varint(rows)]
+    for name, (type_, values) in columns.items():
+        if len(values) != rows:
+            raise ValueError(f"column {name}: found {len(values)} values, expected {rows}")
+        wire = wire_type(type_)
+        out += (_text(name), _text(wire))
+        _encode(wire, values, out)
+    return b"".join(out)
+
+
+def wire_type(type_: str) -> str:
+    """Return the type as it is sent: without dictionaries, enums as text."""
+    while (start := type_.find("LowCardinality(")) >= 0:
+        type_ = type_[:start] + type_[start + 15 :].replace(")", "", 1)
+    while (start := type_.find("Enum8(")) >= 0:
+        type_ = type_[:start] + "String" + type_[type_.index(")", start) + 1 :]
+    return type_
+
+
+def _encode(type_: str, values: Sequence[Any], out: list[bytes]) -> None:
+    if code := _ARRAY_CODES.get(type_):
+        out.append(_numbers(code, values))
+    elif type_ == "String":
+        out.append(_texts(values))
+    elif type_.startswith("FixedString("):
+        out.append(b"".join(values))
+    elif type_.startswith("DateTime64("):
+        out.append(_numbers("q", values))
+    elif type_.startswith("DateTime("):
+        out.append(_numbers("I", values))
+    elif type_.startswith("Nullable("):
+        out.append(bytes([value is None for value in values]))
+        _encode(type_[9:-1], [0 if value is None else value for value in values], out)
+    elif type_.startswith("Array("):
+        out.append(_numbers("Q", accumulate(map(len, values))))
+        _encode(type_[6:-1], list(chain.from_iterable(values)), out)
+    elif type_.startswith("Map("):
+        key, _, value = type_[4:-1].partition(", ")
+        out.append(_numbers("Q", accumulate(map(len, values))))
+        _encode(key, [name for item in values for name in item], out)
+        _encode(value, [text for item in values for text in item.values()], out)
+    else:
+        raise ValueError(f"type {type_}: expected one that this writer knows")
+
+
+def _numbers(code: str, values: Iterable[Any]) -> bytes:
+    numbers = array(code, values)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def _texts(values: Sequence[str | bytes]) -> bytes:
+    parts: list[bytes] = []
+    for value in values:
+        raw = value.encode() if isinstance(value, str) else value
+        size = len(raw)
+        parts.append(_SHORT[size] if size < 128 else _varint(size))
+        parts.append(raw)
+    return b"".join(parts)
+
+
+def _text(value: str) -> bytes:
+    return _texts((value,))
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 128:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

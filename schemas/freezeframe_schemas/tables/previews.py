@@ -1,0 +1,69 @@
+"""Short readable starts of what a span asked and was answered, for lists of steps. Never read back into a span."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from freezeframe_schemas import genai
+
+PREVIEW_CHARS: Final = 120
+_INPUTS: Final = (
+    genai.TOOL_CALL_ARGUMENTS,
+    genai.RETRIEVAL_QUERY,
+    genai.INPUT_MESSAGES,
+    genai.ENTRY_INPUT,
+    genai.REQUEST_BODY,
+)
+_OUTPUTS: Final = (
+    genai.TOOL_CALL_RESULT,
+    genai.OUTPUT_MESSAGES,
+    genai.RETRIEVAL_DOCUMENTS,
+    genai.ENTRY_OUTPUT,
+    genai.RESPONSE_BODY,
+    genai.ERROR_CHAIN,
+)
+_CONTENT: Final = re.compile(rb'"content":\s*"((?:[^"\\]|\\.){1,480})')
+
+
+def input_preview(large: Mapping[str, bytes]) -> str:
+    """Return the start of what was asked last, of a span's content attributes."""
+    for name in _INPUTS:
+        if raw := large.get(name):
+            if name == genai.INPUT_MESSAGES and (last := raw.rfind(b'"content":')) >= 0:
+                return _content(raw, last) or _head(raw)
+            return _head(raw)
+    return ""
+
+
+def output_preview(large: Mapping[str, bytes]) -> str:
+    """Return the start of what was answered, of a span's content attributes."""
+    for name in _OUTPUTS:
+        if raw := large.get(name):
+            if name == genai.OUTPUT_MESSAGES:
+                return _content(raw, 0) or _head(raw)
+            return _head(raw)
+    return ""
+
+
+def _content(raw: bytes, start: int) -> str:
+    found = _CONTENT.search(raw, start)
+    if found is None:
+        return ""
+    try:
+        text = json.loads(b'"' + found[1] + b'"', strict=False)
+    except ValueError:  # cut within an escape or a character
+        text = found[1].decode(errors="ignore")
+    return _short(text)
+
+
+def _head(raw: bytes) -> str:
+    return _short(raw[: 4 * PREVIEW_CHARS].decode(errors="ignore"))
+
+
+def _short(text: str) -> str:
+    # a lone surrogate escape is JSON but no UTF-8
+    clean = text.encode(errors="replace").decode()
+    return clean if len(clean) <= PREVIEW_CHARS else clean[: PREVIEW_CHARS - 1] + "…"
