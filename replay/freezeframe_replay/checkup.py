@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import shutil
 import sys
@@ -37,6 +38,8 @@ _SPOILERS: Final = (
     ("OTEL_TRACES_SAMPLER", "always_off", "no spans are recorded"),
 )
 _CUTTERS: Final = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+_ENDPOINTS: Final = ("FREEZEFRAME_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Where `instrument()` looks for the collector, the first that is set wins."""
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -187,7 +190,7 @@ def _store(home: Home) -> Iterable[Finding]:
     from freezeframe_replay.store import open_runs
 
     try:
-        runs = open_runs(url).list_runs(limit=1)
+        runs = open_runs(url).list_runs(1)
     except FreezeframeError as error:
         yield Finding(check="store", grade=Grade.FAIL, found=error.message, do=error.do or "see the collector's log")
         return
@@ -195,7 +198,8 @@ def _store(home: Home) -> Iterable[Finding]:
         do = "freezeframe run -- python your_agent.py, or freezeframe.instrument() at its start"
         yield Finding(check="store", grade=Grade.WARN, found="readable, holds no run yet", do=do)
         return
-    ahead_s = runs[0].start_time_unix_nano / 1e9 - time.time()
+    started = runs[0].start_time
+    ahead_s = (started if started.tzinfo else started.replace(tzinfo=dt.UTC)).timestamp() - time.time()
     if ahead_s > 60:
         yield Finding(
             check="store",
@@ -219,16 +223,15 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
             found = True
             means = "bodies are cut, and a run with cut bodies cannot be re-enacted"
             yield Finding(check="instrument()", grade=Grade.FAIL, found=f"{name}={environ[name]}: {means}", do=f"unset {name}")
-    endpoint = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "").strip()
-    if endpoint and urlsplit(endpoint).hostname not in _LOCAL:
+    variable = next((name for name in _ENDPOINTS if environ.get(name, "").strip()), None)
+    if variable and urlsplit(environ[variable]).hostname not in _LOCAL:
         found = True
-        do = "unset it to send to the collector of `freezeframe up`"
-        yield Finding(
-            check="instrument()", grade=Grade.WARN, found=f"spans go to OTEL_EXPORTER_OTLP_ENDPOINT={endpoint}", do=do
-        )
+        do = f"unset {variable} to send to the collector of `freezeframe up`"
+        yield Finding(check="instrument()", grade=Grade.WARN, found=f"{variable}={environ[variable]}: spans go there", do=do)
     if not found:
         port = read_ports(home).get("http")
-        hint = "" if port in (None, daemon.Ports().http) or endpoint else f" (set OTEL_EXPORTER_OTLP_ENDPOINT to port {port})"
+        usual = port in (None, daemon.Ports().http) or variable is not None
+        hint = "" if usual else f"; set {_ENDPOINTS[0]}=http://127.0.0.1:{port} for the agent"
         yield _ok("instrument()", f"nothing in the environment stands in its way{hint}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -13,6 +14,7 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
+_LABEL: Final = 13
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
 
@@ -43,7 +45,13 @@ def short(text: str, width: int = WIDTH) -> str:
 
 def when(time_unix_nano: int) -> str:
     """Return a time as ``2026-11-21 15:00:00Z``."""
-    return dt.datetime.fromtimestamp(time_unix_nano / 1e9, dt.UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return moment(dt.datetime.fromtimestamp(time_unix_nano / 1e9, dt.UTC))
+
+
+def moment(time: dt.datetime) -> str:
+    """Return a time as ``2026-11-21 15:00:00Z``; one without a zone is in UTC."""
+    utc = time if time.tzinfo is None else time.astimezone(dt.UTC)
+    return utc.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def duration(ms: float) -> str:
@@ -82,18 +90,16 @@ def outline_text(outline: Outline, *, full: bool = False) -> str:
 
 def _head(outline: Outline) -> str:
     state = "failed" if outline.failed else "ok"
-    started = when(outline.start_time_unix_nano)
-    lines = [f"run      {outline.run_id}  {state}  {duration(outline.ms)}  {started}"]
-    entry = outline.entry_target or outline.name or "(none)"
-    lines.append(f"entry    {short(entry)}" + (f"  ({outline.entry_kind})" if outline.entry_kind else ""))
-    if outline.called_with:
-        lines.append(f"input    {short(outline.called_with)}")
-    lines.append(f"outcome  {short(outline.outcome)}")
-    if outline.who:
-        lines.append("who      " + "  ".join(f"{name} {short(text, 40)}" for name, text in outline.who.items()))
-    for name, text in outline.environment.items():
-        lines.append(f"{name:<8} {short(text)}" if len(name) <= 8 else f"{name}  {short(text)}")
-    return "\n".join(lines)
+    kind = f"  ({outline.entry_kind})" if outline.entry_kind else ""
+    rows = {
+        "run": f"{outline.run_id}  {state}  {duration(outline.ms)}  {when(outline.start_time_unix_nano)}",
+        "entry": f"{outline.entry_target or outline.name or 'none'}{kind}",
+        "input": outline.called_with or "not recorded",
+        "outcome": outline.outcome,
+        "who": "  ".join(f"{name} {text}" for name, text in outline.who.items()),
+        **outline.environment,
+    }
+    return "\n".join(f"{name:<{_LABEL}}{short(text)}" for name, text in rows.items() if text)
 
 
 def tree_text(nodes: Sequence[Node], *, full: bool = False) -> str:
@@ -132,13 +138,13 @@ def _kit_text(outline: Outline) -> str:
         count = "" if row.present == row.expected else f" {row.present} of {row.expected}"
         by_level[row.level].append(f"{'+' if row.present == row.expected else '-'}{row.name}{count}")
     lines = [
-        f"ready    L{outline.level} ({outline.level_means})"
+        f"{'ready':<{_LABEL}}L{outline.level} ({outline.level_means})"
         + (": a cold case, it cannot be re-enacted" if outline.cold else "")
     ]
     lines += [f"  L{level}  {'  '.join(names)}" for level, names in sorted(by_level.items())]
     if outline.missing:
         means = {row.name: row.means for row in outline.kit}
-        lines.append("missing  " + "; ".join(f"{name} ({means.get(name, '')})" for name in outline.missing))
+        lines.append(f"{'missing':<{_LABEL}}" + "; ".join(f"{name} ({means.get(name, '')})" for name in outline.missing))
     return "\n".join(lines)
 
 
@@ -190,10 +196,19 @@ def _divergence(divergence: Divergence) -> list[str]:
     if divergence.agreed:
         lines.append(f"  agreed: {short(', '.join(divergence.agreed))}")
     if divergence.would_have_returned:
-        lines.append(f"  would have returned: {short(divergence.would_have_returned)}")
+        lines.append(f"  would have returned: {short(_unquoted(divergence.would_have_returned))}")
     if divergence.note:
         lines.append(f"  note: {short(divergence.note)}")
     return lines
+
+
+def _unquoted(text: str) -> str:
+    """Return what a JSON string says, so that a body is not shown with its quotes escaped; other text as it is."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, str) else text
 
 
 def _later(later: Sequence[Divergence]) -> list[str]:
@@ -215,7 +230,11 @@ def _steps(report: Report) -> list[str]:
 
 
 def _outcome(report: Report) -> list[str]:
-    return [] if report.outcome is None else [f"  outcome: {short(outcome_text(report.outcome))}"]
+    if report.outcome is None:
+        return []
+    text = outcome_text(report.outcome)
+    # our own exception ended the program: the divergence above has said so
+    return [] if text.startswith("raised ReplayMiss") else [f"  outcome: {short(text)}"]
 
 
 def _warnings(report: Report) -> list[str]:

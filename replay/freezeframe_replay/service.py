@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
 import io
 import json
@@ -34,7 +35,7 @@ from freezeframe_replay.web import pages
 from freezeframe_schemas.errors import FreezeframeError, RunError
 
 if TYPE_CHECKING:
-    from freezeframe_replay.store import RunStore
+    from freezeframe_replay.store import RunRow, RunStore
     from freezeframe_schemas.run import Run
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -113,8 +114,7 @@ async def _healthz(request: web.Request) -> web.Response:
 
 
 async def _api_runs(request: web.Request) -> web.Response:
-    failed, limit = _filters(request)
-    runs = await asyncio.to_thread(lambda: _open(request).list_runs(failed=failed, limit=limit))
+    runs = await asyncio.to_thread(_list, request)
     return _json([dataclasses.asdict(run) for run in runs])
 
 
@@ -134,9 +134,8 @@ async def _api_fixture(request: web.Request) -> web.Response:
 
 
 async def _runs_page(request: web.Request) -> web.Response:
-    failed, limit = _filters(request)
-    runs = await asyncio.to_thread(lambda: _open(request).list_runs(failed=failed, limit=limit))
-    return _html(pages.runs_page(runs, failed=failed))
+    runs = await asyncio.to_thread(_list, request)
+    return _html(pages.runs_page(runs, failed=_failed_only(request)))
 
 
 async def _run_page(request: web.Request) -> web.Response:
@@ -177,15 +176,20 @@ def _open(request: web.Request) -> RunStore:
 def _load(request: web.Request) -> Run:
     from freezeframe_schemas.run import build_run
 
-    store = _open(request)
-    return build_run(store.load_spans(store.resolve(request.match_info["run"])))
+    with contextlib.closing(_open(request)) as store:
+        return build_run(store.load_spans(request.match_info["run"]))
 
 
-def _filters(request: web.Request) -> tuple[bool, int]:
+def _list(request: web.Request) -> Sequence[RunRow]:
     limit = request.query.get("limit", "100")
     if not limit.isdecimal():
         raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
-    return request.query.get("failed", "") in ("1", "true"), min(int(limit), _MOST_RUNS)
+    with contextlib.closing(_open(request)) as store:
+        return store.list_runs(min(int(limit), _MOST_RUNS), status="error" if _failed_only(request) else None)
+
+
+def _failed_only(request: web.Request) -> bool:
+    return request.query.get("failed", "") in ("1", "true")
 
 
 # -- answers ------------------------------------------------------------------------------------------------------------

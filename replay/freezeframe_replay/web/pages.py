@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from freezeframe_replay.outline import Node, Outline
-from freezeframe_replay.render import duration, printable, when
+from freezeframe_replay.render import duration, moment, printable, when
 
 if TYPE_CHECKING:
-    from freezeframe_replay.store import RunSummary
+    from freezeframe_replay.store import RunRow
 
 _DEEPEST: Final = 8
 """Levels of the tree that are indented; deeper ones stand at this one."""
@@ -37,7 +37,7 @@ def content_security_policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
-def runs_page(runs: Sequence[RunSummary], *, failed: bool) -> str:
+def runs_page(runs: Sequence[RunRow], *, failed: bool) -> str:
     """Return the list of runs."""
     other = '<a href="/">all runs</a>' if failed else '<a href="/?failed=1">failed runs only</a>'
     head = "<tr><th>started<th>run<th>entry<th>input<th>steps<th>tokens<th>time<th>status</tr>"
@@ -90,12 +90,12 @@ def _text(text: str) -> str:
     return escape(printable(text))
 
 
-def _run_row(run: RunSummary) -> str:
-    status = f'<span class="{"bad" if run.failed else "good"}">{_text(run.status)}</span>'
+def _run_row(run: RunRow) -> str:
+    status = f'<span class="{"bad" if run.status == "error" else "good"}">{_text(run.status)}</span>'
     return (
-        f'<tr><td class="time">{when(run.start_time_unix_nano)}'
+        f'<tr><td class="time">{moment(run.start_time)}'
         f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
-        f'<td class="name">{_text(run.entry_target or run.name)}<td class="name">{_text(run.input[:160])}'
+        f'<td class="name">{_text(run.name)}<td class="name">{_text(run.input[:160])}'
         f'<td class="number">{run.exchanges}<td class="number">{run.input_tokens:,} &gt; {run.output_tokens:,}'
         f'<td class="number">{duration(run.ms)}<td>{status}</tr>'
     )
