@@ -85,6 +85,24 @@ PLACE: Final[ContextVar[Place]] = ContextVar("freezeframe_place")
 _PROCESS: Final = Place(lane=Lane())
 
 
+class _Work(threading.local):
+    """The work item that this thread is busy with: the place that handed it over, and the place that it was given."""
+
+    handed_over_by: Place | None = None
+    place: Place | None = None
+
+
+WORK: Final = _Work()
+
+
 def current_place() -> Place:
-    """Return the place of the running code; outside any run that is the process itself."""
-    return PLACE.get(_PROCESS)
+    """Return the place of the running code; outside any run that is the process itself.
+
+    A work item may run in a context that was copied before it was handed to its thread (LangChain's executors keep such
+    copies): that context still holds the lane of the one who handed it over, and the thread knows better.
+    """
+    place = PLACE.get(_PROCESS)
+    outer = WORK.handed_over_by
+    if outer is not None and WORK.place is not None and place.lane is outer.lane:
+        return WORK.place
+    return place

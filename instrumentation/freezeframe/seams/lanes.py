@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from freezeframe._context import PLACE, Place, current_place
+from freezeframe._context import PLACE, WORK, Place, current_place
 from freezeframe._guard import guard
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.recording import outside_lane
@@ -93,10 +93,11 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
     def submit(executor: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         work = fn
         with guard("lanes.submit"):
-            place = child_place()
+            outer, place = current_place(), child_place()
             context = _context_of(fn)
-            if context is None or not _set_place(context, place):
-                work = _Carried(fn, place, _otel_context())
+            if context is not None:
+                _set_place(context, place)
+            work = _Carried(fn, outer, place, _otel_context())
         # The worker thread that this may start is no work of the application's: it takes no ordinal.
         with outside_lane():
             return original(executor, work, *args, **kwargs)
@@ -115,10 +116,11 @@ def _context_of(fn: Any) -> contextvars.Context | None:
 class _Carried:
     """A work item with its place. The worker thread is left as it was found."""
 
-    __slots__ = ("_context", "_fn", "_place")
+    __slots__ = ("_context", "_fn", "_outer", "_place")
 
-    def __init__(self, fn: Callable[..., Any], place: Place, context: Context | None) -> None:
+    def __init__(self, fn: Callable[..., Any], outer: Place, place: Place, context: Context | None) -> None:
         self._fn = fn
+        self._outer = outer
         self._place = place
         self._context = context
 
@@ -126,10 +128,13 @@ class _Carried:
         from opentelemetry import context
 
         token = PLACE.set(self._place)
+        before = WORK.handed_over_by, WORK.place
+        WORK.handed_over_by, WORK.place = self._outer, self._place
         otel_token = None if self._context is None else context.attach(self._context)
         try:
             return self._fn(*args, **kwargs)
         finally:
+            WORK.handed_over_by, WORK.place = before
             PLACE.reset(token)
             if otel_token is not None:
                 context.detach(otel_token)
