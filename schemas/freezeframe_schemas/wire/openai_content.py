@@ -38,23 +38,26 @@ _MESSAGE_FIELDS: Final = frozenset(
         "audio",
     }
 )
+_TOOL_ROLES: Final = frozenset({"tool", "function"})
+_RARE_FIELDS: Final = ("refusal", "audio", "function_call")
+_CALL_FIELDS: Final = frozenset({"id", "type", "index", "function"})
 
 
 def read_message(message: JsonObject, finish_reason: str | None = None) -> Message:
     """Return one message of a request, or the message of a choice."""
-    role = as_text(message.get("role")) or "assistant"
-    content = message.get("content")
-    if role in ("tool", "function"):
+    role, content = message.get("role"), message.get("content")
+    if isinstance(role, str) and role in _TOOL_ROLES:
         parts: list[Part] = [ToolCallResponsePart(id=as_text(message.get("tool_call_id")), response=content)]
-    elif len(message) == 2 and isinstance(content, str):  # nine messages of ten: a role and a text
-        parts = [TextPart(content=content)] if content else []
+    elif len(message) == 2 and finish_reason is None and isinstance(role, str) and isinstance(content, str):
+        # Nine messages of ten are a role and a text; requests carry hundreds of them.
+        return Message(role=role, parts=(TextPart(content=content),) if content else ())
     else:
         parts = _spoken_parts(message)
-    extra: JsonObject = {
-        key: value for key, value in message.items() if key not in _MESSAGE_FIELDS and value not in (None, [], {})
-    }
+    extra: JsonObject = {}
+    if not message.keys() <= _MESSAGE_FIELDS:
+        extra = {key: value for key, value in message.items() if key not in _MESSAGE_FIELDS and value not in (None, [], {})}
     return Message(
-        role=role,
+        role=as_text(role) or "assistant",
         parts=tuple(parts),
         name=as_text(message.get("name")),
         finish_reason=finish_reason_of(finish_reason),
@@ -72,19 +75,27 @@ def _spoken_parts(message: JsonObject) -> list[Part]:
         if content:
             parts.append(TextPart(content=content))
     elif isinstance(content, list):
-        parts.extend(read_content(block) for block in content)
+        parts += [read_content(block) for block in content]
     elif content is not None:
         parts.append(GenericPart(type="content", extra={"content": content}))
-    if refusal := as_text(message.get("refusal")):
-        parts.append(GenericPart(type="refusal", extra={"content": refusal}))
-    audio = message.get("audio")
-    if isinstance(audio, dict):
-        parts.append(_audio(audio))
-    parts.extend(_tool_call(call) for call in as_objects(message.get("tool_calls")))
-    function = message.get("function_call")
-    if isinstance(function, dict):
-        parts.append(_tool_call({"function": function}))
+    for key in _RARE_FIELDS:
+        if key in message:
+            parts += _rare_parts(key, message[key])
+    if calls := message.get("tool_calls"):
+        parts += [_tool_call(call) for call in as_objects(calls)]
     return parts
+
+
+def _rare_parts(key: str, value: JsonValue) -> list[Part]:
+    match key, value:
+        case "refusal", str() if value:
+            return [GenericPart(type="refusal", extra={"content": value})]
+        case "audio", dict():
+            return [_audio(value)]
+        case "function_call", dict():
+            return [_tool_call({"function": value})]
+        case _:
+            return []
 
 
 def read_content(block: JsonValue) -> Part:
@@ -152,7 +163,9 @@ def _audio(audio: JsonObject) -> Part:
 def _tool_call(call: JsonObject) -> Part:
     kind = as_text(call.get("type")) or "function"
     inner = as_object(call.get(kind)) or as_object(call.get("function"))
-    extra: JsonObject = {key: value for key, value in call.items() if key not in ("id", "type", "index", "function", kind)}
+    extra: JsonObject = {}
+    if not call.keys() <= _CALL_FIELDS:
+        extra = {key: value for key, value in call.items() if key not in _CALL_FIELDS and key != kind}
     if kind != "function":
         extra["tool_type"] = kind
     arguments = inner.get("arguments", inner.get("input"))
