@@ -15,7 +15,7 @@ from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import checksum, migrations
 from freezeframe_schemas.tables.views import views
 
-_TOKEN: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
+_LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _DURABLE: Final = ", fsync_after_insert = 1, fsync_part_directory = 1"
 _LEDGER: Final = (
@@ -46,8 +46,8 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
     for name, sql in files:
         if name in applied and applied[name] != checksum(sql):
             raise PermanentStoreError(
-                f"migration {name}: the database {database} applied a text with checksum {applied[name][:12]}, this version has "
-                f"{checksum(sql)[:12]}",
+                f"migration {name}: the database {database} applied a text with checksum {applied[name][:12]}, this version "
+                f"has {checksum(sql)[:12]}",
                 do="never edit an applied migration: add a new one; install the version that created this database",
             )
     pending = [(name, sql) for name, sql in files if name not in applied]
@@ -63,7 +63,8 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
             engine.command(render(statement, names))
             count += 1
         engine.command(
-            f"INSERT INTO {names['db']}.schema_migrations (name, checksum) VALUES ({quote_text(name)}, {quote_text(checksum(sql))})"
+            f"INSERT INTO {names['db']}.schema_migrations (name, checksum)"
+            f" VALUES ({quote_text(name)}, {quote_text(checksum(sql))})"
         )
         done.append(Migration(name=name, statements=count))
     return done
@@ -72,16 +73,16 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
 def statements(sql: str) -> Iterator[str]:
     """Yield the statements of a SQL text, without comments."""
     parts: list[str] = []
-    for match in _TOKEN.finditer(sql):
-        token = match[0]
-        if token.startswith(("--", "/*")):
+    for match in _LEXEME.finditer(sql):
+        lexeme = match[0]
+        if lexeme.startswith(("--", "/*")):
             continue
-        if token == ";":
+        if lexeme == ";":
             if text := "".join(parts).strip():
                 yield text
             parts = []
         else:
-            parts.append(token)
+            parts.append(lexeme)
     if text := "".join(parts).strip():
         yield text
 
@@ -116,7 +117,7 @@ def _applied(engine: Engine, database: str) -> dict[str, str]:
     _, rows = engine.rows(
         f"SELECT name, argMax(checksum, applied_at) FROM {quote_identifier(database)}.schema_migrations GROUP BY name"
     )
-    return {name: text for name, text in rows}
+    return dict(rows)
 
 
 def _refuse_newer(applied: dict[str, str], known: set[str]) -> None:

@@ -63,7 +63,8 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
     """Open the store at ``http://127.0.0.1:8123`` or ``clickhouse://user:password@host:8123/database``.
 
     Args:
-        url: where; ``https`` and ``clickhouses`` speak TLS. The database is ``freezeframe`` unless the path or ``?database=`` names another.
+        url: where; ``https`` and ``clickhouses`` speak TLS. The database is ``freezeframe`` unless the path or ``?database=``
+            names another.
         tenant: see only this tenant's runs; None sees all.
 
     Raises:
@@ -74,8 +75,8 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
     secure = parts.scheme in {"https", "clickhouses"}
     if parts.scheme not in {"http", "https", "clickhouse", "clickhouses"} or not parts.hostname:
         raise ConfigError(f"store: found {url!r}, expected http://HOST:PORT or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE")
-    import clickhouse_connect  # noqa: PLC0415  (0.2 s of a command line's start)
-    from clickhouse_connect.driver.exceptions import Error  # noqa: PLC0415
+    import clickhouse_connect
+    from clickhouse_connect.driver.exceptions import Error
 
     database = parts.path.strip("/") or parse_qs(parts.query).get("database", [DATABASE])[0]
     try:
@@ -234,7 +235,7 @@ class RunStore:
         return [dict(zip(result.column_names, row, strict=True)) for row in result.result_rows]
 
     def _ask(self, query: str, parameters: Mapping[str, Any] | None, formats: Mapping[str, str]) -> Any:
-        from clickhouse_connect.driver.exceptions import Error, OperationalError  # noqa: PLC0415
+        from clickhouse_connect.driver.exceptions import Error, OperationalError
 
         try:
             return self._client.query(query, parameters=dict(parameters or {}), query_formats=dict(formats))

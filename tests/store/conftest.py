@@ -1,4 +1,4 @@
-"""One embedded store for all tests of this folder (chDB opens one directory per process), and spans as hypothesis draws them."""
+"""One embedded store for all tests of this folder: chDB opens one directory per process."""
 
 from __future__ import annotations
 

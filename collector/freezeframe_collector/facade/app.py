@@ -7,7 +7,7 @@ import json
 import secrets
 import threading
 import uuid
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -182,7 +182,7 @@ async def _read(http: web.Request, query_id: str) -> Request:
     return parse_request(http.query, http.headers, body, query_id, fields)
 
 
-async def _pump(pieces: Iterator[Head | bytes], threads: ThreadPoolExecutor) -> AsyncIterator[Head | bytes]:
+async def _pump(pieces: Iterator[Head | bytes], threads: ThreadPoolExecutor) -> AsyncGenerator[Head | bytes]:
     """Yield from a blocking iterator that runs in a worker thread, one piece ahead of the network at most."""
     loop = asyncio.get_running_loop()
     end: Any = object()

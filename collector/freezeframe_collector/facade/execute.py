@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -59,8 +59,8 @@ class Executor:
     def run(self, request: Request, checked: Checked, stop: threading.Event) -> Iterator[Head | bytes]:
         """Yield a `Head`, then the pieces of the answer.
 
-        The session, where there is one, is free again before the last piece is handed over: a client may send its next statement
-        the moment it sees the end.
+        A session is free again before the last piece is handed over: a client may send its next statement the moment it
+        sees the end.
 
         Raises:
             ClickHouseError: the statement failed.
@@ -121,7 +121,7 @@ class Executor:
             yield body[at : at + _PIECE_BYTES]
 
     @contextmanager
-    def _handle(self, request: Request) -> Iterator[Any]:
+    def _handle(self, request: Request) -> Generator[Any]:
         for name, value in request.settings.items():
             check_setting(name, value)
         if request.session_id is None:
@@ -175,7 +175,7 @@ class Executor:
 
 
 @contextmanager
-def _temporary(handle: Any, settings: Mapping[str, str]) -> Iterator[None]:
+def _temporary(handle: Any, settings: Mapping[str, str]) -> Generator[None]:
     """Set a statement's settings on a session's handle, and put the old ones back."""
     before: dict[str, str] = {}
     try:

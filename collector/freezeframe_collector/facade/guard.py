@@ -1,7 +1,7 @@
 """What a reader may run: one reading statement, over the store's own tables, with bounded settings.
 
-The statement is parsed by the engine itself (``classify_query``, ``EXPLAIN AST``), never by a guess of ours; only the settings in
-it are found by tokens, as the parser does not show them. ``tests/store/test_attacks.py`` lists what must be refused.
+The statement is parsed by the engine itself (``classify_query``, ``EXPLAIN AST``), never by a guess of ours; only the settings
+in it are found by tokens, as the parser does not show them. ``tests/store/test_attacks.py`` lists what must be refused.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Guard:
         if not sql:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: empty statement")
         with self._lock:
-            classified = self._handle._conn.classify_query(sql, "default")  # noqa: SLF001  (chDB has no public door to it)
+            classified = self._handle._conn.classify_query(sql, "default")
         if classified["statement_count"] > 1:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: Multi-statements are not allowed")
         for name, value in settings_in(raw):

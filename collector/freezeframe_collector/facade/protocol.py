@@ -132,7 +132,7 @@ class Encoder(Protocol):
 
 class _Lz4Encoder:
     def __init__(self) -> None:
-        import lz4.frame  # noqa: PLC0415
+        import lz4.frame
 
         self._compressor = lz4.frame.LZ4FrameCompressor()
         self._head = self._compressor.begin()
@@ -150,7 +150,7 @@ def make_encoder(name: str) -> Encoder:
     """Return a compressor for a Content-Encoding that `parse_request` picked."""
     match name:
         case "zstd":
-            import zstandard  # noqa: PLC0415
+            import zstandard
 
             return zstandard.ZstdCompressor(level=1).compressobj()
         case "lz4":
@@ -176,11 +176,11 @@ def decode_body(body: bytes, encoding: str) -> bytes:
             case "deflate":
                 return zlib.decompress(body)
             case "zstd":
-                import zstandard  # noqa: PLC0415
+                import zstandard
 
                 return zstandard.ZstdDecompressor().decompressobj().decompress(body)
             case "lz4":
-                import lz4.frame  # noqa: PLC0415
+                import lz4.frame
 
                 return lz4.frame.decompress(body)
             case other:

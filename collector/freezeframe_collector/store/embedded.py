@@ -1,13 +1,13 @@
 """chDB: ClickHouse in this process, over a data directory that only one process may open.
 
-Traps that shape this module: a fork after opening hangs the child (start processes with ``spawn``); a second directory cannot be
-opened while one is open; one handle serialises its queries, so each caller borrows one.
+Traps that shape this module: a fork after opening hangs the child (start processes with ``spawn``); a second directory cannot
+be opened while one is open; one handle serialises its queries, so each caller borrows one.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -50,7 +50,7 @@ class EmbeddedEngine:
 
     def __init__(self, directory: Path, *, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
         try:
-            import chdb  # noqa: PLC0415  (heavy: 300 MB of shared library)
+            import chdb
         except ImportError:
             raise ConfigError(
                 "store chdb://: the package chdb is not installed", do="pip install 'freezeframe[embedded]'"
@@ -74,7 +74,7 @@ class EmbeddedEngine:
             raise store_error(error, f"opening the store in {self.directory}") from error
 
     @contextmanager
-    def handle(self) -> Iterator[Any]:
+    def handle(self) -> Generator[Any]:
         """Lend a handle for our own statements, which change no setting of it."""
         with self._lock:
             if self._closed:

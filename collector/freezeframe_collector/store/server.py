@@ -18,7 +18,7 @@ class ServerEngine:
     embedded = False
 
     def __init__(self, dsn: str) -> None:
-        import clickhouse_connect  # noqa: PLC0415  (0.2 s; the embedded store needs none of it)
+        import clickhouse_connect
 
         scheme, _, rest = dsn.partition("://")
         try:

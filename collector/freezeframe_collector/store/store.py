@@ -99,11 +99,11 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
             path = Path(unquote(parts.path))
             if parts.netloc or not path.is_absolute() or path == Path("/"):
                 raise ConfigError(f"store: found {dsn!r}, expected chdb:///absolute/directory (three slashes)")
-            from freezeframe_collector.store.embedded import EmbeddedEngine  # noqa: PLC0415
+            from freezeframe_collector.store.embedded import EmbeddedEngine
 
             return Store(EmbeddedEngine(path), database=database)
         case "clickhouse" | "clickhouses" | "http" | "https":
-            from freezeframe_collector.store.server import ServerEngine  # noqa: PLC0415
+            from freezeframe_collector.store.server import ServerEngine
 
             return Store(ServerEngine(dsn), database=parts.path.strip("/") or database)
         case _:
@@ -216,7 +216,7 @@ class Store:
                 " AND trace_id IN {ids:Array(String)} GROUP BY trace_id",
                 {"ids": "[" + ",".join(f"'{trace_id}'" for trace_id in older if trace_id.isalnum()) + "]"},
             )
-            known |= {trace_id: hour for trace_id, hour in rows}
+            known |= dict(rows)
         hours = first | known
         with self._lock:
             for trace_id, hour in hours.items():

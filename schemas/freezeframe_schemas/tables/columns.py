@@ -40,7 +40,6 @@ class Column:
 _LC: Final = "LowCardinality(String)"
 _INT: Final = "Nullable(Int64)"
 _DOUBLE: Final = "Nullable(Float64)"
-_TYPES: Final = ("int", "double", "bool", "bytes", "json", "null")
 """How a value that is no text is written: the type's name beside the text."""
 _TYPES: Final = "Map(LowCardinality(String), Enum8('int' = 1, 'double' = 2, 'bool' = 3, 'bytes' = 4, 'json' = 5, 'null' = 6))"
 """How a value that is no text is written: the type's name beside the text."""

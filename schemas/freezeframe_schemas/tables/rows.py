@@ -1,6 +1,6 @@
 """Spans to rows and back: the exact round trip.
 
-Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types and all.
+Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types too.
 An attribute goes to the column of its name; where the column alone would not give the very value back (another type, out of
 range, empty) it goes to the map `attributes` too, and the map wins. Large and content attributes go to payload pieces.
 """
