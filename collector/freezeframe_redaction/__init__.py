@@ -1,0 +1,23 @@
+"""freezeframe's redactor: nobody's data in the store, and the run still replays.
+
+One door for every ingest route and for the live side of a replay. It never logs a value, and never keeps one beyond its cache.
+"""
+
+from freezeframe_redaction.aliaser import Aliaser
+from freezeframe_redaction.keys import KeyRing, TenantKey, load_or_create_keys
+from freezeframe_redaction.model import Finding, Redacted
+from freezeframe_redaction.policy import Policy, load_policy
+from freezeframe_redaction.redactor import Redactor, redact
+
+__all__ = [
+    "Aliaser",
+    "Finding",
+    "KeyRing",
+    "Policy",
+    "Redacted",
+    "Redactor",
+    "TenantKey",
+    "load_or_create_keys",
+    "load_policy",
+    "redact",
+]

@@ -1,0 +1,47 @@
+"""Keyless matching: a text with every personal value replaced by what it is and which one it is.
+
+``mail jane@corp.com or j.doe@x.io`` and its redacted form both become ``mail <EMAIL#1> or <EMAIL#2>``, so a replay on a machine
+without the key finds the recording of a request that has an original value hard-coded.
+
+Law (held by a property test): ``alias(redact(t).value) == alias(t)``, built with ``redact(t).surrogates``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from freezeframe_redaction import walk
+from freezeframe_redaction.policy import Policy
+from freezeframe_redaction.redactor import Scanner, parts_of
+from freezeframe_redaction.surrogates import CLASSES
+
+
+class Aliaser:
+    """Aliases texts under one policy and one set of known surrogates (a fixture's)."""
+
+    def __init__(self, policy: Policy, surrogates: Mapping[str, str]) -> None:
+        self._scanner = Scanner(policy, surrogates)
+        self._surrogates = dict(surrogates)
+
+    def alias(self, text: str) -> str:
+        """Return the text with each finding and each known surrogate as ``<CLASS#n>``, n by first occurrence of its value."""
+        node = walk.plant(text)
+        leaves = list(walk.leaves_of(node))
+        numbers: dict[tuple[str, str], str] = {}
+        counts: dict[str, int] = {}
+        scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
+        for leaf, (view, spans) in zip(leaves, scanned, strict=True):
+            edits: list[walk.Span] = []
+            for candidate, _ in spans:
+                class_, kind = candidate.class_, candidate.kind
+                for start, end in parts_of(candidate, view.text):
+                    value = view.text[start:end]
+                    entry = CLASSES.get(class_)
+                    canonical = (class_, entry.canonical(value, kind) if entry else value)
+                    name = numbers.get(canonical)
+                    if name is None:
+                        counts[class_] = counts.get(class_, 0) + 1
+                        name = numbers[canonical] = f"<{class_}#{counts[class_]}>"
+                    edits.append((*view.to_original(start, end), name))
+            leaf.edits = edits
+        return walk.render(node)

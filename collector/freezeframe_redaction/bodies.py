@@ -1,0 +1,206 @@
+"""Redact the body of an exchange: compressed or plain, whole or streamed, with the borders of its chunks.
+
+A streamed answer is redacted as the text that its deltas spell, so a value split over ten events gets the surrogate that it has
+everywhere else; the surrogate is split again at the same places. Bytes around a change stay, and so do the borders.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, cast
+
+import orjson
+
+from freezeframe_redaction import walk
+
+if TYPE_CHECKING:
+    from freezeframe_redaction.redactor import Redactor
+
+_MAX_DECODED = 64_000_000
+_SSE_LINE = re.compile(r"^data:[ \t]?(.*?)\r?$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A redacted body; `omitted` says why there is none."""
+
+    body: str | bytes
+    sizes: tuple[int, ...] = ()
+    omitted: str | None = None
+
+
+def redact_body(
+    redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], headers: str, surrogates: dict[str, str]
+) -> Body:
+    """Return the body redacted, with the sizes of its chunks."""
+    encoding = header(headers, "content-encoding").lower()
+    if isinstance(body, str) or encoding in ("", "identity"):
+        return _plain(redactor, body, sizes, surrogates)
+    decoded = decode(body, encoding)
+    if decoded is None:
+        return Body(b"", (), f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes")
+    plain = _plain(redactor, decoded, (len(decoded),), surrogates)
+    if plain.body is decoded:
+        return Body(body, sizes)
+    made = plain.body.encode() if isinstance(plain.body, str) else plain.body
+    again = encode(made, encoding)
+    if again is None:
+        return Body(b"", (), f"cannot be re-encoded after redaction: content-encoding {encoding[:40]}, {len(body)} bytes")
+    # The old borders cut the old compressed bytes; the new ones cut at the same proportions, so a stream stays a stream.
+    return Body(again, _scale(sizes, len(again)))
+
+
+def header(headers: str, name: str) -> str:
+    """Return the value of a header in JSON ``[[name, value], ...]``, or nothing."""
+    try:
+        pairs: Any = orjson.loads(headers) if headers else []
+    except orjson.JSONDecodeError:
+        return ""
+    for pair in cast("list[Any]", pairs) if isinstance(pairs, list) else []:
+        if isinstance(pair, list) and len(cast("list[Any]", pair)) == 2:
+            key, value = cast("list[Any]", pair)
+            if str(key).lower() == name:
+                return str(value)
+    return ""
+
+
+def decode(body: bytes, encoding: str) -> bytes | None:
+    """Undo a content-encoding (several are separated by commas, the last applied first); None where that is not possible."""
+    for step in reversed([part.strip() for part in encoding.split(",") if part.strip() not in ("", "identity")]):
+        made = _decode_one(body, step)
+        if made is None:
+            return None
+        body = made
+    return body
+
+
+def _decode_one(body: bytes, encoding: str) -> bytes | None:
+    try:
+        if encoding in ("gzip", "x-gzip", "deflate"):
+            # 47: gzip or zlib by its header; a broken-off stream gives what it held.
+            machine = zlib.decompressobj(47)
+            try:
+                return machine.decompress(body, _MAX_DECODED)
+            except zlib.error:
+                return zlib.decompressobj(-15).decompress(body, _MAX_DECODED) if encoding == "deflate" else None
+        if encoding == "zstd":
+            import zstandard
+
+            return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+        if encoding == "br":
+            import brotli  # pyright: ignore[reportMissingImports] -- optional; without it the body is left out
+
+            return cast("bytes", brotli.decompress(body))
+    except Exception:  # noqa: BLE001 - whatever a decoder raises, the body is unreadable and is left out
+        return None
+    return None
+
+
+def encode(body: bytes, encoding: str) -> bytes | None:
+    """Apply content-encodings in order."""
+    for step in [part.strip() for part in encoding.split(",") if part.strip() not in ("", "identity")]:
+        if step in ("gzip", "x-gzip"):
+            body = gzip.compress(body, mtime=0)
+        elif step == "deflate":
+            body = zlib.compress(body)
+        elif step == "zstd":
+            import zstandard
+
+            body = zstandard.ZstdCompressor().compress(body)
+        elif step == "br":
+            import brotli  # pyright: ignore[reportMissingImports] -- `decode` has imported it before
+
+            body = cast("bytes", brotli.compress(body))
+        else:
+            return None
+    return body
+
+
+def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
+    whole = sum(sizes)
+    if not sizes:
+        return ()
+    ends = [end * total // whole if whole else total for end in accumulate(sizes)]
+    return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], surrogates: dict[str, str]) -> Body:
+    if isinstance(body, str):
+        text, codec = body, "utf-8"
+    else:
+        try:
+            text, codec = body.decode(), "utf-8"
+        except UnicodeDecodeError:
+            text, codec = body.decode("latin-1"), "latin-1"
+    edits = body_edits(redactor, text, surrogates)
+    if not edits:
+        return Body(body, sizes)
+    made = walk.apply(text, edits)
+    return Body(made if isinstance(body, str) else made.encode(codec), move_borders(sizes, text, edits, codec))
+
+
+def body_edits(redactor: Redactor, text: str, surrogates: dict[str, str]) -> list[walk.Span]:
+    """Return the edits that redact the body's text."""
+    lines = _stream_lines(text)
+    if lines is None:
+        node = walk.plant(text)
+        redactor.settle_nodes([node], surrogates)
+        return walk.edits_of(node)
+    nodes = [(start, walk.plant(text[start:end], stream=True)) for start, end in lines]
+    redactor.settle_nodes([node for _, node in nodes], surrogates)
+    return [(start + a, start + b, new) for start, node in nodes for a, b, new in walk.edits_of(node)]
+
+
+def _stream_lines(text: str) -> list[tuple[int, int]] | None:
+    """Return the spans of the lines of a server-sent or newline-delimited stream; None where it is none.
+
+    Every line that holds text is returned, comments and unknown fields too, so that nothing is passed over.
+    """
+    head = text[:64].lstrip("\ufeff\r\n ")
+    sse = head.startswith(("data:", "event:", "id:", "retry:", ":"))
+    if not sse and not (head.startswith("{") and "}\n{" in text):
+        return None
+    out: list[tuple[int, int]] = []
+    position = 0
+    for line in text.splitlines(keepends=True):
+        end = position + len(line.rstrip("\r\n"))
+        start = position
+        if line.startswith("data:"):
+            start += 6 if line.startswith("data: ") else 5
+        if end > start:
+            out.append((start, end))
+        position += len(line)
+    return out
+
+
+def move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], codec: str) -> tuple[int, ...]:
+    """Return the sizes of the chunks after the edits; a border inside an edit moves in proportion.
+
+    Sizes count bytes of the text's encoding; they add up to the new length.
+    """
+    if not sizes:
+        return ()
+    moved: list[tuple[int, int, int]] = []
+    byte_position, char_position = 0, 0
+    for start, end, new in edits:
+        byte_start = byte_position + len(text[char_position:start].encode(codec, "surrogatepass"))
+        byte_end = byte_start + len(text[start:end].encode(codec, "surrogatepass"))
+        moved.append((byte_start, byte_end, len(new.encode(codec, "surrogatepass"))))
+        byte_position, char_position = byte_end, end
+    borders: list[int] = []
+    shift, index = 0, 0
+    for border in accumulate(sizes):
+        while index < len(moved) and moved[index][1] <= border:
+            shift += moved[index][2] - (moved[index][1] - moved[index][0])
+            index += 1
+        if index < len(moved) and moved[index][0] < border:
+            start, end, length = moved[index]
+            borders.append(start + shift + (border - start) * length // (end - start))
+        else:
+            borders.append(border + shift)
+    return tuple(end - start for start, end in zip([0, *borders[:-1]], borders, strict=True))

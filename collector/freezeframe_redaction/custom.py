@@ -1,0 +1,78 @@
+"""Classes that a policy defines: their detectors and their surrogates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from freezeframe_redaction.invented import holds_invented, invent
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.policy import CustomClass, Policy
+from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.surrogates import bare, is_marked_identifier, mark_identifier
+
+_WINDOW = 256
+_KEYED_VALUE = re.compile(r"[\"']?\s?[:=]\s?[\"']?([^\s\"'\x1f][^\"\x1f\n]{0,200})")
+
+
+def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
+    """Return one detector for each pattern and each set of keys."""
+    out: list[Detector] = []
+    for entry in policy.custom:
+        if entry.pattern:
+            out.append(
+                Detector(
+                    name=f"custom: {entry.name}",
+                    class_=entry.name,
+                    triggers=(entry.pattern,),
+                    find=_by_pattern(entry),
+                    examples=(Example(text=entry.example, value=entry.example),),
+                )
+            )
+        if entry.keys:
+            names = "|".join(re.escape(key) for key in entry.keys)
+            out.append(
+                Detector(
+                    name=f"custom: {entry.name} by key",
+                    class_=entry.name,
+                    triggers=(rf"(?i)(?:^|[^A-Za-z0-9_])(?:{names})[\"']?\s?[:=]",),
+                    find=_by_key(entry),
+                    examples=(Example(text=f"{entry.keys[0]}: value-1", value="value-1"),),
+                )
+            )
+    return tuple(out)
+
+
+def _by_pattern(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
+    pattern = re.compile(entry.pattern)
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        for match in pattern.finditer(text, max(low, at - _WINDOW), min(high, at + _WINDOW)):
+            if match.end() >= at and match.end() > match.start():
+                return (_candidate(entry.name, match.group(), match.start(), match.end()),)
+        return ()
+
+    return find
+
+
+def _by_key(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        match = _KEYED_VALUE.match(text, at - 1, high)
+        if match is None:
+            return ()
+        value = match.group(1).rstrip(" ,;})]")
+        return (_candidate(entry.name, value, match.start(1), match.start(1) + len(value)),)
+
+    return find
+
+
+def _candidate(name: str, value: str, start: int, end: int) -> Candidate:
+    return Candidate(start, end, "*" if is_marked_identifier(value) or holds_invented(value) else name)
+
+
+def custom_replacement(prf: Prf, class_: str, value: str) -> str:
+    """Return a surrogate of the same shape where the value has digits to carry the mark, else an invented word."""
+    text = bare(value)
+    if len(text) >= 5 and text.isascii() and any(char.isdigit() for char in text):
+        return mark_identifier(prf, class_, value)
+    return invent(prf, class_, value.lower())

@@ -1,0 +1,45 @@
+"""Detectors, one family a module; `ALL` lists every one in a fixed order.
+
+A new detector is one entry in its family's ``DETECTORS``: triggers, a check, and at least one example, which a test holds.
+"""
+
+from __future__ import annotations
+
+from freezeframe_redaction.detectors import (
+    addresses,
+    assigned,
+    bank,
+    card,
+    dates,
+    documents,
+    email,
+    iban,
+    medical,
+    national,
+    network,
+    people,
+    phone,
+    secrets,
+    ssn,
+    wallets,
+)
+from freezeframe_redaction.model import Detector
+
+ALL: tuple[Detector, ...] = (
+    *email.DETECTORS,
+    *card.DETECTORS,
+    *phone.DETECTORS,
+    *ssn.DETECTORS,
+    *national.DETECTORS,
+    *medical.DETECTORS,
+    *bank.DETECTORS,
+    *documents.DETECTORS,
+    *dates.DETECTORS,
+    *iban.DETECTORS,
+    *network.DETECTORS,
+    *wallets.DETECTORS,
+    *secrets.DETECTORS,
+    *assigned.DETECTORS,
+    *addresses.DETECTORS,
+    *people.DETECTORS,
+)

@@ -1,0 +1,188 @@
+"""Postal addresses: the cheap tier. House number and street word in either order, or anything with a number behind ``address:``."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "ADDRESS"
+
+_SUFFIX = (
+    r"(?:street|str|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|way|place|pl|square|sq|terrace|close|crescent|highway|hwy|parkway|pkwy|circle|cir|trail|route|turnpike|plaza|loop|row|mews|grove|gardens"
+    r"|junctions?|forge|bypass|points?|estates?|hills?|creek|ridges?|views?|valleys?|villages?|mountains?|islands?|lakes?|meadows?|mills?|parks?|path|pines?|plains?|rapids?|river|shores?|springs?|station|stream|summit|track|tunnel"
+    r"|union|vista|walk|wells?|crossing|cove|corners?|falls?|fields?|flats?|fords?|forest|fork|freeway|garden|gateway|glens?|greens?|harbors?|haven|heights|hollow|inlet|knolls?|landing|locks?|lodge|manors?|mission|motorway"
+    r"|orchard|oval|overpass|passage|pike|port|prairie|ranch|shoals?|skyway|spurs?|throughway|trafficway|underpass|viaduct|ville|causeway|center|cliffs?|club|common|course|courts|curve|dale|dam|divide|expressway|extensions?|camp|canyon"
+    r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?|neck|rest|rue|ramp|radial|run)"
+)
+_UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
+_CITY = r"(?:,? (?:[A-Z\xc0-\xde][\w.'-]{1,25} ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
+_ENGLISH = re.compile(
+    rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?)?{_UNIT}{_CITY}"
+)
+_GERMAN = re.compile(
+    r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
+    r" [0-9]{1,4}(?: ?[a-zA-Z]\b)?(?:[/-][0-9]{1,4})?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
+)
+_ROMANCE = re.compile(
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:bis|ter|[A-D]))?,? )?(?i:rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|улица|проспект|пр-т|cadde|sokak|jalan|jl\.)"
+    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|la|le|les|san|santa|saint|sainte|pl\.) ?){0,2}(?:[A-ZÀ-ÞА-Я0-9][\w'.-]*(?: (?:de|du|des|da|do|del|la|le) )?[ ]?){1,5}(?:,? ?(?:n[º°.o]\.? ?)?[0-9]{1,5}(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -][A-ZÀ-Þ][\w'-]+){0,3})?"
+)
+_KEYED = re.compile(
+    r"((?=[^\n\x1f;\"]{0,100}[0-9])[^\n\x1f;\"<>{}\[\]|]{6,120}?)(?=\"|\n|\x1f|$|\. |\.$|;| and | but | or | so |, (?:please|and|which)|\))"
+)
+_AFTER_KEY = re.compile(r"[\s\"':=*_)]{1,6}(?:is |was |ist |est |es |[eé] |to |at |now |will be |in ){0,2}")
+_POSTBOX = re.compile(
+    r"(?i:P\.?\s?O\.?\s?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale|Boîte Postale|B\.P\.) ?[0-9]{1,6}"
+    + _CITY
+)
+_JAPANESE = re.compile(
+    r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
+)
+_CHINESE = re.compile(
+    r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)[0-9]{1,5}(?:号|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
+)
+_CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
+
+
+def _accept(match: re.Match[str], low: int, group: int = 0) -> tuple[Candidate, ...]:
+    value = match.group(group)
+    start = match.start(group)
+    trimmed = value.rstrip(" ,.;:-")
+    if len(trimmed) < 6 or start < low:
+        return ()
+    if holds_invented(trimmed):
+        return (Candidate(start, start + len(trimmed), "*"),)
+    return (Candidate(start, start + len(trimmed), CLASS),)
+
+
+def _street(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    floor, ceiling = max(low, at - 70), min(high, at + 90)
+    for pattern in (_ENGLISH, _GERMAN):
+        for match in pattern.finditer(text, floor, ceiling):
+            if match.end() >= at and match.start() < at:
+                return _accept(match, low)
+    return ()
+
+
+def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in _GERMAN.finditer(text, max(low, at - 60), min(high, at + 60)):
+        if match.end() >= at and match.start() < at:
+            return _accept(match, low)
+    return ()
+
+
+def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in _ROMANCE.finditer(text, max(low, at - 24), min(high, at + 110)):
+        if match.end() >= at and match.start() < at:
+            value = match.group()
+            if (
+                not any(char.isdigit() for char in value)
+                and value[0].isupper()
+                and value.split()[0].lower() in ("via", "place", "plaza", "strada", "route", "avenue", "largo", "cours")
+            ):
+                return ()
+            return _accept(match, low)
+    return ()
+
+
+def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    opening = _AFTER_KEY.match(text, at - 1, min(high, at + 30))
+    if opening is None:
+        return ()
+    start = opening.end()
+    if text[start : start + 1] in "([{<`@" or not (text[start : start + 1].isalnum()):
+        return ()
+    for pattern in (_ENGLISH, _GERMAN, _ROMANCE):
+        match = pattern.match(text, start, min(high, start + 130))
+        if match is not None:
+            return _accept(match, low)
+    match = _KEYED.match(text, start, min(high, start + 130))
+    if match is None:
+        return ()
+    value = match.group(1)
+    # An address has a number and words; an IP, an e-mail, a URL, a hex number or a line of code is none.
+    words = [word for word in re.split(r"[\s,]+", value) if word]
+    if len(words) < 2 or _CODE.search(value) or "@" in value or "://" in value or value.lower().startswith("0x"):
+        return ()
+    if sum(word[:1].isupper() for word in words if word[:1].isalpha()) * 2 < sum(word[:1].isalpha() for word in words):
+        return ()
+    if not any(word[:1].isalpha() and len(word) > 2 for word in words) or len(words) > 14:
+        return ()
+    return _accept(match, low, 1)
+
+
+def _other(pattern: re.Pattern[str], text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in pattern.finditer(text, max(low, at - 60), min(high, at + 80)):
+        if match.end() >= at and match.start() < at:
+            return _accept(match, low)
+    return ()
+
+
+_WORD = r"[A-Z0-9\xc0-\xde][A-Za-z0-9.'\x80-\xff\-]{0,20}"
+
+DETECTORS = (
+    Detector(
+        name="address: number and street",
+        class_=CLASS,
+        triggers=(rf"\b[0-9]{{1,6}}[A-Za-z]?(?:[/\-][0-9]{{1,4}})?,? (?:{_WORD} ){{1,4}}(?i:{_SUFFIX})\b",),
+        find=_street,
+        examples=(
+            Example(
+                text="Ship to 1600 Pennsylvania Avenue NW, Washington, DC 20500",
+                value="1600 Pennsylvania Avenue NW, Washington, DC 20500",
+                near_miss="5 event selectors for a trail",
+            ),
+        ),
+    ),
+    Detector(
+        name="address: street and number",
+        class_=CLASS,
+        triggers=(
+            r"(?i)(?:stra(?:\xdf|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|v\xe4gen|gata|vej|gade|veien|gaten|katu|utca|ulice) [0-9]{1,4}",
+        ),
+        find=_german,
+        examples=(
+            Example(
+                text="wohnt in der Hettnerstraße 5, 10115 Berlin", value="Hettnerstraße 5, 10115 Berlin", near_miss="platz 3"
+            ),
+        ),
+    ),
+    Detector(
+        name="address: street word first",
+        class_=CLASS,
+        triggers=(
+            r"(?i)\b(?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|la|le|les|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+        ),
+        find=_romance,
+        examples=(
+            Example(text="habite 77, rue Élodie Guérin, 09822 Gillesdan", value="77, rue Élodie Guérin, 09822 Gillesdan"),
+        ),
+    ),
+    Detector(
+        name="address: announced",
+        class_=CLASS,
+        triggers=(
+            r"(?i)(?:\baddress|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
+        ),
+        find=_keyed,
+        examples=(
+            Example(text="address: 42 Wallaby Way, Sydney", value="42 Wallaby Way, Sydney", near_miss="address is required"),
+        ),
+    ),
+    Detector(
+        name="address: post box",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale) ?[0-9]",),
+        find=lambda text, low, high, at: _other(_POSTBOX, text, low, high, at),
+        examples=(Example(text="write to P.O. Box 1234, Austin, TX 78701", value="P.O. Box 1234, Austin, TX 78701"),),
+    ),
+    Detector(
+        name="address: East Asia",
+        class_=CLASS,
+        triggers=(r"[\xe9]{3}[0-9]{1,5}\xe9", r"\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
+        find=lambda text, low, high, at: _other(_CHINESE, text, low, high, at) or _other(_JAPANESE, text, low, high, at),
+        examples=(Example(text="北京市海淀区中关村大街27号", value="北京市海淀区中关村大街27号"),),
+    ),
+)

@@ -1,0 +1,159 @@
+"""Credentials known by what they are assigned to: passwords, tokens, ``Authorization`` headers, command-line logins."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.secrets import MARKS
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "SECRET"
+
+_VALUE = re.compile(
+    r"[\"'\])\\]{0,4}\s{0,3}(?:=>|:=|[:=])\s{0,3}\\?[\"'`]{0,3}((?:Bearer|Basic|Token|ApiKey|Digest|bearer|basic|token|apikey)\s{1,3})?"
+    r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
+)
+_SPOKEN = re.compile(
+    r"\s(?:is|was|ist|war|est|es|[eé]|to|jest|är|=|:)\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
+    re.IGNORECASE,
+)
+_REFERENCE = re.compile(
+    r"(?:\$|%|os\.|process\.|env|getenv|secrets?\.|config|settings|your|my[_-]|xxx|\*{3}|\.\.\.|none\b|null\b|true\b|false\b|undefined|self\."
+    r"|this\.|args|kwargs|str\b|int\b|optional|bool\b|example|changeme|placeholder|redacted|function|lambda|request|response|input\b"
+    r"|token\b|key\b|value\b|string\b|password\b|secret\b|data\.|http|\./|file:|arn:|sha\d|md5|base64|utf-?8)",
+    re.IGNORECASE,
+)
+_SYMBOLS = frozenset("!@#$%^&*-_+=?~")
+_STRONG = re.compile(
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|hasło|wachtwoord|parola|lösenord|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+)
+_KEYISH = re.compile(r"(?:token|key)$")
+_LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
+
+
+def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    # The trigger ends on the sign between name and value.
+    start = at - 1
+    while start > low and text[start - 1] in " =:\"'\\])>\t":
+        start -= 1
+    match = _VALUE.match(text, start, min(high, at + 560))
+    if match is None:
+        return ()
+    name = text[max(low, start - 24) : start].lower()
+    return _judge(name, match.group(2), match.start(2), scheme=match.group(1))
+
+
+def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:
+    end = start + len(value)
+    value = value.rstrip(".,;:!?\\")
+    end = start + len(value)
+    if any(mark in value for mark in MARKS):
+        return (Candidate(start, end, "*"),)
+    if scheme and scheme.strip().lower() != "token":
+        return (
+            (Candidate(start, end, CLASS, "authorization"),)
+            if len(value) >= 8 and not value.startswith(("$", "{", "<"))
+            else ()
+        )
+    if _REFERENCE.match(value):
+        return ()
+    has_digit = any(char.isdigit() for char in value)
+    has_letter = any(char.isalpha() for char in value)
+    if _STRONG.search(name):
+        if len(value) < 6 or len(set(value)) < 4 or value.startswith("/"):
+            return ()
+        mixed = has_digit or any(char in _SYMBOLS for char in value)
+        return (Candidate(start, end, CLASS, "password"),) if mixed and has_letter or (has_digit and len(value) >= 6) else ()
+    if value.startswith("/") and len(value) != 40:
+        return ()
+    needed = (
+        16 if _KEYISH.search(name) and not re.search(r"(?:secret|api|access|auth|private)[_ -]?(?:key|token)$", name) else 10
+    )
+    if len(value) < needed or not (has_digit and has_letter) or len(set(value)) < min(8, len(value) // 2 + 1):
+        return ()
+    if (
+        value.count(".") > 3
+        or value.count("/") > 4
+        or value.count("-") > 6
+        or re.fullmatch(r"[a-z_.]+[0-9]{0,2}(?:[._-][a-z]+)*", value)
+    ):
+        return ()
+    if re.fullmatch(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", value) and "secret" not in name and "api" not in name:
+        return ()
+    return (Candidate(start, end, CLASS, "generic"),)
+
+
+def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _SPOKEN.match(text, at, min(high, at + 180))
+    if match is None:
+        return ()
+    value = match.group(1).rstrip(".,;:!?")
+    start = match.start(1)
+    if any(mark in value for mark in MARKS):
+        return (Candidate(start, start + len(value), "*"),)
+    has_digit = any(char.isdigit() for char in value)
+    has_symbol = any(char in _SYMBOLS for char in value.strip("-_"))
+    if (
+        len(value) < 6
+        or _REFERENCE.match(value)
+        or not (has_digit and any(map(str.isalpha, value)) or has_symbol and has_digit)
+    ):
+        return ()
+    return (Candidate(start, start + len(value), CLASS, "password"),)
+
+
+def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in _LOGIN.finditer(text, max(low, at - 90), min(high, at + 200)):
+        if match.end() >= at:
+            password = match.group(2)
+            if any(mark in password for mark in MARKS):
+                return (Candidate(match.start(2), match.end(2), "*"),)
+            return () if password.startswith(("$", "{", "<")) else (Candidate(match.start(2), match.end(2), CLASS, "password"),)
+    return ()
+
+
+_NAMES = (
+    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha"
+    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
+)
+
+DETECTORS = (
+    Detector(
+        name="secret: assigned",
+        class_=CLASS,
+        triggers=(rf"(?i){_NAMES}[\"'\]\\]{{0,4}} {{0,3}}(?:[:=]|=>)",),
+        find=_find,
+        examples=(
+            Example(text='password: "Tr0ub4dor&3"', value="Tr0ub4dor&3", near_miss='api_key = os.environ["OPENAI_API_KEY"]'),
+            Example(
+                text="Authorization: Basic YWRtaW46UzNjcmV0UGFzczk5",
+                value="YWRtaW46UzNjcmV0UGFzczk5",
+                near_miss="token = get_token(user)",
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: spoken",
+        class_=CLASS,
+        triggers=(
+            r"(?i)\b(?:password|passphrase|passwort|kennwort|contrase\xf1a|senha|mot de passe|wachtwoord|api key|secret key|access token|pin)(?= (?:is|was|ist|est|es|to|\xe9|e) )".replace(
+                "(?= (?:is|was|ist|est|es|to|\\xe9|e) )", r" "
+            ),
+        ),
+        find=lambda text, low, high, at: _spoken(text, low, high, at - 1),
+        examples=(Example(text="my password is hunter2secret!", value="hunter2secret", near_miss="the password is wrong"),),
+    ),
+    Detector(
+        name="secret: command line",
+        class_=CLASS,
+        triggers=(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]{1,64}:[^\s\"'$/]",),
+        find=_login,
+        examples=(
+            Example(
+                text="curl -u admin:hunter2secret https://api.x.io",
+                value="hunter2secret",
+                near_miss="curl -u admin: https://x.io",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,88 @@
+"""Bank accounts other than IBANs: US routing and account numbers, UK sort codes, Indian IFSC, Australian BSB, CLABE."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.checksums import weighted
+from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.surrogates import is_marked_identifier
+
+CLASS = "BANK_ACCOUNT"
+
+_ROUTING = re.compile(r"routing|\baba\b|\brtn\b|transit")
+_ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|cuenta|conta|rekening|konta|rachunk|hesap|счет|счёт|账号|口座|계좌)(?: ?(?:number|no|num|nr|n°|#|番号|번호))?\b.{0,12}$")  # fmt: skip
+_NOT_BANK = re.compile(r"user|twitter|github|aws|cloud|service|tenant|project")
+_NAMED = re.compile(
+    r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{3}-[0-9]{3}|[0-9]{6,17})(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def rule(run: numbers.Run) -> Candidate | None:
+    """Take a run that is an account or routing number."""
+    if run.international:
+        return None
+    digits = run.digits
+    near = run.before[-36:]
+    if len(digits) == 9 and _ROUTING.search(near) and weighted(digits, (3, 7, 1) * 3) % 10 == 0:
+        return Candidate(run.start, run.end, CLASS, "routing")
+    if (
+        len(digits) == 18
+        and re.search(r"clabe", near)
+        and -sum(int(c) * w % 10 for c, w in zip(digits[:17], (3, 7, 1) * 6, strict=False)) % 10 == int(digits[17])
+    ):
+        return Candidate(run.start, run.end, CLASS, "clabe")
+    if (
+        7 <= len(digits) <= 17
+        and _ACCOUNT.search(near)
+        and not _NOT_BANK.search(near)
+        and (run.bare or " " in run.raw or "-" in run.raw)
+    ):
+        return Candidate(run.start, run.end, CLASS, "account")
+    return None
+
+
+def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _NAMED.match(text, at, min(high, at + 48))
+    if match is None:
+        return ()
+    if is_marked_identifier(match.group(1)):
+        return (Candidate(match.start(1), match.end(1), "*"),)
+    return (Candidate(match.start(1), match.end(1), CLASS, "account"),)
+
+
+def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    if "ifsc" not in context.before(text, low, at - 11, 24):
+        return ()
+    value = text[at - 11 : at]
+    return (Candidate(at - 11, at, "*" if is_marked_identifier(value) else CLASS, "ifsc"),)
+
+
+DETECTORS = (
+    Detector(
+        name="bank: routing number",
+        class_=CLASS,
+        triggers=numbers.TRIGGERS,
+        find=numbers.find,
+        examples=(Example(text="ABA routing 021000021", value="021000021", near_miss="routing 021000022"),),
+    ),
+    Detector(
+        name="bank: account number",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|sort[ _]code|\bbsb)",),
+        find=_named,
+        examples=(
+            Example(text="account number: 12345678", value="12345678", near_miss="account number is required"),
+            Example(text="sort code 20-00-00", value="20-00-00"),
+        ),
+    ),
+    Detector(
+        name="bank: ifsc",
+        class_=CLASS,
+        triggers=(r"\b[A-Z]{4}0[A-Z0-9]{6}\b",),
+        find=_ifsc,
+        examples=(Example(text="IFSC HDFC0001234", value="HDFC0001234", near_miss="code HDFC0001234"),),
+    ),
+)

@@ -1,0 +1,57 @@
+"""Payment cards: network prefix and Luhn, or Luhn alone next to a word for a card."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction import checksums
+from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "CARD"
+
+# Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
+_ISSUER = re.compile(
+    r"4|5[1-5]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720|20[0-4])|3[47]|6(?:011|5|4[4-9]|0|2|3|7|8)|35(?:2[89]|[3-8])|30[0-5]|3[689]|50|5[6-9]|81|2131|1800"
+)
+_GROUPINGS = frozenset(
+    {(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (4, 4, 4, 1), (4, 5, 6), (8, 8), (6, 10), (4, 4, 4, 4, 2), (4, 8, 4), (4, 12), (6, 13), (5, 4, 6), (4, 4, 5), (4, 4, 4, 3), (4, 4, 6)}
+)  # fmt: skip
+_COMMON_LENGTHS = frozenset({14, 15, 16})
+
+
+def rule(run: numbers.Run) -> Candidate | None:
+    """Take a run that is a card number."""
+    length = len(run.digits)
+    if (
+        run.international
+        or not 12 <= length <= 19
+        or not checksums.luhn(run.digits)
+        or not any(char != "0" for char in run.digits)
+    ):
+        return None
+    named = context.CARD.search(run.before) is not None
+    if _ISSUER.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
+        if named or (not run.bare and length != 13):
+            return Candidate(run.start, run.end, CLASS, str(length))
+        if length in _COMMON_LENGTHS and not context.ORDER.search(run.before):
+            return Candidate(run.start, run.end, CLASS, str(length))
+    return Candidate(run.start, run.end, CLASS, str(length)) if named and not context.ORDER.search(run.before) else None
+
+
+DETECTORS = (
+    Detector(
+        name="card",
+        class_=CLASS,
+        triggers=numbers.TRIGGERS,
+        find=numbers.find,
+        examples=(
+            Example(
+                text="card 4111-1111-1111-1111 2026-04-22",
+                value="4111-1111-1111-1111",
+                near_miss="order 4111111111111112 shipped",
+            ),
+            Example(text="paid with 3714 496353 98431", value="3714 496353 98431", near_miss="EAN 4006381333931"),
+        ),
+    ),
+)

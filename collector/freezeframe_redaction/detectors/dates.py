@@ -1,0 +1,102 @@
+"""Dates of birth: a date right behind a word for birth, in sixteen languages. Other dates are left alone."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "DOB"
+
+_MONTH = (
+    r"(?:jan(?:uar[yi]?|vier|eiro)?|feb(?:ruar[yi]?|rero|braio|r)?|f[eé]v(?:rier|ereiro)?|mar(?:ch|s|zo|ço|et)?|m[aä]r(?:z|s|t|ts)|maart|apr(?:il|ile)?|avr(?:il)?|abr(?:il)?|ma[iyj]o?|maggio|mei"
+    r"|jun[ei]?o?|juin|giugno|jul[yi]?o?|juil(?:let)?|luglio|aug(?:ust|ustus|usti)?|ao[uû]t|ago(?:sto)?|sep(?:t(?:ember|embre)?|tiembre|tembre)?|set(?:embro|tembre)?|o[ck]t(?:ober|obre|ubre)?|ottobre|out(?:ubro)?"
+    r"|nov(?:ember|embre|iembre|embro)?|de[cz](?:ember|embre|embro)?|dic(?:iembre|embre)?|d[eé]c(?:embre)?"
+    r"|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września|października|listopada|grudnia"
+    r"|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık"
+    r"|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря)"
+)
+_DATE = (
+    r"(?:[0-9]{4} ?[-/.年] ?[0-9]{1,2} ?[-/.月] ?[0-9]{1,2}(?:日)?|[0-9]{1,2} ?[-/.] ?[0-9]{1,2} ?[-/.] ?(?:[0-9]{4}|[0-9]{2})(?![0-9])"
+    rf"|{_MONTH}\.?,? ?[0-9]{{1,2}}(?:st|nd|rd|th)?,?(?: of)? [0-9]{{4}}|(?:the )?[0-9]{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: of| de| di)?[ -]{_MONTH}\.?,?(?: de| del)?[ -](?:of )?[0-9]{{4}}"
+    rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19|20)[0-9]{{2}}(?![0-9]))"
+)
+_AFTER = re.compile(
+    r"(?:[\s\"'()\[\]:=：,._*/|\\-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
+    rf"({_DATE})(?![0-9A-Za-z])",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"(?<![0-9])(?:18|19|20)[0-9]{2}(?![0-9])|^(?:19|20)[0-9]{2}(?=[01][0-9][0-3][0-9]$)")
+_FIRST_OF_JANUARY = re.compile(
+    r"^(?:(?:19|20|18)[0-9]{2} ?[-/.年] ?0?1 ?[-/.月] ?0?1日?|0?1 ?[-/.] ?0?1 ?[-/.] ?[0-9]{2,4}|(?:19|20)[0-9]{2}0101|January 1, [0-9]{4})$"
+)
+
+
+def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    limit = min(high, at + 90)
+    match = _AFTER.match(text, at, limit) or _AFTER.match(text, at - 1, limit)
+    if match is None:
+        return ()
+    value = match.group(1)
+    if value.isdigit() and len(value) == 4 and "born" not in text[max(low, at - 10) : at].lower():
+        return ()
+    if is_surrogate(value):
+        return (Candidate(match.start(1), match.end(1), "*"),)
+    return (Candidate(match.start(1), match.end(1), CLASS),)
+
+
+def is_surrogate(value: str) -> bool:
+    """Whether the date is the first of January, to which dates of birth are coarsened."""
+    return bool(_FIRST_OF_JANUARY.match(value)) or bool(re.fullmatch(r"(?:19|20|18)[0-9]{2}", value))
+
+
+def year_of(value: str) -> str | None:
+    """Return the four-digit year in a date, or None where it has two digits or none."""
+    match = _YEAR.search(value)
+    return match.group() if match else None
+
+
+_WORDS = (
+    r"(?i)(?:^|[^A-Za-z0-9])(?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\."
+    r"|date de naissance|n[\xe9e]e?(?: le)|fecha de nacimiento|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
+    r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do\xf0um tarihi|dogum tarihi|syntym\xe4aika|birth)(?:[^A-Za-z0-9]|_|$)"
+)
+
+DETECTORS = (
+    Detector(
+        name="date of birth",
+        class_=CLASS,
+        # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
+        triggers=(_WORDS,),
+        find=_find,
+        examples=(
+            Example(text="born March 4, 1985", value="March 4, 1985", near_miss="due 03/04/2027"),
+            Example(text="Geburtsdatum: 04.03.1985", value="04.03.1985", near_miss="Geburtstagsfeier am Montag"),
+        ),
+    ),
+)
+
+_FOREIGN_WORD = re.compile(
+    r"(?:дата рождения|родил(?:ся|ась)|出生日期|出生于|生年月日|生日|誕生日|생년월일|생일|تاريخ الميلاد|जन्म ?तिथि|जन्मतिथि|תאריך לידה|ημερομηνία γέννησης|urodzon|doğum tarihi|ngày sinh)[:：]?\s?"
+)
+
+
+def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in _FOREIGN_WORD.finditer(text, max(low, at - 40), at):
+        found = _find(text, low, high, match.end())
+        if found:
+            return found
+    return ()
+
+
+FOREIGN = Detector(
+    name="date of birth, other scripts",
+    class_=CLASS,
+    triggers=(r"[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",),
+    find=_foreign,
+    examples=(
+        Example(text="生年月日: 1985年3月4日", value="1985年3月4日"),
+        Example(text="дата рождения 04.03.1985", value="04.03.1985"),
+    ),
+)
+DETECTORS = (*DETECTORS, FOREIGN)

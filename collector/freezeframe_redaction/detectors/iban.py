@@ -1,0 +1,56 @@
+"""IBANs: country, length and mod 97; spaces, dashes and lower case allowed."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction import checksums
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "IBAN"
+_SHAPE = re.compile(r"[A-Za-z]{2}[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,31}")
+_BARE = str.maketrans("", "", " .-")
+
+
+def is_surrogate(bare: str) -> bool:
+    """Whether the bank code is four zeros (or X for letters), which no bank has."""
+    return all(char in "0X" for char in bare[4:8])
+
+
+def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for start in range(max(low, at - 14), max(low, at - 7)):
+        if start > low and text[start - 1].isalnum():
+            continue
+        length = checksums.IBAN_LENGTHS.get(text[start : start + 2].upper())
+        match = _SHAPE.match(text, start, min(high, start + 70)) if length else None
+        if match is None:
+            continue
+        count = 0
+        end = start
+        for end in range(start, match.end()):
+            count += text[end].isalnum()
+            if count == length:
+                break
+        end += 1
+        bare = text[start:end].translate(_BARE).upper()
+        if count != length or (end < high and text[end].isalnum()) or not checksums.iban(bare):
+            continue
+        return (Candidate(start, end, "*" if is_surrogate(bare) else CLASS),)
+    return ()
+
+
+DETECTORS = (
+    Detector(
+        name="iban",
+        class_=CLASS,
+        triggers=(r"\b[A-Za-z]{2}[0-9]{2}[ .\-]?[A-Za-z0-9]{4}",),
+        find=_find,
+        examples=(
+            Example(
+                text="pay to GB82 WEST 1234 5698 7654 32",
+                value="GB82 WEST 1234 5698 7654 32",
+                near_miss="GB82 WEST 1234 5698 7654 33",
+            ),
+        ),
+    ),
+)

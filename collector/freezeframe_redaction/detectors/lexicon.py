@@ -1,0 +1,15 @@
+"""Word lists of the name detector, loaded once (`lexicon/README.md` says where they come from)."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def _load(name: str) -> frozenset[str]:
+    return frozenset((files("freezeframe_redaction") / "lexicon" / f"{name}.txt").read_text("utf-8").split())
+
+
+GIVEN = _load("given_names")
+SURNAMES = _load("surnames")
+COMMON = _load("common_words")
+"""Words of ordinary prose and of documentation; as a name they need context."""

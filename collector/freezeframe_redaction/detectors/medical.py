@@ -1,0 +1,102 @@
+"""Medical identifiers: record numbers, NPI, DEA, Medicare beneficiary and insurance member numbers."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction import checksums
+from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.surrogates import is_marked_identifier
+
+CLASS = "MEDID"
+
+_NPI = re.compile(r"\bnpi\b|provider (?:id|number)|national provider")
+_WORD = re.compile(r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid|krankenversich|versichertennummer|kvnr|dossier (?:m[eé]dical|patient)|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
+_MBI = re.compile(
+    r"(?<![0-9A-Za-z])[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}(?![0-9A-Za-z])"
+)
+_DEA = re.compile(r"(?<![0-9A-Za-z])[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}(?![0-9A-Za-z])")
+_DEA_WORD = re.compile(r"\bdea\b")
+_NAMED = re.compile(
+    r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|id|card|record|code)\b\.?){0,3}[\s\"'()\]:=#：]{0,6}(?:is |was |ist |est |es |[eé] )?[\"'#]{0,2}"
+    r"((?=[A-Z0-9-]{0,12}[0-9]{3})[A-Z0-9][A-Z0-9-]{4,15}[A-Z0-9])(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def rule(run: numbers.Run) -> Candidate | None:
+    """Take a run that is a provider or record number."""
+    if run.international:
+        return None
+    digits = run.digits
+    if len(digits) == 10 and digits[0] in "12" and _NPI.search(run.before) and checksums.luhn("80840" + digits):
+        return Candidate(run.start, run.end, CLASS, "npi")
+    if run.bare and 5 <= len(digits) <= 12 and _WORD.search(run.before[-40:]):
+        return Candidate(run.start, run.end, CLASS, "record")
+    return None
+
+
+def _mbi(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _MBI.search(text, max(low, at - 14), min(high, at + 1))
+    if match is None:
+        return ()
+    return (Candidate(match.start(), match.end(), "*" if is_marked_identifier(match.group()) else CLASS, "mbi"),)
+
+
+def _dea(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _DEA.search(text, max(low, at - 10), min(high, at + 1))
+    if match is None or not _DEA_WORD.search(context.before(text, low, match.start(), 24)):
+        return ()
+    value = match.group()
+    if is_marked_identifier(value):
+        return (Candidate(match.start(), match.end(), "*"),)
+    d = [int(char) for char in value[2:]]
+    if (d[0] + d[2] + d[4] + 2 * (d[1] + d[3] + d[5])) % 10 != d[6]:
+        return ()
+    return (Candidate(match.start(), match.end(), CLASS, "dea"),)
+
+
+def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _NAMED.match(text, at, min(high, at + 64)) or _NAMED.match(text, at - 1, min(high, at + 64))
+    if match is None:
+        return ()
+    if is_marked_identifier(match.group(1)):
+        return (Candidate(match.start(1), match.end(1), "*"),)
+    return (Candidate(match.start(1), match.end(1), CLASS, "record"),)
+
+
+DETECTORS = (
+    Detector(
+        name="medical: npi",
+        class_=CLASS,
+        triggers=numbers.TRIGGERS,
+        find=numbers.find,
+        examples=(Example(text="NPI 1234567893", value="1234567893", near_miss="NPI 1234567890"),),
+    ),
+    Detector(
+        name="medical: medicare beneficiary",
+        class_=CLASS,
+        triggers=(
+            r"\b[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}\b",
+        ),
+        find=_mbi,
+        examples=(Example(text="MBI 1EG4-TE5-MK73", value="1EG4-TE5-MK73"),),
+    ),
+    Detector(
+        name="medical: dea",
+        class_=CLASS,
+        triggers=(r"\b[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}\b",),
+        find=_dea,
+        examples=(Example(text="DEA number AB1234563", value="AB1234563", near_miss="DEA AB1234567"),),
+    ),
+    Detector(
+        name="medical: record number",
+        class_=CLASS,
+        triggers=(
+            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member[ _]?id|medicare|medicaid|versichertennummer|kvnr|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart number)(?:[^A-Za-z0-9]|_|$)",
+        ),
+        find=_named,
+        examples=(Example(text="MRN: 00482913", value="00482913", near_miss="MRN is required"),),
+    ),
+)

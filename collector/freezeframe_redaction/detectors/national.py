@@ -1,0 +1,221 @@
+"""National identity, tax and social insurance numbers of fifty countries: shape, check digits, and the word before them.
+
+Numbers whose shape with its own separators is rare (``756.1234.5678.97``) need no word; bare digits always do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.detectors import national_checks as check
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.surrogates import is_marked_identifier
+
+CLASS = "NATID"
+
+_ANY = re.compile(r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)|identification|tax ?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    country: str
+    lengths: tuple[int, ...]
+    word: re.Pattern[str]
+    valid: Callable[[str], bool]
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Groupings that need no word before them."""
+    example: str = ""
+
+
+def _row(
+    country: str, lengths: tuple[int, ...], word: str, valid: Callable[[str], bool], example: str, *shapes: tuple[int, ...]
+) -> _Number:
+    return _Number(country, lengths, re.compile(word), valid, shapes, example)
+
+
+_NUMBERS = (
+    _row("CA SIN", (9,), r"\bsin\b|social insurance|assurance sociale|\bnas\b", check.ca_sin, "SIN 046 454 286"),
+    _row("AU TFN", (9,), r"\btfn\b|tax file", check.au_tfn, "tax file number 123 456 782"),
+    _row("NL BSN", (9,), r"\bbsn\b|burgerservice|sofinummer|sofi-nummer", check.nl_bsn, "BSN 111222333"),
+    _row("PT NIF", (9,), r"\bnif\b|contribuinte|fiscal", check.pt_nif, "NIF 501964843"),
+    _row("GR AFM", (9,), r"\bafm\b|αφμ|α\.φ\.μ", check.gr_afm, "AFM 023456780"),
+    _row("HU TAJ", (9,), r"\btaj\b", check.hu_taj, "TAJ 087687589"),
+    _row("IL TZ", (9,), r"teudat|zehut|israeli? id|\bת\.?ז|מספר זהות|תעודת", check.il_tz, "teudat zehut 039337423"),
+    _row("NZ IRD", (8, 9), r"\bird\b|inland revenue", check.nz_ird, "IRD 49-091-850"),
+    _row("GB NHS", (10,), r"\bnhs\b", check.gb_nhs, "NHS number 943 476 5870"),
+    _row("DK CPR", (10,), r"\bcpr|personnummer", check.dk_cpr, "CPR 211062-5629"),
+    _row("SE PNR", (10, 12), r"person ?(?:nummer|nr)|\bpnr\b|personal identity|samordningsnummer", check.se_pnr, "personnummer 880320-0016"),
+    _row("BG EGN", (10,), r"\begn\b|\bегн\b", check.bg_egn, "EGN 7523169263"),
+    _row("CZ RC", (10,), r"rodn[eéá]|r\.? ?č\.?|birth number", check.cz_rc, "rodné číslo 710319/2745"),
+    _row("AT SVNR", (10,), r"svnr|sozialversicherung|sv-nummer|versicherungsnummer", check.at_svnr, "SVNR 1237 010180"),
+    _row("IS KT", (10,), r"kennitala|\bkt\b", check.is_kennitala, "kennitala 450401-3150"),
+    _row("PL NIP", (10,), r"\bnip\b", check.pl_nip, "NIP 856-734-62-15"),
+    _row("UA RNOKPP", (10,), r"rnokpp|рнокпп|\bіпн\b|\bинн\b|\bipn\b", check.ua_rnokpp, "RNOKPP 1759013776"),
+    _row("EC CI", (10,), r"c[eé]dula", check.ec_cedula, "cédula 1714307103"),
+    _row("CO NIT", (10,), r"\bnit\b", check.co_cedula_nit, "NIT 213.123.432-1"),
+    _row("SA ID", (10,), r"iqama|saudi|هوية|إقامة", check.sa_id, "iqama 1010101012"),
+    _row("BR CPF", (11,), r"\bcpf\b|cadastro", check.br_cpf, "CPF 390.533.447-05", (3, 3, 3, 2)),
+    _row("DE IDNR", (11,), r"steuer|\bidnr|\btin\b|\btax|steuernummer", check.de_idnr, "Steuer-ID 36574261809"),
+    _row("PL PESEL", (11,), r"pesel", check.pl_pesel, "PESEL 44051401359"),
+    _row("TR TCKN", (11,), r"kimlik|tckn|\btc\b|t\.c\.|vatanda", check.tr_tckn, "TC kimlik no 17291716060"),
+    _row("BE NN", (11,), r"rijksregister|niss|insz|registre national|national(?:e|regis)", check.be_nn, "rijksregisternummer 85.07.30-033.28", (2, 2, 2, 3, 2)),
+    _row("NO FNR", (11,), r"f(?:ø|o|oe)dselsn|personnummer|\bfnr\b|d-nummer", check.no_fnr, "fødselsnummer 151086 95088"),
+    _row("EE LT", (11,), r"isikukood|asmens kod|personal code", check.ee_isikukood, "isikukood 36805280109"),
+    _row("LV PK", (11,), r"personas kod", check.lv_pk, "personas kods 161175-19997"),
+    _row("HR OIB", (11,), r"\boib\b|osobni", check.hr_oib, "OIB 33392005961"),
+    _row("GR AMKA", (11,), r"\bamka\b|αμκα", check.gr_amka, "AMKA 01013099997"),
+    _row("RU SNILS", (11,), r"snils|снилс", check.ru_snils, "СНИЛС 112-233-445 95", (3, 3, 3, 2)),
+    _row("AR CUIT", (11,), r"cui[tl]", check.ar_cuit, "CUIT 20-05536168-2"),
+    _row("NG NIN", (11,), r"\bnin\b|nigeria", check.always, "NIN 24189705013"),
+    _row("IN AADHAAR", (12,), r"aad?haa?r|uidai|आधार|\buid\b", check.in_aadhaar, "aadhaar 2345 6789 0124"),
+    _row("JP MY", (12,), r"my ?number|マイナンバー|個人番号|kojin", check.jp_my_number, "マイナンバー 123456789018"),
+    _row("RU INN", (12,), r"\binn\b|\bинн\b", check.ru_inn, "ИНН 500100732259"),
+    _row("KZ IIN", (12,), r"\biin\b|\bжсн\b|\bиин\b", check.kz_iin, "ИИН 870412300313"),
+    _row("MY NRIC", (12,), r"nric|mykad|\bic\b|kad pengenalan", check.my_nric, "MyKad 770305-02-1234"),
+    _row("VN CCCD", (12,), r"cccd|căn cước|can cuoc|cmnd", check.always, "CCCD 001099012345"),
+    _row("CH AHV", (13,), r"\bahv|\bavs|sozialvers", check.ch_ahv, "AHV 756.9217.0769.85", (3, 4, 4, 2)),
+    _row("ZA ID", (13,), r"south africa|\bsa[ _]?id|\bid\b|\brsa\b", check.za_id, "SA ID 8001015009087"),
+    _row("KR RRN", (13,), r"\brrn\b|주민|resident", check.kr_rrn, "주민등록번호 990101-1234563", (6, 7)),
+    _row("RO CNP", (13,), r"\bcnp\b|cod numeric", check.ro_cnp, "CNP 1630615123457"),
+    _row("SI EMSO", (13,), r"em[sš]o|jmbg|јмбг", check.si_emso, "EMŠO 0101006500006"),
+    _row("TH PIN", (13,), r"thai|ประชาชน", check.th_pin, "เลขประจำตัวประชาชน 1-2345-45678-78-1"),
+    _row("PK CNIC", (13,), r"cnic|pakistan|شناختی", check.always, "CNIC 34201-0891231-8", (5, 7, 1)),
+    _row("EG TN", (14,), r"egypt|الرقم القومي|raqam", check.eg_tn, "الرقم القومي 29501023201952"),
+    _row("FR NIR", (15,), r"\bnir\b|s[eé]curit|insee|\bsecu\b|s[eé]cu\b|sociale", check.fr_nir, "NIR 2 95 10 99 126 111 93", (1, 2, 2, 2, 3, 3, 2)),
+    _row("AE EID", (15,), r"emirates|هوية", check.emirates, "Emirates ID 784-1980-1234567-0", (3, 4, 7, 1)),
+    _row("ID NIK", (16,), r"\bnik\b|\bktp\b|kependudukan", check.id_nik, "NIK 3171011708450001"),
+    _row("CN RIC", (18,), r"identity|身份证|身份|resident|公民|shenfen|居民", check.cn_ric, "身份证 11010519491231002X"),
+)  # fmt: skip
+_BY_LENGTH: dict[int, tuple[_Number, ...]] = {
+    length: tuple(number for number in _NUMBERS if length in number.lengths) for length in range(8, 19)
+}
+
+
+def rule(run: numbers.Run) -> Candidate | None:
+    """Take a run that is a national number."""
+    if run.international:
+        return None
+    for number in _BY_LENGTH.get(len(run.digits), ()):
+        shaped = run.groups in number.shapes and " " not in run.raw[:4]
+        if (shaped or number.word.search(run.before) or _ANY.search(run.before)) and number.valid(run.digits):
+            if number.valid is check.always and not number.word.search(run.before):
+                continue
+            return Candidate(run.start, run.end, CLASS, number.country)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Identifier:
+    country: str
+    trigger: str
+    form: re.Pattern[str]
+    word: re.Pattern[str] | None
+    """None: the check alone is strong enough."""
+    valid: Callable[[str], bool]
+    example: str
+
+
+def _identifier(
+    country: str, trigger: str, form: str, word: str | None, valid: Callable[[str], bool], example: str
+) -> _Identifier:
+    return _Identifier(
+        country,
+        trigger,
+        re.compile(rf"(?<![0-9A-Za-z]){form}(?![0-9A-Za-z])", re.IGNORECASE),
+        re.compile(word) if word else None,
+        valid,
+        example,
+    )
+
+
+_IDENTIFIERS = (
+    _identifier("GB NINO", r"\b[A-Za-z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b", r"[A-Z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", None, check.gb_nino, "NINO AB 12 34 56 C"),
+    _identifier("IT CF", r"(?i)\b[A-Z]{6}[0-9LMNPQRSTUV]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]\b", r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]", None, check.it_codice_fiscale, "codice fiscale RSSMRA85T10A562S"),
+    _identifier("MX CURP", r"(?i)\b[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]\b", r"[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", None, check.mx_curp, "CURP BOXW310820HNERXN09"),
+    _identifier("IN PAN", r"\b[A-Z]{5}[0-9]{4}[A-Z]\b", r"[A-Z]{5}[0-9]{4}[A-Z]", r"\bpan\b|permanent account|income tax", check.in_pan, "PAN card ACUPA7085R"),
+    _identifier("SG NRIC", r"(?i)\b[STFGM][0-9]{7}[A-Z]\b", r"[STFGM][0-9]{7}[A-Z]", None, check.sg_nric, "NRIC S0618848F"),
+    _identifier("ES DNI", r"(?i)\b[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]", r"dni|nif|documento|identidad|ident|\bid\b|españ|spain", check.es_dni, "DNI 12345678Z"),
+    _identifier("ES NIE", r"(?i)\b[XYZ]-?[0-9]{7}-?[A-Z]\b", r"[XYZ]-?[0-9]{7}-?[A-Z]", None, check.es_dni, "NIE X1234567L"),
+    _identifier("FI HETU", r"(?i)\b[0-9]{6}[\-+ABCDEFUVWXY][0-9]{3}[0-9A-Y]\b", r"[0-9]{6}[-+ABCDEFUVWXY][0-9]{3}[0-9A-Y]", None, check.fi_hetu, "henkilötunnus 131052-308T"),
+    _identifier("CL RUT", r"\b[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-[0-9kK]\b", r"[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-[0-9K]", r"\bru[tn]\b|rol |chile|\.", check.cl_rut, "RUT 12.531.909-2"),
+    _identifier("UY CI", r"\b[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]\b", r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", None, check.uy_ci, "CI 1.234.567-2"),
+    _identifier("IE PPS", r"(?i)\b[0-9]{7}[A-W][A-IW]?\b", r"[0-9]{7}[A-W][A-IW]?", r"\bpps|personal public", check.ie_pps, "PPS 6433435F"),
+    _identifier("TW ID", r"\b[A-Z][12][0-9]{8}\b", r"[A-Z][12][0-9]{8}", r"taiwan|身分證|身份證|ident|\bid\b|國民", check.tw_id, "身分證 A123456789"),
+    _identifier("HK ID", r"\b[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"hkid|hong kong|身份證|\bid\b|ident", check.hk_id, "HKID A123456(3)"),
+    _identifier("CN RIC", r"\b[1-9][0-9]{16}[Xx]\b", r"[1-9][0-9]{16}X", None, check.cn_ric, "身份证 11010519491231002X"),
+    _identifier("FR NIR", r"\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 15"),
+    _identifier("MX RFC", r"\b[A-Z&\xd1]{4}[0-9]{6}[A-Z0-9]{3}\b", r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", r"\brfc\b|contribuyente", lambda d: check.ymd(d[4:10]), "RFC GODE561231GR8"),
+)  # fmt: skip
+_BARE = re.compile(r"[^0-9A-Za-zÑñ+&-]|(?<=[A-Za-z0-9])-(?=[0-9A-Za-z]?$)|(?<=^[XYZxyz])-")
+
+
+def _finder(identifier: _Identifier) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
+    keeps_sign = identifier.country == "FI HETU"
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        for match in identifier.form.finditer(text, max(low, at - 26), min(high, at + 4)):
+            if match.end() < at or match.start() < low:
+                continue
+            start, end = match.span()
+            if start > low and text[start - 1] in "_/-=+" and text[start - 1] != "=":
+                return ()
+            value = match.group()
+            if is_marked_identifier(value):
+                return (Candidate(start, end, "*"),)
+            bare = value.upper() if keeps_sign else re.sub(r"[^0-9A-ZÑ&]", "", value.upper())
+            if identifier.word is not None:
+                before = context.before(text, low, start)
+                if not (
+                    identifier.word.search(before)
+                    or _ANY.search(before)
+                    or (identifier.country == "CL RUT" and value.count(".") == 2)
+                ):
+                    return ()
+            try:
+                good = identifier.valid(bare)
+            except (ValueError, IndexError):
+                good = False
+            return (Candidate(start, end, CLASS, identifier.country),) if good else ()
+        return ()
+
+    return find
+
+
+def _value(example: str, country: str) -> str:
+    for identifier in _IDENTIFIERS:
+        if identifier.country == country:
+            match = identifier.form.search(example)
+            if match:
+                return match.group()
+    match = re.search(r"[0-9][0-9 ./-]{6,}[0-9Xx]", example)
+    return match.group() if match else ""
+
+
+DETECTORS = (
+    *(
+        Detector(
+            name=f"national id: {number.country}",
+            class_=CLASS,
+            # Nine digits fire the common trigger; the two plans with eight need their word.
+            triggers=(r"(?i)\bird(?:[^0-9\n\x1f]{0,12})[0-9]{2,3}[ \-]?[0-9]{3}",)
+            if number.country == "NZ IRD"
+            else numbers.TRIGGERS,
+            find=numbers.find,
+            examples=(Example(text=f"{number.example} on file", value=_value(number.example, number.country)),),
+        )
+        for number in _NUMBERS
+    ),
+    *(
+        Detector(
+            name=f"national id: {identifier.country}",
+            class_=CLASS,
+            triggers=(identifier.trigger,),
+            find=_finder(identifier),
+            examples=(Example(text=f"{identifier.example} on file", value=_value(identifier.example, identifier.country)),),
+        )
+        for identifier in _IDENTIFIERS
+    ),
+)

@@ -1,0 +1,159 @@
+"""IP addresses, MAC addresses, and credentials inside URLs.
+
+Loopback, unspecified, documentation and multicast addresses identify nobody; dotted versions are no addresses.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9])")
+_VERSION = re.compile(r"(?:version|ver|\bv|release|rev|build|==|>=|<=|~=|@|chrome/|[a-z]/)[ .:=]{0,2}$")
+_NO_PERSON = re.compile(
+    r"(?:127|0|255|24[0-9]|25[0-4])\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2(?:2[4-9]|3[0-9])\.|169\.254\."
+)
+_IPV6_CHARS = frozenset("0123456789abcdefABCDEF:.")
+_MAC = re.compile(
+    r"(?<![\w:.-])(?:[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4})(?![\w:-]|\.\w)"
+)
+_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://([^\s\"'<>\x1f`]{1,320})")
+_TEMPLATE = re.compile(r"^(?:\$|\{|<|%[sd({]|\[|\*{3}|x{3,}$|\.{3}|password$|pass$|passwd$|pwd$|your|rDx)", re.IGNORECASE)
+
+
+def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _IPV4.search(text, max(low, at - 16), min(high, at + 4))
+    if match is None or match.end() < at:
+        return ()
+    value = match.group()
+    if _NO_PERSON.match(value):
+        return (Candidate(match.start(), match.end(), "*" if value[:2] in ("24", "25") else ""),)
+    if _VERSION.search(text[max(low, match.start() - 12) : match.start()].lower()):
+        return (Candidate(match.start(), match.end(), ""),)
+    return (Candidate(match.start(), match.end(), "IP", "v4"),)
+
+
+def _ipv6(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    start, end = at - 1, at
+    floor, ceiling = max(low, at - 48), min(high, at + 48)
+    while start > floor and text[start - 1] in _IPV6_CHARS:
+        start -= 1
+    while end < ceiling and text[end] in _IPV6_CHARS:
+        end += 1
+    if (start > low and (text[start - 1].isalnum() or text[start - 1] == "_")) or (
+        end < high and (text[end].isalnum() or text[end] == "_")
+    ):
+        return (Candidate(start, end, ""),)
+    value = text[start:end].lstrip(".")
+    start = end - len(value)
+    # A trailing colon or port belongs to the sentence around the address.
+    for cut in (value, value.rstrip(".:"), value.rpartition(":")[0], value.rstrip(":").rpartition(":")[0]):
+        if cut.count(":") < 2 or len(cut) < 4:
+            continue
+        try:
+            address = ipaddress.IPv6Address(cut)
+        except ValueError:
+            continue
+        kept = address.is_loopback or address.is_unspecified or address.is_multicast
+        surrogate = cut.lower().startswith(("2001:db8:", "2001:0db8:", "3fff:"))
+        if kept or surrogate or not any(char.isdigit() for char in cut) or _looks_like_code(cut):
+            return (Candidate(start, start + len(cut), "*" if surrogate else ""),)
+        return (Candidate(start, start + len(cut), "IP", "v6"),)
+    return (Candidate(start, end, ""),)
+
+
+def _looks_like_code(value: str) -> bool:
+    """C++ and Rust paths, and times, are no addresses: ``a::b``, ``1::2`` carry next to no digits."""
+    return "::" in value and len(value.replace(":", "")) < 4
+
+
+def _mac(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _MAC.search(text, max(low, at - 18), min(high, at + 4))
+    if match is None:
+        return ()
+    bare = re.sub(r"[^0-9a-f]", "", match.group().lower())
+    if bare.startswith("02005e"):
+        return (Candidate(match.start(), match.end(), "*"),)
+    if bare in ("000000000000", "ffffffffffff"):
+        return ()
+    return (Candidate(match.start(), match.end(), "MAC"),)
+
+
+def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    scheme_end = text.rfind("://", max(low, at - 340), at)
+    if scheme_end < 0:
+        return ()
+    start = scheme_end
+    while start > low and scheme_end - start < 31 and (text[start - 1].isalnum() or text[start - 1] in "+.-"):
+        start -= 1
+    match = _USERINFO.match(text, start, high)
+    if match is None:
+        return ()
+    rest = match.group(2)
+    # Userinfo ends at the last @ whose left side still looks like it; a password may hold : / and ?.
+    sign = rest.rfind("@")
+    while sign > 0 and ("://" in rest[:sign] or ":" not in rest[:sign]):
+        sign = rest.rfind("@", 0, sign)
+    if sign <= 0:
+        return ()
+    user, _, password = rest[:sign].partition(":")
+    host = rest[sign + 1 :]
+    if not password or not host or "/" in user or "?" in user or not (host[0].isalnum() or host[0] in "[{$"):
+        return ()
+    if _TEMPLATE.match(password):
+        claimed = user.startswith("rdxu")
+        return (Candidate(match.start(2), match.start(2) + sign, "*"),) if claimed else ()
+    if re.match(r"[0-9]{1,5}/", password) and "." in user:
+        # https://host:8080/path@version: a port, not a password.
+        return ()
+    shown_end = match.end()
+    while shown_end > match.start(2) + sign and text[shown_end - 1] in ".,;:!?)]}":
+        shown_end -= 1
+    return (Candidate(match.start(2), match.start(2) + sign, "URL_CRED", "", (match.start(), shown_end)),)
+
+
+DETECTORS = (
+    Detector(
+        name="ipv4",
+        class_="IP",
+        triggers=(r"(?:[0-9]{1,3}\.){3}[0-9]",),
+        find=_ipv4,
+        examples=(
+            Example(text="client 8.8.8.8 refused", value="8.8.8.8", near_miss="Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1"),
+        ),
+    ),
+    Detector(
+        name="ipv6",
+        class_="IP",
+        triggers=(
+            r"(?:[0-9a-fA-F]{1,4}:){3}[0-9a-fA-F:]",
+            r"[0-9a-fA-F]::[0-9a-fA-F]",
+            r"(?:^|[^0-9A-Za-z:])::(?:ffff:)?[0-9a-fA-F]",
+        ),
+        find=_ipv6,
+        examples=(
+            Example(text="from 2a02:908:13b0:4c00::7", value="2a02:908:13b0:4c00::7", near_miss="std::vector ::1 12:30:45"),
+        ),
+    ),
+    Detector(
+        name="mac",
+        class_="MAC",
+        triggers=(r"(?:[0-9a-fA-F]{2}[:\-]){5}[0-9a-fA-F]{2}", r"\b[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b"),
+        find=_mac,
+        examples=(Example(text="arp 3c:22:fb:9a:10:0e", value="3c:22:fb:9a:10:0e", near_miss="ff:ff:ff:ff:ff:ff"),),
+    ),
+    Detector(
+        name="url_credentials",
+        class_="URL_CRED",
+        triggers=(r"://[^/\s@\"'<>:\x1f]{0,80}:[^\s@\"'<>\x1f]{1,160}@",),
+        find=_url,
+        examples=(
+            Example(
+                text="postgres://app:s3cret@db:5432/x", value="app:s3cret", near_miss="postgres://user:${DB_PASS}@db:5432/x"
+            ),
+        ),
+    ),
+)

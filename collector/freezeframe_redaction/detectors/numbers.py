@@ -1,0 +1,170 @@
+"""Runs of digits: one trigger, one reading, and the rules of each class that looks like a number, in a fixed order.
+
+A run is digits with single separators (``4111 1111-1111``). Rules see the whole run first; where none takes it and it holds spaces,
+its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from freezeframe_redaction.detectors import context
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.shapes import is_marked_number
+
+CLAIM = "*"
+"""Class of a span that is a surrogate: it blocks every other candidate."""
+EXAMINED = ""
+"""Class of a span that holds nothing: the trigger need not look at it again."""
+
+_WINDOW = 48
+_RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\()[0-9]+)*")
+_SEPARATORS = str.maketrans(".()/-+\t", "       ")
+_BARE = str.maketrans("", "", " .()/-+\t")
+_TIMESTAMP = re.compile(
+    r"(?:19|20)[0-9]{2}(?:[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12][0-9]|3[01])(?:[ ][0-2][0-9])?|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[ -][0-9]{4,6})?)$"
+    r"|(?:0?[1-9]|[12][0-9]|3[01])[-/.](?:0?[1-9]|[12][0-9]|3[01])[-/.](?:19|20)[0-9]{2}(?: [0-2]?[0-9])?$"
+    r"|[0-9]{1,4}\.[0-9]{5,}$"
+    r"|(?:19|20)[0-9]{2}-[0-9]{4}-[0-9]{4}$"
+)
+
+
+@dataclass(slots=True)
+class Run:
+    """One number as the rules see it."""
+
+    text: str
+    low: int
+    high: int
+    start: int
+    end: int
+    raw: str
+    digits: str
+    groups: tuple[int, ...]
+    """Lengths of the groups of digits."""
+    before: str
+    """Lower-cased text before the run, in its leaf."""
+    international: bool
+    """Begins with ``+``."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is digits only, without separators."""
+        return len(self.groups) == 1 and not self.international
+
+
+Rule = Callable[[Run], "Candidate | None"]
+
+_rules: list[Rule] = []
+
+
+def rules() -> tuple[Rule, ...]:
+    """Return the rules of all classes in their order (loaded late: the rules' modules import this one)."""
+    if not _rules:
+        from freezeframe_redaction.detectors import bank, card, medical, national, phone, ssn
+
+        _rules.extend((card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule))
+    return tuple(_rules)
+
+
+def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Read the run around the trigger's end and classify it, or its pieces."""
+    start = at - 1
+    floor = max(low, at - _WINDOW)
+    while start > floor and text[start - 1] in "0123456789 .()/-+":
+        start -= 1
+    match = _RUN.search(text, start, min(high, start + 2 * _WINDOW))
+    if match is None:
+        return ()
+    start, end = match.span()
+    if end < at:
+        match = _RUN.search(text, end, min(high, end + 2 * _WINDOW))
+        if match is None:
+            return ()
+        start, end = match.span()
+    examined = (Candidate(start, end, EXAMINED),)
+    previous = text[start - 1] if start > low else " "
+    following = text[end] if end < high else " "
+    if previous.isalnum() or previous in "_%\\#$€£":
+        if not (previous in "nrt" and start - 1 > low and text[start - 2] == "\\"):
+            return examined
+    if previous in "/.-=&" and start - 1 > low and previous in "/.-":
+        # Part of a path, a version, or an identifier with dashes.
+        if text[start - 2].isalnum() or text[start - 2] == "_":
+            return examined
+    if following.isalnum() or following == "_":
+        cut = text.rfind(" ", start, end)
+        if cut - start < 7:
+            return examined
+        end = cut
+    if following == "-" and end + 1 < high and text[end + 1].isalpha() and end == match.end():
+        return examined
+    whole = _run(text, low, high, start, end)
+    taken = classify(whole)
+    if taken is not None:
+        return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
+    pieces = _pieces(text, low, high, start, end) if " " in whole.raw and len(whole.raw) > 9 else ()
+    return pieces or examined
+
+
+def _run(text: str, low: int, high: int, start: int, end: int) -> Run:
+    raw = text[start:end]
+    return Run(
+        text=text,
+        low=low,
+        high=high,
+        start=start,
+        end=end,
+        raw=raw,
+        digits=raw.translate(_BARE),
+        groups=tuple(map(len, raw.translate(_SEPARATORS).split())),
+        before=context.before(text, low, start),
+        international=raw[0] == "+" or raw[:2] == "(+",
+    )
+
+
+def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candidate, ...]:
+    """Try the run's pieces between spaces, longest first at each start; at most eight pieces are looked at."""
+    spaces = [i for i in range(start, end) if text[i] in " \t"][:8]
+    starts = [start, *(i + 1 for i in spaces)]
+    ends = [*spaces, end]
+    found: list[Candidate] = []
+    index = 0
+    while index < len(starts):
+        step = 1
+        for last in range(len(ends) - 1, index - 1, -1):
+            piece_start, piece_end = starts[index], ends[last]
+            if (
+                piece_end - piece_start < 7
+                or (piece_start, piece_end) == (start, end)
+                or not text[piece_start] in "+(0123456789"
+            ):
+                continue
+            taken = classify(_run(text, low, high, piece_start, piece_end))
+            if taken is not None:
+                found.append(taken)
+                step = last - index + 1
+                break
+        index += step
+    return tuple(found)
+
+
+def classify(run: Run) -> Candidate | None:
+    """Return what the run is, by the first rule that takes it."""
+    length = len(run.digits)
+    if length > 20 or length < 7:
+        return None
+    if is_marked_number(run.digits, run.groups, international=run.international):
+        return Candidate(run.start, run.end, CLAIM)
+    if _TIMESTAMP.match(run.raw):
+        return None
+    for rule in rules():
+        taken = rule(run)
+        if taken is not None:
+            return taken
+    return None
+
+
+TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)

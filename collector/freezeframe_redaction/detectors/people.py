@@ -1,0 +1,423 @@
+"""Names of people: the cheap tier.
+
+A name is accepted on evidence: the word before it (``Dear``, ``my name is``, ``Herr``), the key of its JSON value
+(``customer_name``), or its own words (a given name of the lexicon followed by a word that is no ordinary word). Single given
+names without evidence are left to the model tier.
+"""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "PERSON"
+
+_L = r"[^\W\d_]"
+_TOKEN = rf"{_L}+(?:['-]{_L}+)*"
+_PARTICLE = r"(?:de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|ibn|al|el|ter|ten|zu|zur|af|av|y|e)"
+PARTICLES = frozenset(
+    "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
+)
+_NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({_TOKEN})(\.?)")
+_WORD = re.compile(_TOKEN)
+
+_TITLES = (
+    r"(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Doctor|Sir|Dame|Lord|Lady|Rev|Hon|Capt|Sgt|Herr|Frau|Hr|Fr|Mme|Mlle|Monsieur|Madame|Mademoiselle|Me|Se\xf1or|Se\xf1ora|Se\xf1orita|Sra|Sr|Srta"
+    r"|Don|Do\xf1a|Signor|Signora|Sig|Sig\.ra|Senhor|Senhora|Dhr|Mevr|Mevrouw|Meneer|Pan|Pani|Herra|Rouva|Fru|Say\u0131n|Bay|Bayan|Doktor|Dott|Ing)"
+).replace("\\u0131", "\xe9")
+_STRONG_WORDS = (
+    r"(?:my name is|name is|name's|named|I am called|call me|this is|signed by|signed,|mein Name ist|ich hei\xdfe|ich heisse|ich bin|je m'appelle|mon nom est|me llamo|mi nombre es|soy|mi chiamo|il mio nome \xe8"
+    r"|meu nome \xe9|me chamo|mijn naam is|ik heet|jag heter|mitt namn \xe4r|nazywam si.|mam na imi.|benim ad.m|ad.m|minun nimeni on|jeg hedder|jeg heter|menovite|je suis|I'm|I am|Im"
+    r"|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary|spoke (?:with|to)|met with|talked to|assigned to|Assigned to|Attn|attn|c/o|Contact|contact"
+    r"|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrter?|Cher|Ch\xe8re|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Caro|Cara|Gentile|Prezado|Prezada|Ol\xe1|Beste|Geachte|K\xe4ra|Hej|Szanowny|Szanowna"
+    r"|[Rr]egards|[Ss]incerely|[Cc]heers|[Tt]hanks|[Bb]est wishes|[Yy]ours truly|[Yy]ours faithfully|Thank you|[Gg]r\xfc\xdfen|Gru\xdf|Cordialement|[Ss]aludos|[Cc]ordialmente|[Aa]tenciosamente|[Ss]aluti|[Gg]roet(?:en)?|h\xe4lsningar|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend)"
+)
+_STRONG = re.compile(
+    r"(?:name is|name's|call me|signed by|signed,|Name ist|heiße|heisse|m'appelle|nom est|llamo|nombre es|chiamo|nome è|nome é|me chamo|naam is|ik heet|heter|hedder|nazywam się|mam na imię|nimeni on)[\s:,*_\"']*$",
+    re.IGNORECASE,
+)
+_TITLE_BEFORE = re.compile(
+    r"(?:^|[^\w])(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Doctor|Sir|Dame|Lord|Lady|Rev|Hon|Herr|Frau|Hr|Mme|Mlle|Monsieur|Madame|Mademoiselle|Señor|Señora|Señorita|Sra|Sr|Srta|Don|Doña|Signor|Signora|Sig|Sig\.ra|Senhor|Senhora|Dhr|Mevr|Mevrouw|Meneer|Pan|Pani|Fru|Sayın|Bay|Bayan|Doktor|Dott|Ing)[.]?[\s]+$"
+)
+_OPENING = re.compile(r"[\s:,.*_\"'()\[\]#>-]{1,6}")
+
+_PERSON_KEY = (
+    r"(?:full|first|last|given|family|sur|middle|maiden|fore|nick|legal|preferred|customer|client|patient|contact|account[_ ]?holder|card[_ ]?holder|holder|employee|owner|author|assignee|sender|recipient|passenger|guest"
+    r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
+)
+_PERSON_KEYS = (
+    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|firstname|lastname|fullname|surname|cardholder|vorname|nachname|pr\xe9nom|nom de famille|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi\xea|nazwisko|f\xf6rnamn|efternamn|etunimi|sukunimi)"
+    r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
+)
+_LOOSE_KEYS = (
+    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|patient|passenger|assignee|sender|recipient|author|owner|contact|client|guest|user|attn|from|to|by|reviewer|approver|reported by|created by|signed|employee|driver|doctor|physician|kunde|nom|naam|namn)"
+    r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
+)
+_NOT_NAMES = frozenset(
+    "customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
+)
+
+
+def _tokens(text: str, start: int, high: int, limit: int = 5) -> list[tuple[int, int]]:
+    """Return the spans of the words that may belong to a name that begins at `start`."""
+    first = _WORD.match(text, start, min(high, start + 40))
+    if first is None:
+        return []
+    out = [first.span()]
+    position = first.end()
+    # An initial carries its dot.
+    if first.end() - first.start() == 1 and text[position : position + 1] == ".":
+        position += 1
+    while len(out) < limit:
+        match = _NEXT.match(text, position, min(high, position + 42))
+        if match is None:
+            break
+        word = match.group(1)
+        if not (word[0].isupper() or word in PARTICLES):
+            break
+        out.append(match.span(1))
+        position = match.end() if len(word) == 1 or word in ("Jr", "Sr") else match.end(1)
+        if match.group(2) and len(word) > 1:
+            break
+    while out and text[out[-1][0] : out[-1][1]] in PARTICLES:
+        out.pop()
+    return out
+
+
+def _known(word: str) -> bool:
+    lowered = word.lower()
+    return (
+        lowered in GIVEN
+        or lowered in SURNAMES
+        or any(part in GIVEN or part in SURNAMES for part in lowered.split("-") if "-" in lowered)
+    )
+
+
+def _given(word: str) -> bool:
+    lowered = word.lower()
+    return lowered in GIVEN or ("-" in lowered and lowered.split("-")[0] in GIVEN)
+
+
+def _ordinary(word: str) -> bool:
+    return word.lower() in COMMON
+
+
+def _accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candidate, ...]:
+    start, end = tokens[0][0], tokens[-1][1]
+    if text[end - 2 : end] in ("'s", "'S"):
+        end -= 2
+    if holds_invented(text[start:end]):
+        return (Candidate(start, end, "*"),)
+    return (Candidate(start, end, CLASS, kind),)
+
+
+def _trim(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drop words from the end that are no part of a name."""
+    while len(tokens) > 1 and _ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
+        tokens = tokens[:-1]
+    return tokens
+
+
+def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended on the first letter behind a word that announces a name."""
+    start = at - 1
+    before = text[max(low, start - 32) : start]
+    tokens = _tokens(text, start, high)
+    if not tokens:
+        return ()
+    words = [text[a:b] for a, b in tokens]
+    first = words[0]
+    if first.lower() in _NOT_NAMES or not first[0].isupper():
+        return ()
+    strong = bool(_STRONG.search(before))
+    titled = bool(_TITLE_BEFORE.search(before))
+    if strong or titled:
+        if first.lower() in COMMON and len(words) == 1 and not _given(first) and not (titled and first.lower() in SURNAMES):
+            return ()
+        if strong and len(words) == 1 and not _known(first) and text[tokens[0][1] : tokens[0][1] + 1] in ("_", "(", "/"):
+            return ()
+        return _accept(text, _trim(text, tokens[:4]), "context")
+    kept = _trim(text, tokens[:4])
+    words = [text[a:b] for a, b in kept]
+    if len(words) == 1:
+        return _accept(text, kept, "context") if _given(words[0]) and not _ordinary(words[0]) and len(words[0]) > 2 else ()
+    real = [word for word in words if len(word) > 1 and word not in PARTICLES]
+    if not real or all(map(_ordinary, real)) or (_ordinary(real[0]) and not _given(real[0])):
+        return ()
+    if any(map(_known, real)) and not (_ordinary(real[-1]) and real[-1].lower() not in SURNAMES):
+        return _accept(text, kept, "context")
+    return ()
+
+
+def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Two capitalised words in a row; the trigger ended in the second one."""
+    position = at - 1
+    floor = max(low, at - 64)
+    # Back to the first of the capitalised words.
+    start = position
+    for match in _WORD.finditer(text, floor, at):
+        if match.end() >= position - 1 and match.start() <= position:
+            start = match.start()
+    first = _first_word(text, floor, start)
+    if first is None:
+        return ()
+    tokens = _tokens(text, first, high)
+    if len(tokens) < 2:
+        return ()
+    words = [text[a:b] for a, b in tokens]
+    index = 0
+    # "When Maria Lopez": ordinary words in front are not part of the name.
+    while index < len(words) - 1 and (not _given(words[index]) or (_ordinary(words[index]) and not _pairs(words, index))):
+        index += 1
+    if index >= len(words) - 1:
+        return (Candidate(tokens[0][0], tokens[-1][0], ""),)
+    if not _pairs(words, index):
+        return (Candidate(tokens[0][0], tokens[-1][0], ""),)
+    kept = _trim(text, tokens[index : index + 4])
+    if len(kept) < 2:
+        return ()
+    return _accept(text, kept, "lexicon")
+
+
+def _pairs(words: list[str], index: int) -> bool:
+    """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
+    first = words[index]
+    last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in PARTICLES), None)
+    if last is None or not _given(first) or len(first) < 2:
+        return False
+    if _ordinary(last):
+        return False
+    if _ordinary(first):
+        return last.lower() in SURNAMES and first.lower() not in _SHORT_WORDS
+    if last.lower() in SURNAMES or last.lower() in GIVEN:
+        return True
+    # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
+    return len(first) > 3 and len(last) > 3 and last[1:].islower()
+
+
+_SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(
+    "will may mark see new can case long link early general major grant green line little many author edit branch server true valid manual alpha beta delta media meta page unknown unique trace reason numbers".split()
+)
+
+
+def _first_word(text: str, floor: int, start: int) -> int | None:
+    """Return where the run of capitalised words and particles that reaches `start` begins."""
+    position = start
+    for _ in range(4):
+        if position <= floor or text[position - 1] not in " -\t":
+            break
+        left = position - 1
+        if left > floor and text[left - 1] == ".":
+            left -= 1
+        begin = left
+        while begin > floor and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
+            begin -= 1
+        word = text[begin:left]
+        if not word or not (word[0].isupper() or word in PARTICLES):
+            break
+        position = begin
+    while position < start and not text[position].isupper():
+        position = text.find(" ", position) + 1
+        if position == 0:
+            return None
+    return position if position < start or start == floor else None
+
+
+def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Smith, John``."""
+    comma = text.rfind(",", max(low, at - 24), at)
+    if comma < 0:
+        return ()
+    begin = comma
+    while begin > low and comma - begin < 24 and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
+        begin -= 1
+    second = _WORD.match(text, comma + 2, min(high, comma + 30))
+    surname = text[begin:comma]
+    if second is None or surname.lower() not in SURNAMES or _ordinary(surname) or surname.lower() in GIVEN:
+        return ()
+    given = second.group()
+    if not _given(given) or _ordinary(given) or given.lower() in SURNAMES and given.lower() not in GIVEN:
+        return ()
+    if begin > low and text[begin - 2 : begin] in (", ", "d "):
+        return ()
+    return _accept(text, [(begin, comma), second.span()], "last, first")
+
+
+def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``JOHN SMITH``: both words in the lexicons, neither ordinary."""
+    for match in re.finditer(
+        rf"(?<!\w)({_TOKEN}) (?:{_L}\.? )?({_TOKEN})(?![\w])", text[max(low, at - 34) : min(high, at + 20)]
+    ):
+        offset = max(low, at - 34)
+        first, last = match.group(1), match.group(2)
+        if match.end() + offset < at or not (first.isupper() and last.isupper() and len(first) > 2 and len(last) > 2):
+            continue
+        if holds_invented(match.group()):
+            return (Candidate(offset + match.start(), offset + match.end(), "*"),)
+        if first.lower() in GIVEN and last.lower() in SURNAMES and not _ordinary(first) and not _ordinary(last):
+            return (Candidate(offset + match.start(), offset + match.end(), CLASS, "capitals"),)
+        return ()
+    return ()
+
+
+_VALUE = re.compile(rf"{_TOKEN}\.?(?:[ ,]{{1,2}}{_TOKEN}\.?){{0,4}}")
+
+
+def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The value of a key that holds a person's name, whatever it looks like."""
+    start = at - 1
+    match = _VALUE.match(text, start, min(high, start + 80))
+    if match is None:
+        return ()
+    end = match.end()
+    following = text[end : end + 1]
+    value = match.group()
+    if following in ("_", "(", "@", "/", "\\") or (following and following.isdigit()):
+        return ()
+    if not value[0].isupper() and "\x1f" not in text[max(0, low - 1) : low + 1] and low > 0 and not value.islower():
+        return ()
+    words = [word for word in re.split(r"[ ,.]+", value) if word]
+    if any(word.lower() in _NOT_NAMES for word in words) or all(_ordinary(word) and not _known(word) for word in words):
+        return ()
+    if not value[0].isupper() and value.isascii() and not any(map(_known, words)):
+        return ()
+    # A sentence after the name belongs to the text: stop at the first lower-case word that is no particle.
+    tokens = _tokens(text, start, high) if value[0].isupper() else [m.span() for m in _WORD.finditer(text, start, end)]
+    if value[0].isupper() and ", " in value and len(tokens) == 1:
+        parts = [m.span() for m in _WORD.finditer(text, start, end)][:2]
+        if len(parts) == 2 and _given(text[slice(*parts[1])]):
+            tokens = parts
+    return _accept(text, tokens[:5], "key") if tokens else ()
+
+
+def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The value of a key that may hold a name: it must look like one."""
+    start = at - 1
+    if not text[start].isupper():
+        return ()
+    tokens = _tokens(text, start, high, 4)
+    words = [text[a:b] for a, b in tokens]
+    real = [word for word in words if len(word) > 1 and word not in PARTICLES]
+    if len(real) < 2:
+        return ()
+    if text[tokens[-1][1] : tokens[-1][1] + 1] in ("_", "(", "@"):
+        return ()
+    if (
+        sum(map(_known, real)) >= 1
+        and not any(_ordinary(word) and not _given(word) for word in real)
+        and (_given(real[0]) or not _ordinary(real[-1]))
+    ):
+        if _given(real[0]) or real[-1].lower() in SURNAMES:
+            return _accept(text, tokens, "key")
+    return ()
+
+
+# -- other scripts -----------------------------------------------------------------------------------------------------
+
+_SLAVIC = re.compile(
+    r"(?<!\w)([А-ЯЁІЇЄҐ][а-яёіїєґ]+) (?:([А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:вич|вна|ична|ович|евич))\s)?([А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)?)(?!\w)"
+)
+_SLAVIC_SURNAME = re.compile(
+    r"(?:ов|ова|ев|ева|ёв|ёва|ин|ина|ын|ына|ский|ская|цкий|цкая|ой|енко|чук|юк|ук|ич|вич|як|ий|ая|их|ых|ко|ян|швили|дзе)$"
+)
+_GREEK = re.compile(r"(?<!\w)[Α-ΩΆ-Ώ][α-ωά-ώ]+ [Α-ΩΆ-Ώ][α-ωά-ώ]+(?:όπουλος|οπούλου|ίδης|ίδου|άκης|άκη|ης|ου|ος|ας)(?!\w)")
+_CHINESE = re.compile(
+    r"(?<![\u4e00-\u9fff\u3040-\u30ff])([王李张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱高林何郭马馬罗羅梁宋郑鄭谢謝韩韓唐冯馮于董萧程曹袁邓鄧许許傅沈曾彭吕呂苏蘇卢盧蒋蔣蔡贾丁魏薛叶葉阎余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文]|欧阳|上官|司马|诸葛)[\u4e00-\u9fff]{1,2}(?![\u4e00-\u9fff\u3040-\u30ff])"
+)
+_JAPANESE_SURNAMES = "佐藤|鈴木|高橋|田中|伊藤|渡辺|渡邊|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|林|斎藤|斉藤|清水|山崎|森|池田|橋本|阿部|石川|山下|中島|石井|小川|前田|岡田|長谷川|藤田|後藤|近藤|村上|遠藤|青木|坂本|福田|太田|西村|藤井|金子|岡本|藤原|三浦|中野|中川|原田|松田|竹内|小野|田村|中山|和田|石田|上田|森田|原|柴田|酒井|工藤|横山|宮崎|宮本|内田|高木|安藤|谷口|大野|丸山|今井|高田|藤本|武田|村田|上野|杉山|増田|平野|大塚|千葉|久保|松井|小島|岩崎|桜井|野口|松尾|野村|木下|菊地|佐野|大西|杉本|新井|浜田|菅原|市川|水野|小松|島田|古川|小山|高野|西田|山内|西川|菊池|北村|五十嵐|福島|安田|中田|川口|平田|川崎|飯田|吉川|本田|久保田|沢田|辻|関|吉村|渡部|岩田|中西|服部|樋口|福井|川上|永井|松岡|田口|山中|森本|土屋|矢野|広瀬|秋山|石原|松下|大橋|松浦|吉岡|小池|馬場|浅野|荒木|大久保|野田|熊谷"
+_JAPANESE = re.compile(
+    rf"(?<![\u4e00-\u9fff])(?:{_JAPANESE_SURNAMES})\s?[\u4e00-\u9fff\u3040-\u30ff]{{1,3}}?(?=さん|様|さま|氏|君|ちゃん|[^\u4e00-\u9fff\u3040-\u30ff]|と|は|が|の|を|に|$)"
+)
+_KOREAN = re.compile(
+    r"(?<![가-힣])[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구나민진지엄채원천방공][가-힣]{2}(?=(?:씨|님|은|는|이|가|을|를|의|과|와|에게)?(?![가-힣]))"
+)
+_KOREAN_CUE = re.compile(r"(?:이름|성명|고객|환자|담당자|님|씨)")
+_ARABIC = re.compile(
+    r"(?:السيد|السيدة|الدكتور|الدكتورة|الأستاذ|اسمي|الاسم:?|أنا)\s([\u0600-\u06ff]{2,}(?:\s[\u0600-\u06ff]{2,})?)"
+)
+_HEBREW = re.compile(r"(?:שמי|קוראים לי|מר|גברת|ד\"ר)\s([\u0590-\u05ff]{2,}(?:\s[\u0590-\u05ff]{2,})?)")
+_HINDI = re.compile(r"(?:मेरा नाम|श्री|श्रीमती|डॉ\.?|नाम:)\s([\u0900-\u097f]{2,}(?:\s[\u0900-\u097f]{2,})?)")
+
+
+def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    floor, ceiling = max(low, at - 40), min(high, at + 40)
+    for match in _SLAVIC.finditer(text, floor, ceiling):
+        if match.end() >= at and match.start() < at:
+            good = _SLAVIC_SURNAME.search(match.group(3)) or match.group(2) or _SLAVIC_SURNAME.search(match.group(1))
+            return (Candidate(match.start(), match.end(), CLASS, "slavic"),) if good else ()
+    for pattern in (_JAPANESE, _CHINESE, _GREEK):
+        for match in pattern.finditer(text, floor, ceiling):
+            if match.start() < at <= match.end():
+                return (Candidate(match.start(), match.end(), CLASS, "script"),)
+    for pattern in (_ARABIC, _HEBREW, _HINDI):
+        for match in pattern.finditer(text, floor, ceiling):
+            if match.start() < at <= match.end():
+                return (Candidate(match.start(1), match.end(1), CLASS, "script"),)
+    match = next((m for m in _KOREAN.finditer(text, floor, ceiling) if m.start() < at <= m.end()), None)
+    if match is not None and _KOREAN_CUE.search(text, floor, min(high, match.end() + 2)):
+        return (Candidate(match.start(), match.end(), CLASS, "script"),)
+    return ()
+
+
+_U, _LO = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
+
+DETECTORS = (
+    Detector(
+        name="name: announced",
+        class_=CLASS,
+        triggers=(rf"\b(?:{_TITLES}\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{_U}",),
+        find=_context,
+        examples=(
+            Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
+            Example(text="Kind regards,\nSara Lindqvist", value="Sara Lindqvist", near_miss="This is Python"),
+            Example(text="Herr Müller hat angerufen", value="Müller"),
+        ),
+    ),
+    Detector(
+        name="name: given name and surname",
+        class_=CLASS,
+        triggers=(rf"\b{_U}{_LO}{{1,20}}[ \-](?:(?:{_U}\.?|{_PARTICLE}) ){{0,3}}{_U}{_LO}",),
+        find=_pair,
+        examples=(
+            Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
+        ),
+    ),
+    Detector(
+        name="name: surname, given name",
+        class_=CLASS,
+        triggers=(rf"\b{_U}{_LO}{{1,20}}, {_U}{_LO}{{2}}",),
+        find=_last_first,
+        examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
+    ),
+    Detector(
+        name="name: capitals",
+        class_=CLASS,
+        triggers=(rf"\b{_U}{{3,15}} (?:{_U}\.? )?{_U}{{3}}",),
+        find=_capitals,
+        examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
+    ),
+    Detector(
+        name="name: key of a person's name",
+        class_=CLASS,
+        triggers=(_PERSON_KEYS,),
+        find=_keyed,
+        examples=(Example(text="first_name: Will", value="Will", near_miss="file_name: Report"),),
+    ),
+    Detector(
+        name="name: key that may hold a name",
+        class_=CLASS,
+        triggers=(_LOOSE_KEYS,),
+        find=_loose,
+        examples=(Example(text="Customer: Lena Vogelsang", value="Lena Vogelsang", near_miss="name: Search Flights"),),
+    ),
+    Detector(
+        name="name: other scripts",
+        class_=CLASS,
+        triggers=(r"\xc9\xe9{1,20} \xc9\xe9{2}", r"\xe9{2,4}(?:[^\xe9]|$)"),
+        find=_foreign,
+        examples=(Example(text="王小明 met Мария Иванова", value="王小明"),),
+    ),
+)

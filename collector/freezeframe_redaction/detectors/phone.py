@@ -1,0 +1,108 @@
+"""Phone numbers: international numbers that their country's plan allows, and national ones next to a word for a phone."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import phonenumbers
+
+from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.shapes import is_marked_nanp
+
+CLASS = "PHONE"
+
+_REGIONS = (
+    "US", "GB", "DE", "FR", "IN", "BR", "ES", "IT", "NL", "PL", "SE", "AU", "JP", "MX", "CH", "SG", "ZA", "KR", "IL", "AE", "NG",
+    "TR", "UA", "AT", "BE", "PT", "DK", "NO", "FI", "IE", "CZ", "GR", "RO", "HU", "CN", "TW", "HK", "ID", "PH", "TH", "VN", "AR", "CL",
+    "CO", "PE", "EG", "SA", "PK", "RU", "NZ", "KE",
+)  # fmt: skip
+_EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|durchwahl|poste) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
+_AFTER = re.compile(
+    r" ?[-–]? ?\(?(?:office|fax|mobile|cell|home|work|desk|whatsapp|mobil|privat|portable|direct)\b", re.IGNORECASE
+)
+_NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
+_NEAR = re.compile(
+    r"(?:phone|mobile|cell|fax|whats ?app|\btel|desk|telefon|mobil|handy|téléphone|portable|teléfono|telefono|telefone|m[oó]vil|celular|cellulare"
+    r"|телефон|电话|電話|手机|전화|\bcall|\btext|\bsms|\bring|dial|reach(?: me)?(?: (?:at|on))?|number)"
+    r"(?:[ _]?(?:number|num|no|nr|nummer|número|numero|numéro|is|ist|est|es|é|at|on|me|us|him|her|them|unter|al|au|sur)\b\.?)*"
+    r"[\"']?\s?[:=#：]?\s{0,2}[\"']?[+(]?$"
+)
+
+
+@lru_cache(65536)
+def valid(number: str, region: str | None) -> bool:
+    """Whether the region's numbering plan allows the number."""
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(number, region))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+@lru_cache(65536)
+def valid_somewhere(digits: str) -> bool:
+    """Whether any of the larger numbering plans allows the digits as a national number."""
+    return any(valid(digits, region) for region in _REGIONS)
+
+
+def rule(run: numbers.Run) -> Candidate | None:
+    """Take a run that is a phone number."""
+    length = len(run.digits)
+    if not 7 <= length <= 17:
+        return None
+    if run.international:
+        if not 8 <= length <= 15:
+            return None
+        if valid("+" + run.digits, None) or context.PHONE.search(run.before) or _AFTER.match(run.text, run.end):
+            return _extended(run, "international")
+        return None
+    if context.ORDER.search(run.before):
+        return None
+    if run.digits[:2] == "00" and length >= 10 and valid("+" + run.digits[2:], None):
+        return _extended(run, "international00")
+    named = context.PHONE.search(run.before) is not None or (length <= 15 and bool(_AFTER.match(run.text, run.end, run.high)))
+    if run.groups in _NANP_GROUPS and run.digits[-10] in "23456789" and run.digits[-7] in "23456789":
+        if length == 10 or run.digits[0] == "1":
+            if is_marked_nanp(run.digits):
+                return Candidate(run.start, run.end, numbers.CLAIM)
+            if named or not run.raw.isdigit():
+                return _extended(run, "nanp") if named or _looks_written(run) else None
+    if not named or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
+        return None
+    near = _NEAR.search(run.before) is not None
+    if near or valid_somewhere(run.digits):
+        return _extended(run, "nanp" if length == 10 and _is_nanp(run.digits) else "national")
+    return None
+
+
+def _is_nanp(digits: str) -> bool:
+    return digits[0] in "23456789" and digits[3] in "23456789" and valid(digits, "US")
+
+
+def _looks_written(run: numbers.Run) -> bool:
+    """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
+    return any(char in "()-." for char in run.raw) or valid(run.digits[-10:], "US")
+
+
+def _extended(run: numbers.Run, kind: str) -> Candidate:
+    extension = _EXTENSION.match(run.text, run.end, run.high)
+    return Candidate(run.start, extension.end() if extension else run.end, CLASS, kind)
+
+
+DETECTORS = (
+    Detector(
+        name="phone",
+        class_=CLASS,
+        triggers=(
+            # Short national numbers do not reach nine digits; here the word before them is the trigger.
+            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact)(?:[^0-9\n\x1f;]{0,20})[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
+        ),
+        find=numbers.find,
+        examples=(
+            Example(text="call (415) 555-2671 x89", value="(415) 555-2671 x89", near_miss="call 1-800-FLOWERS or 911"),
+            Example(text="Meine Nummer: +49 30 901820", value="+49 30 901820", near_miss="ts=1698283932"),
+            Example(text="ring me on 020 7946 0018", value="020 7946 0018", near_miss="score 0.8444218515250481"),
+        ),
+    ),
+)

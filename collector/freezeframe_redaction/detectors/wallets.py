@@ -1,0 +1,91 @@
+"""Crypto wallets: Bitcoin (Base58Check, Bech32), Litecoin, Dogecoin, Tron, Ethereum, Ripple by their checks."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction import checksums
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+CLASS = "CRYPTO"
+MARK = b"\xfa\xca\xde\x00"
+"""Begins the payload of each wallet surrogate."""
+HEX_MARK = "facadefacade"
+
+_BASE58 = re.compile(r"(?<![0-9A-Za-z])[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}(?![0-9A-Za-z])")
+_BECH32 = re.compile(r"(?<![0-9A-Za-z])(?:bc|tb|ltc)1[ac-hj-np-z02-9]{25,87}(?![0-9A-Za-z])", re.IGNORECASE)
+_ETHEREUM = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{40}(?![0-9A-Za-z])")
+
+
+def _base58(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in _BASE58.finditer(text, max(low, at - 28), min(high, at + 12)):
+        if match.end() < at:
+            continue
+        payload = checksums.base58check_payload(match.group())
+        if payload is None:
+            return (Candidate(match.start(), match.end(), ""),)
+        return (Candidate(match.start(), match.end(), "*" if payload[1:5] == MARK else CLASS, "base58"),)
+    return ()
+
+
+def _bech32(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _BECH32.search(text, max(low, at - 32), min(high, at + 70))
+    if match is None or not checksums.bech32(match.group().lower()):
+        return ()
+    return (Candidate(match.start(), match.end(), "*" if is_marked_bech32(match.group().lower()) else CLASS, "bech32"),)
+
+
+def is_marked_bech32(value: str) -> bool:
+    """Whether the witness program begins with the mark."""
+    data = value[value.rfind("1") + 2 : -6]
+    bits = "".join(f"{checksums.BECH32.find(char):05b}" for char in data[:7])
+    return bits[:32] == "".join(f"{byte:08b}" for byte in MARK)
+
+
+def _ethereum(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _ETHEREUM.match(text, at - 42, high) if at - 42 >= low else None
+    if match is None:
+        return ()
+    value = match.group().lower()
+    if len(set(value[2:])) < 5:
+        return ()
+    return (Candidate(match.start(), match.end(), "*" if value[2:14] == HEX_MARK else CLASS, "ethereum"),)
+
+
+DETECTORS = (
+    Detector(
+        name="wallet: base58",
+        class_=CLASS,
+        triggers=(r"\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b",),
+        find=_base58,
+        examples=(
+            Example(
+                text="send to 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
+                value="1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
+                near_miss="1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb",
+            ),
+        ),
+    ),
+    Detector(
+        name="wallet: bech32",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:bc1|tb1|ltc1)[ac-hj-np-z02-9]{25}",),
+        find=_bech32,
+        examples=(
+            Example(text="bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", value="bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"),
+        ),
+    ),
+    Detector(
+        name="wallet: ethereum",
+        class_=CLASS,
+        triggers=(r"\b0x[0-9a-fA-F]{40}\b",),
+        find=_ethereum,
+        examples=(
+            Example(
+                text="0x52908400098527886E0F7030069857D2E4169EE7 paid",
+                value="0x52908400098527886E0F7030069857D2E4169EE7",
+                near_miss="0x0b34612f",
+            ),
+        ),
+    ),
+)

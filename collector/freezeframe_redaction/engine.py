@@ -1,0 +1,126 @@
+"""The trigger engine: one Vectorscan pass over the scan bytes of a batch, then each hit is checked by its detector.
+
+The database is compiled once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan demands.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import hyperscan
+
+from freezeframe_redaction.model import Candidate, Detector, Find
+from freezeframe_redaction.view import scan_bytes
+
+_CUSTOM_PRIORITY = 3
+"""Where a class of the user's overlaps a built-in one: behind credentials and cards, before the rest."""
+
+
+class Engine:
+    """Finds candidates in a batch of leaves."""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        expressions: list[bytes] = []
+        self._finds: list[Find] = []
+        self._names: list[str] = []
+        shared: dict[tuple[str, int], None] = {}
+        for detector in detectors:
+            for trigger in detector.triggers:
+                # Detectors of one family may share a trigger and its check (all digit runs do).
+                key = (trigger, id(detector.find))
+                if key in shared:
+                    continue
+                shared[key] = None
+                expressions.append(trigger.encode("latin-1"))
+                self._finds.append(detector.find)
+                self._names.append(detector.name)
+        self._database: Any = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        self._database.compile(
+            expressions=expressions,
+            ids=list(range(len(expressions))),
+            elements=len(expressions),
+            flags=[0] * len(expressions),
+        )
+        self._local = threading.local()
+
+    def _scan(self, data: bytes) -> list[tuple[int, int]]:
+        """Return (end, expression) of every trigger, in order."""
+        hits: list[tuple[int, int]] = []
+        append = hits.append
+
+        def hit(expression: int, start: int, end: int, flags: int, context: object) -> None:
+            append((end, expression))
+
+        scratch = getattr(self._local, "scratch", None)
+        if scratch is None:
+            scratch = self._local.scratch = hyperscan.Scratch(self._database)
+        self._database.scan(data, match_event_handler=hit, scratch=scratch)
+        hits.sort()
+        return hits
+
+    def find(self, text: str, leaves: Sequence[tuple[int, int]]) -> dict[int, list[tuple[Candidate, str]]]:
+        """Return leaf index -> candidates with their detector's name.
+
+        `text` is the batch as one view, `leaves` the (context start, end) of each leaf in it, in order and without overlap.
+        """
+        found: dict[int, list[tuple[Candidate, str]]] = {}
+        if not text:
+            return found
+        examined: dict[Find, int] = {}
+        finds, names = self._finds, self._names
+        index = 0
+        low, high = leaves[0]
+        last = len(leaves) - 1
+        for end, expression in self._scan(scan_bytes(text)):
+            while end > high and index < last:
+                index += 1
+                low, high = leaves[index]
+            if end > high or end <= low:
+                continue
+            find = finds[expression]
+            if examined.get(find, -1) >= end:
+                continue
+            for candidate in find(text, low, high, end):
+                if candidate[1] > examined.get(find, -1):
+                    examined[find] = candidate[1]
+                if candidate[2]:
+                    bucket = found.get(index)
+                    if bucket is None:
+                        found[index] = [(candidate, names[expression])]
+                    else:
+                        bucket.append((candidate, names[expression]))
+        return found
+
+
+def _rank(class_: str, priority: Mapping[str, int]) -> int:
+    return -len(class_) if class_[0] == "*" else priority.get(class_, _CUSTOM_PRIORITY)
+
+
+def settle(
+    candidates: list[tuple[Candidate, str]], priority: Mapping[str, int], floor: int, reported: str = ""
+) -> list[tuple[Candidate, str]]:
+    """Return the candidates that hold: claims first, then by priority and length, none overlapping, in order of start.
+
+    Claims (classes without a priority) block what overlaps them and are dropped, but for the class `reported`; so is what begins
+    before `floor`.
+    """
+    # A surrogate known by its text wins over a claim by its look; both win over every class (priorities are >= 0).
+    ordered = sorted(
+        candidates,
+        key=lambda item: (_rank(item[0].class_, priority), item[0].start - item[0].end, item[0].start),
+    )
+    starts: list[int] = []
+    kept: list[tuple[Candidate, str]] = []
+    for item in ordered:
+        start, end = item[0].start, item[0].end
+        if start >= end:
+            continue
+        place = bisect_left(starts, start)
+        if (place and kept[place - 1][0].end > start) or (place < len(starts) and starts[place] < end):
+            continue
+        starts.insert(place, start)
+        kept.insert(place, item)
+    return [item for item in kept if (item[0].class_[0] != "*" or item[0].class_ == reported) and item[0].start >= floor]

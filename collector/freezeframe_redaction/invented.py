@@ -1,0 +1,42 @@
+"""Invented names: pronounceable words that no language has, which stand for people's names and streets.
+
+``Balomuzq``: three syllables from the key, then an ending that is a public check of them, so that the word is known again.
+"""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.prf import Prf, tag
+
+_ONSETS = "b bl br d dr f fl fr g gl gr h j k kl kr l m n p pl pr r s sl st t tr v w z zw".split()
+_CONSONANTS = "bdfgklmnprstvwz"
+_VOWELS = "aeiou"
+_ENDINGS = ("zq", "vq", "xq", "qz", "qv", "kq", "jq", "qx")
+
+WORD = re.compile(
+    rf"(?<![^\W_])(?:{'|'.join(sorted(_ONSETS, key=len, reverse=True))})[{_VOWELS}](?:[{_CONSONANTS}][{_VOWELS}]){{2}}(?:{'|'.join(_ENDINGS)})(?![^\W_])",
+    re.IGNORECASE,
+)
+
+
+def invent(prf: Prf, class_: str, canonical: str) -> str:
+    """Return the invented word for the value, capitalised."""
+    number = prf.number(class_, canonical)
+    body = ""
+    for position in range(3):
+        number, onset = divmod(number, len(_ONSETS) if position == 0 else len(_CONSONANTS))
+        number, vowel = divmod(number, len(_VOWELS))
+        body += (_ONSETS[onset] if position == 0 else _CONSONANTS[onset]) + _VOWELS[vowel]
+    return (body + _ENDINGS[tag(body, len(_ENDINGS))]).capitalize()
+
+
+def is_invented(word: str) -> bool:
+    """Whether the word is one of ours, in any case."""
+    word = word.lower()
+    return WORD.fullmatch(word) is not None and _ENDINGS[tag(word[:-2], len(_ENDINGS))] == word[-2:]
+
+
+def holds_invented(text: str) -> bool:
+    """Whether any word of the text is one of ours."""
+    return any(is_invented(match.group()) for match in WORD.finditer(text))

@@ -1,0 +1,124 @@
+"""Tenant keys: the secret that makes surrogates, and the ring that holds its versions.
+
+A key never leaves this module's files: its `repr` shows the id only. Losing the secret does no harm to stored runs (they replay
+from their surrogates); leaking it lets somebody test guesses against the store, so files are readable by their owner only.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from freezeframe_schemas.errors import ConfigError
+
+_VERSION = 1
+_SECRET_BYTES = 32
+_TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantKey:
+    """One version of one tenant's surrogate key."""
+
+    id: str
+    """``tenant/2``: the tenant and the version. Stamped on every span; holds no secret."""
+    secret: bytes = field(repr=False)
+    """32 bytes."""
+
+    def __post_init__(self) -> None:
+        if len(self.secret) != _SECRET_BYTES:
+            raise ConfigError(
+                f"tenant key {self.id}: found a secret of {len(self.secret)} bytes, expected {_SECRET_BYTES}",
+                do="make keys with TenantKey.generate() or load_or_create_keys(directory)",
+            )
+
+    @classmethod
+    def generate(cls, id: str = "ephemeral/1") -> TenantKey:
+        """Return a fresh random key."""
+        return cls(id=id, secret=secrets.token_bytes(_SECRET_BYTES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRing:
+    """All key versions of all tenants in one directory; the newest version of each is the one to redact with."""
+
+    directory: Path
+    keys: tuple[TenantKey, ...] = ()
+    """Sorted by tenant, then by version, oldest first."""
+
+    def current(self, tenant: str = "default") -> TenantKey:
+        """Return the tenant's newest key, making and writing the first one where there is none."""
+        held = [key for key in self.keys if key.id.rpartition("/")[0] == tenant]
+        return held[-1] if held else _create(self.directory, tenant, 1)
+
+    def by_id(self, key_id: str) -> TenantKey | None:
+        """Return the key that a span was redacted with, or None where this ring never held it."""
+        return next((key for key in self.keys if key.id == key_id), None)
+
+    def rotate(self, tenant: str = "default") -> KeyRing:
+        """Write the next version for the tenant and return the ring that holds it.
+
+        Old versions stay, so that a redaction of an old run under its own key gives the same surrogates.
+        """
+        newest = int(self.current(tenant).id.rpartition("/")[2])
+        _create(self.directory, tenant, newest + 1)
+        return load_or_create_keys(self.directory)
+
+
+def load_or_create_keys(directory: Path) -> KeyRing:
+    """Load every key below `directory`, creating the directory and the key of tenant ``default`` where there is none.
+
+    Raises:
+        ConfigError: a key file cannot be read, is of another version, or is open to other users.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    keys = [_read(path) for path in directory.glob("*.key.json")]
+    if not any(key.id.startswith("default/") for key in keys):
+        keys.append(_create(directory, "default", 1))
+    return KeyRing(directory=directory, keys=tuple(sorted(keys, key=_order)))
+
+
+def _order(key: TenantKey) -> tuple[str, int]:
+    tenant, _, version = key.id.rpartition("/")
+    return tenant, int(version)
+
+
+def _create(directory: Path, tenant: str, version: int) -> TenantKey:
+    if not _TENANT.fullmatch(tenant):
+        raise ConfigError(
+            f"tenant name: found {len(tenant)} characters that make no file name",
+            do="use letters, digits, dot, dash and underscore, 64 at most",
+        )
+    key = TenantKey.generate(f"{tenant}/{version}")
+    body = {"version": _VERSION, "id": key.id, "secret": base64.b64encode(key.secret).decode()}
+    path = directory / f"{tenant}.{version}.key.json"
+    # O_EXCL: of two processes that start together one makes the key, the other reads it.
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _read(path)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(orjson.dumps(body))
+        file.flush()
+        os.fsync(file.fileno())
+    return key
+
+
+def _read(path: Path) -> TenantKey:
+    try:
+        body = orjson.loads(path.read_bytes())
+        version, key_id, secret = body["version"], str(body["id"]), base64.b64decode(body["secret"])
+        int(key_id.rpartition("/")[2])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"{path}: not a readable key file ({type(error).__name__})", do="restore it from a backup") from None
+    if version != _VERSION:
+        raise ConfigError(f"{path}: found version {version}, expected {_VERSION}", do="upgrade freezeframe to read this file")
+    if path.stat().st_mode & 0o077:
+        raise ConfigError(f"{path}: other users may read this key", do=f"chmod 600 {path}")
+    return TenantKey(id=key_id, secret=secret)

@@ -1,0 +1,92 @@
+"""The values that detectors, surrogates and the redactor exchange.
+
+A detector never sees the key, and a surrogate maker never sees the text around the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from freezeframe_redaction.prf import Prf
+from freezeframe_schemas.span import AttributeValue
+
+
+class Candidate(NamedTuple):
+    """What a detector found: a span of the scan view, exact, and how it is to be replaced.
+
+    `kind` tells the surrogate maker the form (``"nanp"``, ``"jwt"``); `explain` prints it.
+    `shown` is the span to report where it is wider than what is replaced (a URL around its credentials).
+    """
+
+    start: int
+    end: int
+    class_: str
+    kind: str = ""
+    shown: tuple[int, int] | None = None
+
+
+Find = Callable[[str, int, int, int], "Candidate | None"]
+"""``find(text, low, high, at)``: verify a trigger that ended at `at`, in the leaf ``text[low:high]``. Linear in a fixed window."""
+Replace = Callable[[Prf, str, str], str]
+"""``replace(prf, value, kind)``: the surrogate of a view value."""
+Canonical = Callable[[str, str], str]
+"""``canonical(value, kind)``: what is equal about equal values; also defined on surrogates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A text with its finding, and a near miss without one; shown by ``--explain`` and held by a test."""
+
+    text: str
+    value: str
+    near_miss: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detector:
+    """One kind of value: cheap triggers for the engine, and the check that decides."""
+
+    name: str
+    class_: str
+    triggers: tuple[str, ...]
+    """Vectorscan expressions over the scan bytes; about one match per candidate."""
+    find: Find
+    examples: tuple[Example, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurrogateClass:
+    """How the values of one class are replaced."""
+
+    name: str
+    replace: Replace
+    canonical: Canonical
+    priority: int
+    """Where candidates overlap the lower number wins, then the longer span."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One value that was found. Holds no value: offsets are characters of the original text."""
+
+    class_: str
+    start: int
+    end: int
+    detector: str = ""
+
+
+def _no_surrogates() -> Mapping[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redacted:
+    """What the redactor made of a value."""
+
+    value: AttributeValue
+    findings: tuple[Finding, ...] = ()
+    """Offsets into the text given; in a nested value, into the leaf that held the finding."""
+    surrogates: Mapping[str, str] = field(default_factory=_no_surrogates)
+    """Surrogate -> class."""

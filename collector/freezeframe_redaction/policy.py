@@ -1,0 +1,206 @@
+"""Policies: what is redacted, under a name and a hash that every span carries.
+
+A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). Any change to its meaning changes its hash.
+
+    name = "acme"
+    version = 1
+    classes = "all"                  # or a list of classes
+    except = ["IP"]                  # classes taken off again
+    allow = ["support@acme.com"]     # values that are never findings
+    allow_patterns = ["[^@]+@acme\\\\.com"]
+
+    [[class]]
+    name = "EMPLOYEE_ID"
+    pattern = "EMP-[0-9]{6}"         # Vectorscan and Python syntax
+    keys = ["employee_no"]           # the whole value of such a key is a finding
+    example = "EMP-123456"
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from freezeframe_redaction.surrogates import CLASSES
+from freezeframe_schemas.errors import ConfigError
+
+_VERSION = 1
+_BUILT_IN = ("strict", "minimal", "off")
+_KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
+_CLASS_KEYS = frozenset({"name", "pattern", "keys", "example"})
+_CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomClass:
+    """A class of values that the user defined."""
+
+    name: str
+    pattern: str = ""
+    keys: tuple[str, ...] = ()
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What to redact. Equal content means equal hash."""
+
+    name: str
+    classes: frozenset[str]
+    """Built-in classes that are on."""
+    custom: tuple[CustomClass, ...] = ()
+    allow: frozenset[str] = frozenset()
+    """Lower-cased values that are never findings."""
+    allow_patterns: tuple[str, ...] = ()
+    model_tier: bool = False
+    """Whether prose goes through the model tier before it is stored."""
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits over everything that decides what is redacted."""
+        content = {
+            "version": _VERSION,
+            "classes": sorted(self.classes),
+            "custom": [[c.name, c.pattern, sorted(c.keys)] for c in self.custom],
+            "allow": sorted(self.allow),
+            "allow_patterns": sorted(self.allow_patterns),
+            "model_tier": self.model_tier,
+        }
+        return hashlib.sha256(orjson.dumps(content)).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """``name@hash``, as stamped on spans."""
+        return f"{self.name}@{self.hash}"
+
+    @property
+    def redacts(self) -> bool:
+        """Whether the policy redacts anything at all."""
+        return bool(self.classes or self.custom)
+
+
+def load_policy(name_or_path: str | Path = "strict") -> Policy:
+    """Return a built-in policy by name, or the one in a TOML file.
+
+    ``off`` must be typed out and shouts on standard error, each time it is loaded.
+
+    Raises:
+        ConfigError: no such policy, or the file is no policy; all faults are named at once.
+    """
+    text = str(name_or_path)
+    if text in _BUILT_IN:
+        source = (files("freezeframe_redaction") / "policies" / f"{text}.toml").read_text("utf-8")
+        where = f"policy {text}"
+    else:
+        path = Path(name_or_path)
+        try:
+            source = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"redaction policy {text!r}: neither built in ({', '.join(_BUILT_IN)}) nor a readable file ({type(error).__name__})",
+                do="give one of the names, or the path of a TOML file",
+            ) from None
+        where = str(path)
+    policy = parse_policy(source, where)
+    if not policy.redacts:
+        print(
+            f"freezeframe: WARNING: REDACTION IS OFF (policy {policy.label}): personal data and credentials are kept as they are",
+            file=sys.stderr,
+        )
+    return policy
+
+
+def parse_policy(source: str, where: str = "policy") -> Policy:
+    """Return the policy that the TOML text describes.
+
+    Raises:
+        ConfigError: the text is no policy; all faults are named at once.
+    """
+    try:
+        raw = cast("Mapping[str, Any]", tomllib.loads(source))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where}: not TOML: {error}") from None
+    faults = [f"unknown key {key!r}" for key in raw if key not in _KEYS]
+    if raw.get("version") != _VERSION:
+        faults.append(f"version: found {raw.get('version')!r}, expected {_VERSION}")
+    name = raw.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        faults.append(f"name: found {name!r}, expected letters, digits, dot, dash, underscore")
+        name = "invalid"
+    classes = _classes(raw, faults)
+    if not classes and not raw.get("class") and name != "off":
+        faults.append("classes: nothing would be redacted; a policy that redacts nothing must be named 'off'")
+    custom = tuple(_custom(index, entry, faults) for index, entry in enumerate(raw.get("class", [])))
+    patterns = _strings(raw, "allow_patterns", faults)
+    for pattern in patterns:
+        _compile(pattern, f"allow_patterns: {pattern!r}", faults)
+    policy = Policy(
+        name=name,
+        classes=frozenset(classes),
+        custom=custom,
+        allow=frozenset(value.lower() for value in _strings(raw, "allow", faults)),
+        allow_patterns=tuple(patterns),
+        model_tier=raw.get("model_tier", False) is True,
+    )
+    if faults:
+        raise ConfigError(f"{where}: " + "; ".join(faults), do="see docs/redaction.md, section Policies")
+    return policy
+
+
+def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:
+    given: Any = raw.get("classes", "all")
+    chosen = set(CLASSES) if given == "all" else set(_strings(raw, "classes", faults))
+    dropped = set(_strings(raw, "except", faults))
+    faults.extend(
+        f"unknown class {entry!r}, expected one of {', '.join(sorted(CLASSES))}"
+        for entry in sorted((chosen | dropped) - set(CLASSES))
+    )
+    return chosen & set(CLASSES) - dropped
+
+
+def _strings(raw: Mapping[str, Any], key: str, faults: list[str]) -> list[str]:
+    value: Any = raw.get(key, [])
+    if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value)):
+        return cast("list[str]", value)
+    faults.append(f"{key}: expected a list of strings")
+    return []
+
+
+def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
+    where = f"class {index + 1}"
+    if not isinstance(entry, dict):
+        faults.append(f"{where}: expected a table")
+        return CustomClass(name="INVALID")
+    table = cast("dict[str, Any]", entry)
+    faults.extend(f"{where}: unknown key {key!r}" for key in table if key not in _CLASS_KEYS)
+    name, pattern = str(table.get("name", "")), str(table.get("pattern", ""))
+    if not _CLASS_NAME.fullmatch(name) or name in CLASSES:
+        faults.append(f"{where}: name: found {name!r}, expected capitals and underscores, and no built-in class")
+    keys = tuple(_strings(table, "keys", faults))
+    if not pattern and not keys:
+        faults.append(f"{where}: needs a pattern or keys")
+    example = str(table.get("example", ""))
+    if pattern:
+        compiled = _compile(pattern, f"{where}: pattern", faults)
+        if compiled is not None and compiled.search(""):
+            faults.append(f"{where}: pattern matches the empty text")
+        if compiled is not None and not (example and compiled.search(example)):
+            faults.append(f"{where}: example: expected a text that the pattern matches")
+    return CustomClass(name=name, pattern=pattern, keys=keys, example=example)
+
+
+def _compile(pattern: str, where: str, faults: list[str]) -> re.Pattern[str] | None:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        faults.append(f"{where}: {error}")
+        return None

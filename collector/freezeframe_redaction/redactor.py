@@ -1,0 +1,311 @@
+"""The one door: every value that is stored or matched goes through `Redactor`, a pure function of value, key path, policy and key.
+
+Detection looks at one leaf and its key only, so the result does not depend on order, batch, process or machine. The redactor never
+logs and its errors never hold a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from freezeframe_redaction import detectors, walk
+from freezeframe_redaction.custom import custom_detectors, custom_replacement
+from freezeframe_redaction.engine import Engine, settle
+from freezeframe_redaction.keys import TenantKey
+from freezeframe_redaction.model import Candidate, Finding, Redacted
+from freezeframe_redaction.policy import Policy
+from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.surrogates import CLASSES
+from freezeframe_redaction.view import View, view_of
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+
+_PRIORITY = {name: entry.priority for name, entry in CLASSES.items()}
+_KNOWN = "**"
+"""Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
+_NAME_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_KEPT_IN_NAMES = frozenset(
+    "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a leaf's text becomes. Offsets are those of the leaf."""
+
+    edits: tuple[walk.Span, ...]
+    findings: tuple[tuple[int, int, str, str], ...]
+    """Start, end, class, detector."""
+    surrogates: tuple[tuple[str, str, str], ...]
+    """Per edit: surrogate, class, and the canonical value's class-wide form (`Aliaser`)."""
+
+
+CLEAN = Outcome((), (), ())
+
+
+@lru_cache(maxsize=16)
+def engine_of(policy: Policy) -> Engine:
+    """Return the compiled engine of a policy (compiling takes a second; engines are shared between redactors and threads)."""
+    wanted = [detector for detector in detectors.ALL if detector.class_ in policy.classes]
+    # Detectors of numbers share one reading, whose rules know all classes; what the policy leaves out is dropped afterwards.
+    return Engine([*wanted, *custom_detectors(policy)])
+
+
+class Scanner:
+    """Finds what a policy calls a finding, without a key: the half of the redactor that `Aliaser` shares."""
+
+    def __init__(self, policy: Policy, known: Mapping[str, str]) -> None:
+        self.policy = policy
+        self._engine = engine_of(policy) if policy.redacts else None
+        self._classes = policy.classes | {entry.name for entry in policy.custom}
+        self._allow = policy.allow
+        self._allow_patterns = (
+            re.compile("|".join(f"(?:{p})" for p in policy.allow_patterns)) if policy.allow_patterns else None
+        )
+        self.known = dict(known)
+        self._known_pattern = _alternatives(known)
+
+    def scan(
+        self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False
+    ) -> list[tuple[View, list[tuple[Candidate, str]]]]:
+        """Return, per (text, prefix), its view and what was found in it, in order, without overlap (view offsets).
+
+        Known surrogates block other findings; with `report_known` they are returned too, under their class.
+        """
+        views = [view_of(text) for text, _ in leaves]
+        out: list[list[tuple[Candidate, str]]] = [[] for _ in leaves]
+        if self._engine is None or not leaves:
+            return list(zip(views, out, strict=True))
+        parts: list[str] = []
+        bounds: list[tuple[int, int]] = []
+        position = 0
+        for view, (_, prefix) in zip(views, leaves, strict=True):
+            end = position + len(prefix) + len(view.text)
+            parts.append(prefix + view.text if prefix else view.text)
+            bounds.append((position, end))
+            position = end + 1
+        batch = "\x1f".join(parts)
+        found = self._engine.find(batch, bounds)
+        for index in range(len(leaves)) if report_known else found:
+            floor = bounds[index][0] + len(leaves[index][1])
+            known = self._known_in(batch, floor, bounds[index][1])
+            kept = settle([*found.get(index, ()), *known], _PRIORITY, floor, _KNOWN if report_known else "")
+            for candidate, name in kept:
+                class_ = (
+                    self.known.get(batch[candidate.start : candidate.end], "")
+                    if candidate.class_ == _KNOWN
+                    else candidate.class_
+                )
+                if class_ in self._classes and not self._allowed(batch[candidate.start : candidate.end]):
+                    shown = candidate.shown
+                    moved = Candidate(
+                        candidate.start - floor,
+                        candidate.end - floor,
+                        class_,
+                        candidate.kind,
+                        (max(0, shown[0] - floor), shown[1] - floor) if shown else None,
+                    )
+                    out[index].append((moved, name))
+        return list(zip(views, out, strict=True))
+
+    def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
+        if self._known_pattern is None:
+            return []
+        return [
+            (Candidate(m.start(), m.end(), _KNOWN), "known surrogate") for m in self._known_pattern.finditer(batch, low, high)
+        ]
+
+    def _allowed(self, value: str) -> bool:
+        if self._allow and value.lower() in self._allow:
+            return True
+        return self._allow_patterns is not None and self._allow_patterns.fullmatch(value) is not None
+
+
+def _alternatives(known: Iterable[str]) -> re.Pattern[str] | None:
+    ordered = sorted((re.escape(text) for text in known if text), key=lambda text: (-len(text), text))
+    return re.compile(r"(?<![^\W_])(?:" + "|".join(ordered) + r")(?![^\W_])") if ordered else None
+
+
+def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:
+    """Return the spans of the view that are replaced one by one: the words of a name, else the whole value."""
+    if candidate.class_ != "PERSON":
+        return [(candidate.start, candidate.end)]
+    out: list[tuple[int, int]] = []
+    for match in _NAME_WORD.finditer(text, candidate.start, candidate.end):
+        word = match.group()
+        if len(word) > 1 and word.lower() not in _KEPT_IN_NAMES or (len(word) == 1 and not word.isascii()):
+            out.append(match.span())
+    return out or [(candidate.start, candidate.end)]
+
+
+class Redactor:
+    """Replaces every finding by its surrogate. Immutable after construction, and safe to share between threads."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        key: TenantKey,
+        *,
+        surrogates: Mapping[str, str] = {},  # noqa: B006 - never written to
+        cache_characters: int = 32_000_000,
+    ) -> None:
+        """Build the redactor.
+
+        `surrogates` are known ones (from a fixture): they are taken as such wherever they stand and left alone.
+        `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
+        """
+        self.policy = policy
+        self.key = key
+        self._scanner = Scanner(policy, surrogates)
+        self._prf = Prf(key.secret)
+        self._half = cache_characters // 2
+        # Two generations: when the young one is full it becomes the old one. Plain dict operations are atomic.
+        self._young: dict[tuple[str, str], Outcome] = {}
+        self._old: dict[tuple[str, str], Outcome] = {}
+        self._young_characters = 0
+        self._made: dict[tuple[str, str, str], str] = {}
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def redact(self, value: AttributeValue, key_path: tuple[str, ...] = ()) -> Redacted:
+        """Return the value with every finding replaced; findings carry offsets into the text given.
+
+        Shape: text, bytes (UTF-8, else byte by byte), numbers, tuples and dicts at any depth; JSON in text at any depth.
+        """
+        if not self.policy.redacts:
+            return Redacted(value=value)
+        findings: list[Finding] = []
+        surrogates: dict[str, str] = {}
+        made = self._value(value, key_path, findings, surrogates)
+        return Redacted(value=made, findings=tuple(findings), surrogates=surrogates)
+
+    def _value(
+        self, value: AttributeValue, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]
+    ) -> AttributeValue:
+        if isinstance(value, str):
+            return self._text(value, path, findings, surrogates)
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int):
+            made = self._text(str(value), path, findings, surrogates) if abs(value) > 9999 else str(value)
+            return int(made) if made.isdigit() else value
+        if isinstance(value, bytes):
+            return redact_bytes(value, lambda text: self._text(text, path, findings, surrogates))
+        if isinstance(value, Mapping):
+            return {
+                self._text(name, (), findings, surrogates): self._value(item, (*path, name), findings, surrogates)
+                for name, item in cast("Mapping[str, AttributeValue]", value).items()
+            }
+        return tuple(self._value(item, path, findings, surrogates) for item in value)
+
+    def _text(self, text: str, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> str:
+        node = walk.plant(text, *_key_and_parent(path))
+        self.settle_nodes([node], surrogates, with_findings=True)
+        for start, end, note in walk.findings_of(node):
+            class_, _, detector = note.partition("\x1f")
+            findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
+        return walk.render(node)
+
+    def settle_nodes(self, nodes: Sequence[walk.Node], surrogates: dict[str, str], *, with_findings: bool = False) -> None:
+        """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates."""
+        leaves = [leaf for node in nodes for leaf in walk.leaves_of(node)]
+        outcomes = self._outcomes([(leaf.text, leaf.prefix) for leaf in leaves])
+        for leaf, outcome in zip(leaves, outcomes, strict=True):
+            if outcome is not CLEAN:
+                leaf.edits = outcome.edits
+                if with_findings:
+                    leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
+                for surrogate, class_, _ in outcome.surrogates:
+                    surrogates[surrogate] = class_
+
+    def _outcomes(self, leaves: Sequence[tuple[str, str]]) -> list[Outcome]:
+        out: list[Outcome | None] = []
+        missing: dict[tuple[str, str], list[int]] = {}
+        young, old = self._young, self._old
+        for index, leaf in enumerate(leaves):
+            held = young.get(leaf)
+            if held is None:
+                held = old.get(leaf)
+            out.append(held)
+            if held is None:
+                missing.setdefault(leaf, []).append(index)
+        if missing:
+            keys = list(missing)
+            for leaf, (view, found) in zip(keys, self._scanner.scan(keys), strict=True):
+                outcome = self._outcome(leaf[0], view, found) if found else CLEAN
+                for index in missing[leaf]:
+                    out[index] = outcome
+                self._remember(leaf, outcome)
+        return cast("list[Outcome]", out)
+
+    def _remember(self, leaf: tuple[str, str], outcome: Outcome) -> None:
+        size = len(leaf[0]) + 100
+        if self._young_characters + size > self._half:
+            self._old, self._young, self._young_characters = self._young, {}, 0
+        self._young[leaf] = outcome
+        self._young_characters += size
+
+    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
+        edits: list[walk.Span] = []
+        findings: list[tuple[int, int, str, str]] = []
+        surrogates: list[tuple[str, str, str]] = []
+        for candidate, name in found:
+            changed = False
+            for start, end in parts_of(candidate, view.text):
+                value = view.text[start:end]
+                made = self._surrogate(candidate.class_, candidate.kind, value)
+                if made == value:
+                    continue
+                left, right = view.to_original(start, end)
+                edits.append((left, right, made))
+                surrogates.append((made, candidate.class_, ""))
+                changed = True
+            if changed:
+                shown = candidate.shown or (candidate.start, candidate.end)
+                findings.append((*view.to_original(*shown), candidate.class_, name))
+        return Outcome(tuple(edits), tuple(findings), tuple(surrogates)) if edits else CLEAN
+
+    def _surrogate(self, class_: str, kind: str, value: str) -> str:
+        wanted = (class_, kind, value)
+        made = self._made.get(wanted)
+        if made is None:
+            entry = CLASSES.get(class_)
+            made = entry.replace(self._prf, value, kind) if entry else custom_replacement(self._prf, class_, value)
+            if len(self._made) > 100_000:
+                self._made = {}
+            self._made[wanted] = made
+        return made
+
+    # -- spans ---------------------------------------------------------------------------------------------------------
+
+    def redact_span(self, span: SpanRecord) -> SpanRecord:
+        """Return the span with every text in it redacted, stamped with policy, key id and surrogates.
+
+        Protocol values (ids, model names, signatures) stay. Streamed bodies are redacted as the text that they spell and keep
+        their chunks. A compressed body that cannot be read is left out, and the span says why.
+        """
+        from freezeframe_redaction.spans import redact_span
+
+        return redact_span(self, span)
+
+
+def _key_and_parent(path: tuple[str, ...]) -> tuple[str, str]:
+    return (path[-1] if path else "", path[-2] if len(path) > 1 else "")
+
+
+def redact_bytes(value: bytes, redact_text: Callable[[str], str]) -> bytes:
+    """Redact bytes as UTF-8 text; where they are none, byte by byte as Latin-1, in which every byte is a character."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return redact_text(value.decode("latin-1")).encode("latin-1")
+    made = redact_text(text)
+    return value if made is text else made.encode("utf-8", "surrogatepass")
+
+
+def redact(value: AttributeValue, key_path: tuple[str, ...], policy: Policy, key: TenantKey) -> Redacted:
+    """Redact one value: the pure function behind `Redactor.redact` (which is the one to use for many values)."""
+    return Redactor(policy, key).redact(value, key_path)

@@ -1,0 +1,179 @@
+"""Redact whole spans: name, status, attributes, events, links and resource, and the bodies of exchanges with their chunks.
+
+Protocol values stay as they are, because a replay needs them and the provider checks them. What cannot be read is left out and
+named, never passed through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import orjson
+
+from freezeframe_redaction import walk
+from freezeframe_redaction.bodies import redact_body
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, Resource, Scope, SpanRecord
+
+if TYPE_CHECKING:
+    from freezeframe_redaction.redactor import Redactor
+
+PROTOCOL = frozenset(
+    {
+        genai.HTTP_REQUEST_METHOD, genai.SERVER_ADDRESS, genai.ERROR_TYPE, genai.EXCEPTION_TYPE, genai.SERVICE_NAME,
+        genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
+        genai.OPERATION_NAME, genai.PROVIDER_NAME, genai.REQUEST_MODEL, genai.REQUEST_PREVIOUS_RESPONSE_ID,
+        genai.RESPONSE_ID, genai.RESPONSE_MODEL, genai.RESPONSE_FINISH_REASONS, genai.TOOL_NAME, genai.TOOL_TYPE,
+        genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
+        genai.OPENAI_SYSTEM_FINGERPRINT, genai.MCP_METHOD, genai.MCP_SESSION_ID, genai.RUN_ID, genai.TENANT, genai.ENTRY_KIND,
+        genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE, genai.LIBRARY_VERSION,
+        genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.REQUEST_BODY_OMITTED,
+        genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
+        genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
+        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES, genai.NORMALISED_FROM,
+    }
+)  # fmt: skip
+"""Attributes that name things of the protocol and hold nobody's data."""
+
+_BODIES = (
+    (genai.REQUEST_BODY, genai.REQUEST_HEADERS, genai.REQUEST_BODY_OMITTED, ""),
+    (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
+)
+
+
+def redact_span(redactor: Redactor, span: SpanRecord) -> SpanRecord:
+    """Return the span redacted and stamped (see `Redactor.redact_span`)."""
+    policy = redactor.policy
+    stamp: dict[str, AttributeValue] = {genai.REDACTION_POLICY: policy.label, genai.REDACTION_KEY_ID: redactor.key.id}
+    if not policy.redacts:
+        return span.with_attributes(stamp)
+    work = _Work(redactor)
+    attributes = dict(span.attributes)
+    _redact_bodies(redactor, attributes, work.surrogates)
+    name, status = work.text(span.name), work.text(span.status_message)
+    own = work.attributes(attributes, skip=(genai.REQUEST_BODY, genai.RESPONSE_BODY))
+    events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
+    links = [(link, work.attributes(link.attributes)) for link in span.links]
+    resource = work.attributes(span.resource.attributes)
+    scope = work.attributes(span.scope.attributes)
+    work.settle()
+    made = own()
+    # Surrogates of an earlier pass stay listed: the span still holds them.
+    made.update(stamp)
+    made[genai.REDACTION_SURROGATES] = _merge(span, work.surrogates)
+    return replace(
+        span,
+        name=name(),
+        status_message=status(),
+        attributes=made,
+        events=tuple(_event(event, text(), pairs()) for event, text, pairs in events),
+        links=tuple(_link(link, pairs()) for link, pairs in links),
+        resource=_resource(span.resource, resource()),
+        scope=_scope(span.scope, scope()),
+    )
+
+
+def _event(event: Event, name: str, attributes: Attributes) -> Event:
+    return replace(event, name=name, attributes=attributes)
+
+
+def _link(link: Link, attributes: Attributes) -> Link:
+    return replace(link, attributes=attributes) if link.attributes else link
+
+
+def _resource(resource: Resource, attributes: Attributes) -> Resource:
+    return resource if attributes == resource.attributes else replace(resource, attributes=attributes)
+
+
+def _scope(scope: Scope, attributes: Attributes) -> Scope:
+    return scope if attributes == scope.attributes else replace(scope, attributes=attributes)
+
+
+def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
+    merged = dict(surrogates)
+    earlier = span.text(genai.REDACTION_SURROGATES)
+    if earlier:
+        held = orjson.loads(earlier)
+        if isinstance(held, dict):
+            merged = {str(k): str(v) for k, v in cast("dict[object, object]", held).items()} | merged
+    return orjson.dumps(merged, option=orjson.OPT_SORT_KEYS).decode()
+
+
+class _Work:
+    """Everything of one span that goes through the engine together: one pass instead of one for each attribute."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._nodes: list[walk.Node] = []
+        self.surrogates: dict[str, str] = {}
+
+    def settle(self) -> None:
+        self._redactor.settle_nodes(self._nodes, self.surrogates)
+
+    def text(self, text: str, key: str = "") -> _Text:
+        if len(text) < 3:
+            return _Text(None, text)
+        node = walk.plant(text, key)
+        self._nodes.append(node)
+        return _Text(node, text)
+
+    def attributes(self, attributes: Attributes, skip: Sequence[str] = ()) -> _Pairs:
+        pairs: list[tuple[str, AttributeValue | _Text]] = []
+        for name, value in attributes.items():
+            if name in PROTOCOL or name in skip:
+                pairs.append((name, value))
+            elif isinstance(value, str):
+                pairs.append((name, self.text(value, name)))
+            elif value is None or isinstance(value, bool | int | float):
+                pairs.append((name, value))
+            else:
+                redacted = self._redactor.redact(value, (name,))
+                self.surrogates.update(redacted.surrogates)
+                pairs.append((name, redacted.value))
+        return _Pairs(pairs)
+
+
+class _Text:
+    """A text that is known once the work is settled."""
+
+    __slots__ = ("_node", "_text")
+
+    def __init__(self, node: walk.Node | None, text: str) -> None:
+        self._node = node
+        self._text = text
+
+    def __call__(self) -> str:
+        return self._text if self._node is None else walk.render(self._node)
+
+
+class _Pairs:
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: list[tuple[str, AttributeValue | _Text]]) -> None:
+        self._pairs = pairs
+
+    def __call__(self) -> dict[str, AttributeValue]:
+        return {name: value() if isinstance(value, _Text) else value for name, value in self._pairs}
+
+
+def _redact_bodies(redactor: Redactor, attributes: dict[str, AttributeValue], surrogates: dict[str, str]) -> None:
+    for body_name, headers_name, omitted_name, sizes_name in _BODIES:
+        body = attributes.get(body_name)
+        if not isinstance(body, str | bytes) or not body:
+            continue
+        sizes = attributes.get(sizes_name) if sizes_name else None
+        borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
+        headers = attributes.get(headers_name)
+        outcome = redact_body(redactor, body, borders, headers if isinstance(headers, str) else "", surrogates)
+        if outcome.omitted:
+            del attributes[body_name]
+            attributes[omitted_name] = outcome.omitted
+            if sizes_name and borders:
+                attributes[sizes_name] = ()
+                attributes.pop(genai.RESPONSE_CHUNK_OFFSETS_NS, None)
+        elif outcome.body is not body:
+            attributes[body_name] = outcome.body
+            if borders:
+                attributes[sizes_name] = outcome.sizes

@@ -1,0 +1,425 @@
+"""Surrogates: for each class, what replaces a value, and what is equal about equal values.
+
+A surrogate keeps the shape that programs parse (an e-mail is one, a card passes Luhn, an IBAN mod 97), is the same for the same
+value under the same key, and carries a public mark (`shapes`, `names`) so that nobody redacts it twice. Separators, case and
+lay-out of the original stay.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import re
+
+import phonenumbers
+
+from freezeframe_redaction import checksums, shapes
+from freezeframe_redaction.invented import invent
+from freezeframe_redaction.model import SurrogateClass
+from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, spell, tag
+
+_NOT_ALNUM = re.compile(r"[\W_]+")
+_NOT_DIGIT = re.compile(r"[^0-9]+")
+
+
+def bare(value: str) -> str:
+    """Return letters and digits of the value in upper case."""
+    return _NOT_ALNUM.sub("", value).upper()
+
+
+def digits_of(value: str) -> str:
+    """Return the digits of the value."""
+    return _NOT_DIGIT.sub("", value)
+
+
+def lay_out(value: str, digits: str) -> str:
+    """Return the value with its digits replaced in order; everything else stays."""
+    supply = iter(digits)
+    return "".join(next(supply, "0") if "0" <= char <= "9" else char for char in value)
+
+
+# -- identifiers -------------------------------------------------------------------------------------------------------
+
+
+def is_marked_identifier(value: str) -> bool:
+    """Whether letters and digits carry the mark that `mark_identifier` leaves."""
+    text = bare(value)
+    if text.isdigit():
+        return len(text) >= 5 and text[0] == "9" and tag(text[:-2], 100) == int(text[-2:])
+    first = next((char for char in text if char.isdigit()), "")
+    return first == "9" and len(text) >= 5 and _check_letters(text) == text[-2:]
+
+
+def _check_letters(text: str) -> str:
+    number = tag(text[:-2], 676_000)
+    out = ""
+    for char in text[-2:]:
+        if char.isdigit():
+            number, value = divmod(number, 10)
+            out += DIGITS[value]
+        else:
+            number, value = divmod(number, 26)
+            out += chr(65 + value)
+    return out
+
+
+def mark_identifier(prf: Prf, class_: str, value: str) -> str:
+    """Return an identifier of the same shape: digits for digits, letters for letters, the first digit 9, two check characters."""
+    text = bare(value)
+    if text.isdigit():
+        return lay_out(value, shapes.mark_number(prf, class_, text, len(text)))
+    number = prf.number(class_, text)
+    out: list[str] = []
+    led = False
+    for char in text:
+        if char.isdigit():
+            number, digit = divmod(number, 10)
+            out.append(str(digit) if led else "9")
+            led = True
+        else:
+            number, letter = divmod(number, 26)
+            out.append(chr(65 + letter))
+    made = "".join(out[:-2]) + text[-2:]
+    made = made[:-2] + _check_letters(made)
+    supply = iter(made)
+    return "".join(
+        (next(supply) if char.isupper() or not char.isalpha() else next(supply).lower()) if char.isalnum() else char
+        for char in value
+    )
+
+
+def _identifier(class_: str, name: str, priority: int) -> SurrogateClass:
+    return SurrogateClass(
+        name=name,
+        replace=lambda prf, value, kind: mark_identifier(prf, class_, value),
+        canonical=lambda value, kind: bare(value),
+        priority=priority,
+    )
+
+
+# -- contact -----------------------------------------------------------------------------------------------------------
+
+
+def _email(prf: Prf, value: str, kind: str) -> str:
+    from freezeframe_redaction.detectors.email import plain_address
+
+    plain = plain_address(value)
+    local, _, domain = plain.rpartition("@")
+    sign = kind if kind and kind[0] in "%=&" else "@"
+    dot = "."
+    return (
+        f"u{spell(prf.number('EMAIL', f'{local}@{domain}'), BASE32, 10)}{sign}"
+        f"d{spell(prf.number('DOMAIN', domain), BASE32, 6)}{dot}example{dot}com"
+    )
+
+
+def _email_canonical(value: str, kind: str) -> str:
+    from freezeframe_redaction.detectors.email import plain_address
+
+    return plain_address(value)
+
+
+_EXTENSION = re.compile(r"(?i) ?(?:x|ext\.?|extension|durchwahl|poste) ?([0-9]{1,6})$")
+
+
+def _phone(prf: Prf, value: str, kind: str) -> str:
+    extension = _EXTENSION.search(value)
+    main = value[: extension.start()] if extension else value
+    digits = digits_of(main)
+    made = lay_out(main, _phone_digits(prf, digits, kind))
+    if extension:
+        made += lay_out(extension.group(), prf.letters("EXTENSION", digits + extension.group(1), DIGITS, 6))
+    return made
+
+
+def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
+    if kind in ("nanp", "international") and (len(digits) == 10 and kind == "nanp" or (len(digits) == 11 and digits[0] == "1")):
+        return digits[:-10] + shapes.mark_nanp(prf, digits[-10:])
+    head = ""
+    body = digits
+    if kind == "international":
+        length = shapes.country_code_length(digits)
+    elif kind == "international00":
+        length = 2 + shapes.country_code_length(digits[2:])
+    else:
+        length = 1 if digits[0] == "0" else 0
+    head, body = digits[:length], digits[length:]
+    made = body
+    for attempt in range(16):
+        made = shapes.mark_subscriber(prf, body, len(body), attempt)
+        if not _assigned(kind, head, made):
+            break
+    return head + made
+
+
+def _assigned(kind: str, head: str, body: str) -> bool:
+    """Whether somebody may hold the number; surrogates keep out of the assigned ranges where the plan is known."""
+    if not kind.startswith("international"):
+        return False
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(f"+{head.removeprefix('00')}{body}", None))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def _phone_canonical(value: str, kind: str) -> str:
+    extension = _EXTENSION.search(value)
+    digits = digits_of(value[: extension.start()] if extension else value)
+    if len(digits) == 11 and digits[0] == "1":
+        digits = digits[1:]
+    elif digits[:2] == "00" and len(digits) > 9:
+        digits = digits[2:]
+    return digits + (f"x{extension.group(1)}" if extension else "")
+
+
+# -- payment -----------------------------------------------------------------------------------------------------------
+
+
+def _card(prf: Prf, value: str, kind: str) -> str:
+    return lay_out(value, shapes.mark_card(prf, digits_of(value)))
+
+
+def _iban(prf: Prf, value: str, kind: str) -> str:
+    text = bare(value)
+    number = prf.number("IBAN", text)
+    account: list[str] = []
+    for position, char in enumerate(text[4:]):
+        if char.isdigit():
+            number, digit = divmod(number, 10)
+            account.append("0" if position < 4 else str(digit))
+        else:
+            number, letter = divmod(number, 26)
+            account.append("X" if position < 4 else chr(65 + letter))
+    body = "".join(account)
+    made = f"{text[:2]}{98 - checksums.mod97(body + text[:2] + '00'):02d}{body}"
+    if value[:2].islower():
+        made = made.lower()
+    supply = iter(made)
+    return "".join(next(supply) if char.isalnum() else char for char in value)
+
+
+def _ssn(prf: Prf, value: str, kind: str) -> str:
+    digits = digits_of(value)
+    number = prf.number("US_SSN", digits)
+    made = f"9{number % 100:02d}{1 + number // 100 % 49:02d}{1 + number // 4900 % 9998:04d}"
+    return lay_out(value, made)
+
+
+# -- network -----------------------------------------------------------------------------------------------------------
+
+
+def _ip(prf: Prf, value: str, kind: str) -> str:
+    if ":" not in value:
+        number = prf.number("IP", value)
+        return f"{240 + number % 15}.{number >> 8 & 255}.{number >> 16 & 255}.{number >> 24 & 255}"
+    packed = int(ipaddress.IPv6Address(value))
+    low = prf.number("IP6", str(packed)) & ((1 << 96) - 1)
+    return str(ipaddress.IPv6Address(0x20010DB8 << 96 | low))
+
+
+def _ip_canonical(value: str, kind: str) -> str:
+    return str(ipaddress.ip_address(value)) if ":" in value else value
+
+
+def _mac(prf: Prf, value: str, kind: str) -> str:
+    text = re.sub(r"[^0-9a-f]", "", value.lower())
+    made = f"02005e{prf.number('MAC', text) & 0xFFFFFF:06x}"
+    if value.upper() == value and value.lower() != value:
+        made = made.upper()
+    supply = iter(made)
+    return "".join(next(supply) if char.isalnum() else char for char in value)
+
+
+def _url(prf: Prf, value: str, kind: str) -> str:
+    user, _, password = value.partition(":")
+    return f"rdxu{spell(prf.number('URL_USER', user), BASE32, 6)}:rDx{spell(prf.number('URL_PASSWORD', password + user), BASE62, 14)}"
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+_PREFIX = re.compile(
+    r"(?:sk-(?:proj-|svcacct-|admin-|ant-[a-z0-9]+-|or-v1-|lf-)?|pk-lf-|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|A[A-Z0-9]{3}(?=[A-Z2-7]{16}$)|AIza|GOCSPX-|ya29\."
+    r"|xox[a-z]-|xapp-|https?://[a-z.]+/(?:services|workflows|triggers|api/webhooks)/|(?:[srp]k|whsec)_(?:[a-z]{4}_)?|npm_|pypi-|rubygems_|SG\.|key-"
+    r"|(?:SK|AC)(?=[0-9a-f]{32}$)|hf_|api_org_|dapi|do[opr]_v1_|shp[a-z]{2}_|AGE-SECRET-KEY-1|gsk_|hv[sbr]\.|xai-|pplx-|r8_|pylf_v\d_[a-z]{2}_|lsv2_[a-z]{2}_"
+    r"|lin_api_|ntn_|secret_|PMAK-|ATATT3|sl\.|dp\.[a-z]{2,5}\.|pscale_[a-z]{2,5}_|pul-|NRAK-|gl(?:c|sa)_|sntry[su]_|EAA[A-Z]|sq0[a-z]{3}-|LTAI|AKID|dckr_[a-z]{3}_"
+    r"|sbp_|fig[du]_|vc[ipakr]_)"
+)
+_HEX_BODY = re.compile(r"[0-9a-f-]{16,}$")
+_UPPER_BODY = re.compile(r"[A-Z0-9]{10,}$")
+_JWT_MARK = base64.urlsafe_b64encode(b'{"rdx":"').decode().rstrip("=")
+
+
+def _secret(prf: Prf, value: str, kind: str) -> str:
+    if kind == "jwt":
+        return _jwt(prf, value)
+    if kind == "pem":
+        return _pem(prf, value)
+    prefix = _PREFIX.match(value) if kind not in ("password", "generic", "authorization") else None
+    head = prefix.group() if prefix else ""
+    body = value[len(head) :]
+    if _HEX_BODY.match(body):
+        alphabet, mark = HEX, "facadefacade"
+    elif _UPPER_BODY.match(body) and any(map(str.isalpha, body)):
+        alphabet, mark = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "RDXRDX"
+    else:
+        alphabet, mark = BASE62, "rDxrDx" if len(body) >= 12 else "rDx"
+    # Separators inside stay where they are, as parsers split on them.
+    made = mark + prf.letters("SECRET", value, alphabet, max(0, len(body)))
+    supply = iter(made)
+    kept = (
+        ".-/:"
+        if kind
+        in (
+            "sendgrid",
+            "discord",
+            "slack",
+            "telegram",
+            "slack webhook",
+            "slack app",
+            "postman",
+            "public key id",
+            "airtable",
+            "asana",
+        )
+        else ""
+    )
+    out = "".join(char if char in kept and index >= len(mark) else next(supply) for index, char in enumerate(body))
+    if body.endswith("=="):
+        out = out[:-2] + "=="
+    return head + out
+
+
+def _jwt(prf: Prf, value: str) -> str:
+    parts = value.split(".")
+    payload = base64.urlsafe_b64encode(f'{{"rdx":"{prf.letters("JWT", value, BASE62, 22)}"}}'.encode()).decode().rstrip("=")
+    signature = prf.letters("JWT_SIGNATURE", value, BASE62, 43)
+    return ".".join((parts[0], payload, *([signature] if len(parts) > 2 else [])))
+
+
+def _pem(prf: Prf, value: str) -> str:
+    begin = value.index("-----", 10) + 5
+    end = value.rfind("-----END")
+    end = len(value) if end < begin else end
+    body = value[begin:end]
+    supply = iter("rDxrDx" + prf.letters("PEM", value, BASE62, len(body)))
+    out: list[str] = []
+    escaped = False
+    for char in body:
+        out.append(next(supply) if (char.isalnum() or char in "+/") and not (escaped and char in "nrt") else char)
+        escaped = char == "\\"
+    return value[:begin] + "".join(out) + value[end:]
+
+
+def _wallet(prf: Prf, value: str, kind: str) -> str:
+    number = prf.number("CRYPTO", value.lower() if kind != "base58" else value)
+    if kind == "ethereum":
+        return "0x" + "facadefacade" + spell(number, HEX, 28)
+    payload = b"\xfa\xca\xde\x00" + (number & (1 << 128) - 1).to_bytes(16, "big")
+    if kind == "base58":
+        version = {"1": b"\x00", "3": b"\x05", "L": b"\x30", "M": b"\x32", "D": b"\x1e", "T": b"\x41"}[value[0]]
+        return checksums.base58check(version + payload)
+    bits = int.from_bytes(payload, "big")
+    made = checksums.bech32_encode(
+        value[: value.rfind("1")].lower(), [0] + [bits >> (155 - 5 * index) & 31 for index in range(32)]
+    )
+    return made.upper() if value.isupper() else made
+
+
+# -- people ------------------------------------------------------------------------------------------------------------
+
+
+def _person(prf: Prf, value: str, kind: str) -> str:
+    made = invent(prf, "PERSON", value.lower())
+    if value.isupper() and len(value) > 1:
+        return made.upper()
+    return made.lower() if value.islower() else made
+
+
+def _address(prf: Prf, value: str, kind: str) -> str:
+    canonical = _address_canonical(value, kind)
+    return f"{1 + prf.number('ADDRESS', canonical) % 9998} {invent(prf, 'STREET', canonical)} Street"
+
+
+def _address_canonical(value: str, kind: str) -> str:
+    return " ".join(re.sub(r"[\s,.]+", " ", value.lower()).split())
+
+
+_MONTHS = re.compile(r"[^\W\d_]{3,}", re.UNICODE)
+_GROUP = re.compile(r"[0-9]+")
+
+
+def coarsen(value: str) -> str:
+    """Return the date with day and month replaced by the first of January, in the same layout; a second time changes nothing."""
+    groups = _GROUP.findall(value)
+    if len(groups) == 1 and len(groups[0]) == 8:
+        return value.replace(groups[0], groups[0][:4] + "0101")
+    word = _month_word(value)
+    year = next((group for group in groups if len(group) == 4), None)
+    if word is not None:
+        if len(groups) < 2:
+            day_first = bool(groups) and len(groups[0]) < 4
+            return (
+                f"1 January{'' if year is None else ' ' + year}"
+                if day_first
+                else f"January{'' if year is None else ' ' + year}"
+            )
+        if year == groups[0]:
+            return f"{year} January 1"
+        return f"January 1, {groups[-1]}" if value.index(word) < value.index(groups[0]) else f"1 January {groups[-1]}"
+    kept = groups.index(year) if year is not None else len(groups) - 1
+    made = iter([group if index == kept else "1".rjust(len(group), "0") for index, group in enumerate(groups)])
+    return _GROUP.sub(lambda match: next(made), value)
+
+
+def _month_word(value: str) -> str | None:
+    for match in _MONTHS.finditer(value):
+        if match.group().lower() not in ("the", "del", "den"):
+            return match.group()
+    return None
+
+
+def _dob_canonical(value: str, kind: str) -> str:
+    year = re.search(r"(?<![0-9])(?:18|19|20)[0-9]{2}(?![0-9])|^(?:19|20)[0-9]{2}(?=[01][0-9][0-3][0-9]$)", value)
+    return year.group() if year else coarsen(value)
+
+
+def _lower(value: str, kind: str) -> str:
+    return value.lower()
+
+
+def _same(value: str, kind: str) -> str:
+    return value
+
+
+def _digits_canonical(value: str, kind: str) -> str:
+    return digits_of(value)
+
+
+def _bare_canonical(value: str, kind: str) -> str:
+    return bare(value)
+
+
+CLASSES: dict[str, SurrogateClass] = {
+    entry.name: entry
+    for entry in (
+        SurrogateClass(name="SECRET", replace=_secret, canonical=_same, priority=1),
+        SurrogateClass(name="URL_CRED", replace=_url, canonical=_same, priority=0),
+        SurrogateClass(name="CARD", replace=_card, canonical=_digits_canonical, priority=2),
+        SurrogateClass(name="IBAN", replace=_iban, canonical=_bare_canonical, priority=2),
+        SurrogateClass(name="CRYPTO", replace=_wallet, canonical=_same, priority=2),
+        SurrogateClass(name="EMAIL", replace=_email, canonical=_email_canonical, priority=3),
+        SurrogateClass(name="MAC", replace=_mac, canonical=_bare_canonical, priority=3),
+        SurrogateClass(name="IP", replace=_ip, canonical=_ip_canonical, priority=4),
+        _identifier("NATID", "NATID", 4),
+        _identifier("MEDID", "MEDID", 4),
+        SurrogateClass(name="US_SSN", replace=_ssn, canonical=_digits_canonical, priority=5),
+        _identifier("PASSPORT", "PASSPORT", 5),
+        _identifier("DRIVING_LICENCE", "DRIVING_LICENCE", 5),
+        _identifier("BANK_ACCOUNT", "BANK_ACCOUNT", 7),
+        SurrogateClass(name="DOB", replace=lambda prf, value, kind: coarsen(value), canonical=_dob_canonical, priority=5),
+        SurrogateClass(name="PHONE", replace=_phone, canonical=_phone_canonical, priority=6),
+        SurrogateClass(name="ADDRESS", replace=_address, canonical=_address_canonical, priority=8),
+        SurrogateClass(name="PERSON", replace=_person, canonical=_lower, priority=9),
+    )
+}
+"""Every built-in class of value."""
