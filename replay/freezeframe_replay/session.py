@@ -19,6 +19,7 @@ from typing import Any, Final
 from freezeframe.seams import Call
 from freezeframe_replay.compare import first_difference, shorten
 from freezeframe_replay.freeze import Alias, exchange_key, make_alias, transient_fields
+from freezeframe_replay.pace import Pace
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report, Served
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
@@ -60,6 +61,7 @@ class ReplaySession:
         self._on_step = on_step
         self._on_enter = on_enter
         self._alias: Alias = make_alias(fixture.redaction)
+        self._pace = Pace()
         self._lock = threading.Lock()
         self._recorded = [
             _Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=ignore)) for step in fixture.askable
@@ -112,6 +114,13 @@ class ReplaySession:
         if self._on_step is not None:
             self._on_step(found.step)
         return found.step.exchange
+
+    async def turn(self, answer: Exchange) -> None:
+        """Let answers reach concurrent tasks in the order in which they came in the run."""
+        chunks = answer.response.chunks
+        offset_ns = chunks[0].offset_ns if answer.request.method and chunks else 0
+        came_ns = answer.start_time_unix_nano + offset_ns if offset_ns else answer.end_time_unix_nano
+        await self._pace.wait(came_ns)
 
     def enter(self, target: str, input_json: str) -> None:
         """Note that the program reached its entry point, and compare its input."""

@@ -33,6 +33,9 @@ class Recorded:
                     return exchange
         raise ReplayMiss(f"no recording of {call.name} in lane {call.lane}; left: {[(e.name, e.lane) for e in self.left]}")
 
+    async def turn(self, answer: Exchange) -> None:
+        """Answer at once."""
+
     def enter(self, target: str, input_json: str) -> None:
         self.entries.append((target, input_json))
 

@@ -44,6 +44,10 @@ class Responder(Protocol):
         """
         ...
 
+    async def turn(self, answer: Exchange) -> None:
+        """Wait, in an asynchronous seam, until it is this answer's turn among those that tasks wait for."""
+        ...
+
     def enter(self, target: str, input_json: str) -> None:
         """Hear that an entry point starts, with its input as tagged JSON."""
         ...

@@ -50,7 +50,7 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
     """Return what the call gives: from the recording in a replay, else from `invoke`."""
     responder = _port.serving()
     if responder is not None:
-        return load(_answer(responder, describe()).decode())
+        return load(_result(_ask(responder, describe())))
     recording = _start(describe)
     if recording is None:
         return invoke()
@@ -70,7 +70,9 @@ async def run_async(
     """As `run`, for a call that is awaited."""
     responder = _port.serving()
     if responder is not None:
-        return load(_answer(responder, describe()).decode())
+        answer = _ask(responder, describe())
+        await responder.turn(answer)
+        return load(_result(answer))
     recording = _start(describe)
     if recording is None:
         return await invoke()
@@ -88,7 +90,7 @@ def run_generator(describe: Describe, invoke: Callable[[], Generator[Any, Any, A
     """Yield what the call yields. Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all."""
     responder = _port.serving()
     if responder is not None:
-        return (yield from _replay(responder, describe()))
+        return (yield from _replay(_ask(responder, describe())))
     recording = _start(describe)
     if recording is None:
         return (yield from invoke())
@@ -122,7 +124,9 @@ async def run_async_generator(describe: Describe, invoke: Callable[[], AsyncGene
     """As `run_generator`, for an asynchronous generator."""
     responder = _port.serving()
     if responder is not None:
-        for item in _replay(responder, describe()):
+        answer = _ask(responder, describe())
+        await responder.turn(answer)
+        for item in _replay(answer):
             yield item
         return
     recording = _start(describe)
@@ -183,9 +187,8 @@ class _Items:
         return '{"yields": [' if first else ", "
 
 
-def _replay(responder: _port.Responder, call: FunctionCall) -> Generator[Any, Any, Any]:
-    answer = _ask(responder, call)
-    recorded = values.decode(answer.response.body.decode())
+def _replay(answer: Exchange) -> Generator[Any, Any, Any]:
+    recorded = values.decode(_result(answer))
     yield from recorded["yields"]
     end = http.end_of_stream(answer)
     if end is not None:
@@ -217,7 +220,7 @@ def _succeed(recording: Recording, result: object, dump: Dump) -> None:
 
 
 def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange:
-    answer = responder.respond(
+    return responder.respond(
         _port.Call(
             kind=call.kind,
             name=call.name,
@@ -228,10 +231,10 @@ def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange:
             call_id=call.call_id,
         )
     )
+
+
+def _result(answer: Exchange) -> str:
+    """Return the recorded result as tagged JSON, or raise the recorded exception."""
     if answer.response.completion is Completion.NONE:
-        raise http.recorded_error(answer) or RuntimeError(f"{call.name}: recorded as failed, without its error")
-    return answer
-
-
-def _answer(responder: _port.Responder, call: FunctionCall) -> bytes:
-    return _ask(responder, call).response.body
+        raise http.recorded_error(answer) or RuntimeError(f"{answer.name}: recorded as failed, without its error")
+    return answer.response.body.decode()

@@ -87,6 +87,7 @@ class _Seam:
             responder = _port.serving()
             if responder is not None and not _port.is_live(request.url.host):
                 answer = self._ask(responder, request, await request.aread())
+                await responder.turn(answer)
                 return self._response(client, request, answer, self._streams.AsyncServed)
             recording = self._start(request)
             if recording is None:
@@ -154,12 +155,11 @@ class _Seam:
     def _ask(self, responder: _port.Responder, request: Any, body: bytes) -> Exchange:
         written = replace(self._write(request), body=body)
         subject = http.subject_of(request.method, str(request.url), written.headers)
-        answer = http.ask(responder, seam=self._name, subject=subject, request=written)
-        if answer.response.completion is Completion.NONE:
-            raise self._with_request(http.recorded_error(answer), request)
-        return answer
+        return http.ask(responder, seam=self._name, subject=subject, request=written)
 
     def _response(self, client: Any, request: Any, answer: Exchange, stream: Any) -> Any:
+        if answer.response.completion is Completion.NONE:
+            raise self._with_request(http.recorded_error(answer), request)
         end = http.end_of_stream(answer)
         response = self._module.Response(
             answer.response.status or 200,
