@@ -61,7 +61,7 @@ def in_a_pool() -> Any:
 def in_a_pool_with_contexts() -> Any:
     """As LangChain does it."""
     with ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(partial(contextvars.copy_context().run, roll, "same")) for _ in range(6)]
+        futures = [pool.submit(partial(contextvars.copy_context().run, partial(roll, "same"))) for _ in range(6)]
         return [future.result() for future in futures]
 
 

@@ -36,6 +36,10 @@ class Seam:
 SEAMS: Final = (
     Seam(module="httpx", installer="httpx", distribution="httpx", captures="model calls and tools' HTTP, each attempt"),
     Seam(module="httpx2", installer="httpx", distribution="httpx2", captures="model calls and tools' HTTP, each attempt"),
+    Seam(module="requests.adapters", installer="requests", distribution="requests", captures="model calls and tools' HTTP"),
+    Seam(module="langchain_core.tools.base", installer="langchain", distribution="langchain-core", captures="tools"),
+    Seam(module="langchain_core.retrievers", installer="langchain", distribution="langchain-core", captures="retrievers"),
+    Seam(module="agents.tool", installer="openai_agents", distribution="openai-agents", captures="function tools"),
 )
 
 _patches: Final = Patches()

@@ -88,6 +88,11 @@ def _text(value: bytes | str) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
+def host_of(url: str) -> str:
+    """Return the host of a URL, without the port."""
+    return urlsplit(url).hostname or ""
+
+
 def name_of(method: str, url: str) -> str:
     """Return ``POST /v1/chat/completions``."""
     return f"{method} {urlsplit(url).path or '/'}"

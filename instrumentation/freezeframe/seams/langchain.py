@@ -1,0 +1,81 @@
+"""LangChain and LangGraph: tools at ``BaseTool.run``/``arun``, retrievers at ``BaseRetriever.invoke``/``ainvoke``.
+
+Model calls are recorded where they cross the wire, not here. Arguments that a framework injects (graph state, runtime, store)
+are left out: they are not what the model asked for, and hold objects that are different in each process.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe.seams import calls
+from freezeframe.seams.patching import Patches
+from freezeframe_schemas import values
+from freezeframe_schemas.exchange import Kind
+
+SEAM: Final = "langchain"
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``langchain_core.tools.base`` or ``langchain_core.retrievers``."""
+    if hasattr(module, "BaseTool"):
+        patches.replace(module.BaseTool, "run", partial(_wrap, describe=_describe_tool))
+        patches.replace(module.BaseTool, "arun", partial(_wrap_async, describe=_describe_tool))
+    if hasattr(module, "BaseRetriever"):
+        patches.replace(module.BaseRetriever, "invoke", partial(_wrap, describe=_describe_retriever))
+        patches.replace(module.BaseRetriever, "ainvoke", partial(_wrap_async, describe=_describe_retriever))
+
+
+_Describe = Callable[[Any, tuple[Any, ...], dict[str, Any]], calls.FunctionCall]
+
+
+def _wrap(original: Callable[..., Any], *, describe: _Describe) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return original(self, *args, **kwargs)
+        return calls.run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
+
+    return method
+
+
+def _wrap_async(original: Callable[..., Any], *, describe: _Describe) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return await original(self, *args, **kwargs)
+        return await calls.run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
+
+    return method
+
+
+def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+    given: Any = args[0] if args else kwargs.get("tool_input")
+    if isinstance(given, dict):
+        body = values.encode({"args": [], "kwargs": _without_injected(tool, given)})
+    else:
+        body = values.encode({"args": [given], "kwargs": {}})
+    call_id = kwargs.get("tool_call_id")
+    return calls.FunctionCall(
+        kind=Kind.TOOL, name=str(tool.name), seam=SEAM, body=body, call_id=call_id if isinstance(call_id, str) else None
+    )
+
+
+def _without_injected(tool: Any, given: dict[str, Any]) -> dict[str, Any]:
+    injected: Any = getattr(tool, "_injected_args_keys", frozenset())
+    filtered: Any = getattr(tool, "_filter_injected_args", None)
+    kept: Any = filtered(given) if callable(filtered) else given
+    return {name: value for name, value in kept.items() if name not in injected}
+
+
+def _describe_retriever(retriever: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+    query: Any = args[0] if args else kwargs.get("input")
+    extra = {name: value for name, value in kwargs.items() if name not in ("input", "config")}
+    name = retriever.name if isinstance(getattr(retriever, "name", None), str) else type(retriever).__name__
+    return calls.FunctionCall(
+        kind=Kind.RETRIEVAL, name=name, seam=SEAM, body=values.encode({"args": [], "kwargs": {"input": query, **extra}})
+    )
