@@ -113,7 +113,8 @@ class EmbeddedEngine:
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
         names = ", ".join(f"`{name}`" for name in columns)
         settings = (
-            f"SETTINGS insert_deduplication_token={quote_text(token)}, async_insert=0, max_partitions_per_insert_block=1000"
+            f"SETTINGS insert_deduplication_token={quote_text(token)}, async_insert=0,"
+            " deduplicate_blocks_in_dependent_materialized_views=1, max_partitions_per_insert_block=1000"
         )
         try:
             with self.handle() as handle, handle.send_insert(f"INSERT INTO {table} ({names}) {settings}", "Native") as inserter:

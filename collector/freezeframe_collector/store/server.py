@@ -56,7 +56,12 @@ class ServerEngine:
                 column_names=list(columns),
                 insert_block=block,
                 fmt="Native",
-                settings={"insert_deduplication_token": token, "async_insert": 0, "max_partitions_per_insert_block": 1000},
+                settings={
+                    "insert_deduplication_token": token,
+                    "async_insert": 0,
+                    "deduplicate_blocks_in_dependent_materialized_views": 1,
+                    "max_partitions_per_insert_block": 1000,
+                },
             )
         except ClickHouseConnectError as error:
             raise _error(error, f"insert into {table}") from error

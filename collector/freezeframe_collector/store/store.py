@@ -143,8 +143,8 @@ class Store:
         hours = self._run_hours(spans)
         rows = tables.rows_from_spans(spans, run_hours=hours, stored=self._pieces)
         # payloads first: a span whose pieces are missing would be damaged, a piece without a span is only unused
-        self._insert("payloads_hot", rows.payloads, f"{token}/payloads")
-        self._insert("spans_hot", rows.spans, f"{token}/spans")
+        self._insert("payload_rows", rows.payloads, f"{token}/payloads")
+        self._insert("span_rows", rows.spans, f"{token}/spans")
         with self._lock:
             trace_ids, hashes = rows.payloads.values("trace_id"), rows.payloads.values("hash")
             self._pieces.add(zip(trace_ids, hashes, strict=True))
@@ -163,7 +163,7 @@ class Store:
             "detail": [item.detail for item in rejected],
         }
         batch = Batch(columns={c.name: (c.type, by_name[c.name]) for c in tables.REJECTED_COLUMNS})
-        self._insert("rejected_spans", batch, f"{token}/rejected")
+        self._insert("rejected_rows", batch, f"{token}/rejected")
 
     def query(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
         """Return column names and rows of a SELECT of our own (readers come through the facade, fenced)."""
@@ -178,7 +178,7 @@ class Store:
         )
         _, payloads = self.query(
             f"SELECT (SELECT sum(payload_bytes) FROM {self.database}.spans),"
-            f" (SELECT sum(length(body)) FROM {self.database}.payloads_hot)"
+            f" (SELECT sum(length(body)) FROM {self.database}.payload_rows)"
         )
         return Stats(
             tables=tuple(TableStats(table=t, rows=r, disk_bytes=d, raw_bytes=u, parts=p) for t, r, d, u, p in rows),
@@ -211,7 +211,7 @@ class Store:
         older = {t: h for t, h in first.items() if t not in known and self._opened_s - _LOOK_BACK_S <= h <= self._opened_s}
         if older:
             _, rows = self.query(
-                f"SELECT trace_id, min(toUnixTimestamp(run_hour)) FROM {self.database}.spans_hot"
+                f"SELECT trace_id, min(toUnixTimestamp(run_hour)) FROM {self.database}.span_rows"
                 f" WHERE run_hour >= toDateTime({min(older.values()) - _LOOK_BACK_S}, 'UTC')"
                 " AND trace_id IN {ids:Array(String)} GROUP BY trace_id",
                 {"ids": "[" + ",".join(f"'{trace_id}'" for trace_id in older if trace_id.isalnum()) + "]"},

@@ -1,7 +1,9 @@
 -- Generated from freezeframe_schemas.tables.columns; see tables.ddl. Placeholders are filled in by the migration runner:
--- {db} the database, {on_cluster} '' or ON CLUSTER, {sfx} '' or '_local', {replacing} the engine, {durable} its settings.
+-- {db} the database, {on_cluster} '' or ON CLUSTER, {sfx} '' or '_local', {replacing} and {aggregating} the engines,
+-- {durable} their settings.
 
-CREATE TABLE IF NOT EXISTS {db}.spans_hot{sfx} {on_cluster} (
+CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
+    `kept` UInt8 COMMENT '1 once the row was copied out of its day, because the run is kept longer than the day\'s other runs' CODEC(ZSTD(1)),
     `tenant` LowCardinality(String) COMMENT 'Tenant of the span or its resource; empty where none was set' CODEC(ZSTD(1)),
     `run_hour` DateTime('UTC') COMMENT 'Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it' CODEC(Delta(4), ZSTD(1)),
     `trace_id` String COMMENT 'The run\'s identity: trace id, 32 lower-case hex digits' CODEC(ZSTD(1)),
@@ -87,16 +89,18 @@ CREATE TABLE IF NOT EXISTS {db}.spans_hot{sfx} {on_cluster} (
     `links.attributes` Array(Map(LowCardinality(String), String)) COMMENT 'Attributes of each link' CODEC(ZSTD(1)),
     `rest` String COMMENT 'JSON of what OTLP carries and no column holds (dropped counts, types in events, ...); mostly empty' CODEC(ZSTD(1)),
     INDEX ix_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX ix_run run_id TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX ix_conversation conversation_id TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX ix_user user_id TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX ix_start start_time TYPE minmax GRANULARITY 1
 ) ENGINE = {replacing}
-PARTITION BY toDate(run_hour)
+PARTITION BY (kept, toDate(run_hour))
 ORDER BY (tenant, run_hour, trace_id, start_time, span_id)
 SETTINGS index_granularity = 1024{durable}
 COMMENT 'Spans, one row each; read them through the view spans';
 
-CREATE TABLE IF NOT EXISTS {db}.payloads_hot{sfx} {on_cluster} (
+CREATE TABLE IF NOT EXISTS {db}.payload_rows{sfx} {on_cluster} (
+    `kept` UInt8 COMMENT '1 once the row was copied out of its day, because the run is kept longer than the day\'s other runs' CODEC(ZSTD(1)),
     `tenant` LowCardinality(String) COMMENT 'Tenant of the span or its resource; empty where none was set' CODEC(ZSTD(1)),
     `run_hour` DateTime('UTC') COMMENT 'Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it' CODEC(Delta(4), ZSTD(1)),
     `trace_id` String COMMENT 'The run that the piece belongs to' CODEC(ZSTD(1)),
@@ -105,12 +109,41 @@ CREATE TABLE IF NOT EXISTS {db}.payloads_hot{sfx} {on_cluster} (
     `body` String COMMENT 'The bytes; an attribute\'s value is its pieces joined' CODEC(ZSTD(3)),
     INDEX ix_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1
 ) ENGINE = {replacing}
-PARTITION BY toDate(run_hour)
+PARTITION BY (kept, toDate(run_hour))
 ORDER BY (tenant, run_hour, trace_id, hash)
 SETTINGS index_granularity = 256{durable}
 COMMENT 'Pieces of large values, each once per run; an attribute is its pieces joined (spans.refs)';
 
-CREATE TABLE IF NOT EXISTS {db}.rejected_spans{sfx} {on_cluster} (
+CREATE TABLE IF NOT EXISTS {db}.run_rows{sfx} {on_cluster} (
+    `kept` UInt8 COMMENT '1 once the row was copied out of its day, because the run is kept longer than the day\'s other runs' CODEC(ZSTD(1)),
+    `tenant` LowCardinality(String) COMMENT 'Tenant of the span or its resource; empty where none was set' CODEC(ZSTD(1)),
+    `run_hour` DateTime('UTC') COMMENT 'Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it' CODEC(Delta(4), ZSTD(1)),
+    `trace_id` String COMMENT 'The run\'s identity' CODEC(ZSTD(1)),
+    `start_time` SimpleAggregateFunction(min, DateTime64(9, 'UTC')) COMMENT 'First start of a span' CODEC(ZSTD(1)),
+    `end_time` SimpleAggregateFunction(max, DateTime64(9, 'UTC')) COMMENT 'Last end of a span' CODEC(ZSTD(1)),
+    `run_id` SimpleAggregateFunction(max, String) COMMENT 'The caller\'s run id, of any span that has it' CODEC(ZSTD(1)),
+    `service` SimpleAggregateFunction(max, String) COMMENT 'Service, of any span that has it' CODEC(ZSTD(1)),
+    `agent` SimpleAggregateFunction(max, String) COMMENT 'Agent, of any span that has it' CODEC(ZSTD(1)),
+    `user_id` SimpleAggregateFunction(max, String) COMMENT 'User, of any span that has it' CODEC(ZSTD(1)),
+    `session_id` SimpleAggregateFunction(max, String) COMMENT 'Session, of any span that has it' CODEC(ZSTD(1)),
+    `conversation_id` SimpleAggregateFunction(max, String) COMMENT 'Conversation, of any span that has it' CODEC(ZSTD(1)),
+    `commit` SimpleAggregateFunction(max, String) COMMENT 'Commit hash of the agent\'s code, of any span that has it' CODEC(ZSTD(1)),
+    `commit_dirty` SimpleAggregateFunction(max, Int8) COMMENT '1 dirty, 0 clean, -1 not known' CODEC(ZSTD(1)),
+    `entry` SimpleAggregateFunction(min, Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, name String, target String, failed Bool, input String, output String, flag_values String)) COMMENT 'The entry point\'s span: marked, else the root, else the first' CODEC(ZSTD(1)),
+    `first_error` SimpleAggregateFunction(min, Tuple(start_time DateTime64(9, 'UTC'), error String)) COMMENT 'Error of the first span that failed; in the far future where none did' CODEC(ZSTD(1)),
+    `models` SimpleAggregateFunction(groupUniqArrayArray, Array(String)) COMMENT 'Models that were asked for' CODEC(ZSTD(1)),
+    `marks` SimpleAggregateFunction(maxMap, Map(UInt64, UInt64)) COMMENT 'Span -> bits: 1 error, 2 model, 4 tool, 8 retrieval exchange, 16 other exchange, 32 model, 64 tool, 128 retrieval operation' CODEC(ZSTD(1)),
+    `tokens_in` SimpleAggregateFunction(maxMap, Map(UInt64, UInt64)) COMMENT 'Span -> input tokens' CODEC(ZSTD(1)),
+    `tokens_out` SimpleAggregateFunction(maxMap, Map(UInt64, UInt64)) COMMENT 'Span -> output tokens' CODEC(ZSTD(1)),
+    INDEX ix_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1,
+    INDEX ix_run run_id TYPE bloom_filter(0.001) GRANULARITY 1
+) ENGINE = {aggregating}
+PARTITION BY (kept, toDate(run_hour))
+ORDER BY (tenant, run_hour, trace_id)
+SETTINGS index_granularity = 1024{durable}
+COMMENT 'What the list of runs needs, gathered as spans come; read it through the view runs';
+
+CREATE TABLE IF NOT EXISTS {db}.rejected_rows{sfx} {on_cluster} (
     `time` DateTime64(9, 'UTC') COMMENT 'When the span was set aside' CODEC(Delta(8), ZSTD(1)),
     `tenant` LowCardinality(String) COMMENT 'Tenant of the span or its resource; empty where none was set' CODEC(ZSTD(1)),
     `trace_id` String COMMENT 'Trace id as far as it was readable' CODEC(ZSTD(1)),
@@ -124,7 +157,3 @@ PARTITION BY toYYYYMM(time)
 ORDER BY (tenant, time)
 SETTINGS index_granularity = 1024{durable}
 COMMENT 'Spans that were set aside, with the reason';
-
-CREATE TABLE IF NOT EXISTS {db}.spans_kept{sfx} {on_cluster} AS {db}.spans_hot{sfx};
-
-CREATE TABLE IF NOT EXISTS {db}.payloads_kept{sfx} {on_cluster} AS {db}.payloads_hot{sfx};

@@ -71,7 +71,14 @@ RUN_HOUR: Final = _derived(
     "Delta(4), ZSTD(1)",
 )
 
+KEPT: Final = _derived(
+    "kept",
+    "UInt8",
+    "1 once the row was copied out of its day, because the run is kept longer than the day's other runs",
+)
+
 SPAN_COLUMNS: Final[tuple[Column, ...]] = (
+    KEPT,
     TENANT,
     RUN_HOUR,
     _field("trace_id", "String", "The run's identity: trace id, 32 lower-case hex digits"),
@@ -176,6 +183,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
+    KEPT,
     TENANT,
     RUN_HOUR,
     _field("trace_id", "String", "The run that the piece belongs to"),
@@ -192,6 +200,50 @@ REJECTED_COLUMNS: Final[tuple[Column, ...]] = (
     _field("name", "String", "Span name"),
     _field("reason", _LC, "Short cause, one of a few words"),
     _field("detail", "String", "What was wrong, found and expected; no payload"),
+)
+
+_FIRST: Final = (
+    "Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, name String, target String,"
+    " failed Bool, input String, output String, flag_values String)"
+)
+
+RUN_COLUMNS: Final[tuple[Column, ...]] = (
+    KEPT,
+    TENANT,
+    RUN_HOUR,
+    _field("trace_id", "String", "The run's identity"),
+    _derived("start_time", "SimpleAggregateFunction(min, DateTime64(9, 'UTC'))", "First start of a span"),
+    _derived("end_time", "SimpleAggregateFunction(max, DateTime64(9, 'UTC'))", "Last end of a span"),
+    *(
+        _derived(name, "SimpleAggregateFunction(max, String)", f"{text}, of any span that has it")
+        for name, text in (
+            ("run_id", "The caller's run id"),
+            ("service", "Service"),
+            ("agent", "Agent"),
+            ("user_id", "User"),
+            ("session_id", "Session"),
+            ("conversation_id", "Conversation"),
+            ("commit", "Commit hash of the agent's code"),
+        )
+    ),
+    _derived("commit_dirty", "SimpleAggregateFunction(max, Int8)", "1 dirty, 0 clean, -1 not known"),
+    _derived(
+        "entry", f"SimpleAggregateFunction(min, {_FIRST})", "The entry point's span: marked, else the root, else the first"
+    ),
+    _derived(
+        "first_error",
+        "SimpleAggregateFunction(min, Tuple(start_time DateTime64(9, 'UTC'), error String))",
+        "Error of the first span that failed; in the far future where none did",
+    ),
+    _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Models that were asked for"),
+    # Maps keyed by span, so that a span which was sent twice counts once: a sum would count it twice.
+    _derived(
+        "marks",
+        "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
+        "Span -> bits: 1 error, 2 model, 4 tool, 8 retrieval exchange, 16 other exchange, 32 model, 64 tool, 128 retrieval operation",
+    ),
+    _derived("tokens_in", "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))", "Span -> input tokens"),
+    _derived("tokens_out", "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))", "Span -> output tokens"),
 )
 
 ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)

@@ -215,7 +215,7 @@ class _Writer:
     """Turns spans to rows and gathers their pieces."""
 
     def __init__(self, *, hours: Mapping[str, int], stored: Container[Piece]) -> None:
-        self.piece_rows: list[tuple[str, int, str, bytes, str, bytes]] = []
+        self.piece_rows: list[tuple[int, str, int, str, bytes, str, bytes]] = []
         self._hours = hours
         self._stored = stored
         self._seen: set[Piece] = set()
@@ -321,7 +321,7 @@ class _Writer:
                 if key in self._seen or key in self._stored:
                     continue
                 self._seen.add(key)
-                self.piece_rows.append((tenant, self._hours[trace_id], trace_id, digest, name, piece))
+                self.piece_rows.append((0, tenant, self._hours[trace_id], trace_id, digest, name, piece))
         return refs
 
 

@@ -6,18 +6,15 @@ holds that they agree.
 
 from __future__ import annotations
 
-import re
 from importlib import resources
 from typing import Final
 
-from freezeframe_schemas import genai
 from freezeframe_schemas.run import KIT, LEVELS, KitField, Scope
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS
-from freezeframe_schemas.tables.ddl import quoted
+from freezeframe_schemas.tables.ddl import quoted, with_names
 
 _COLUMN_OF: Final = {column.attribute: column for column in ATTRIBUTE_COLUMNS}
 _RESOURCE_COLUMN_OF: Final = {column.attribute: column for column in RESOURCE_COLUMNS}
-_NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 _ENTRY_RANK: Final = "(multiIf(entry_kind != '', 0, parent_span_id = '', 1, 2), start_time, span_id)"
 """As `run.build_run` finds the entry point: the span that is marked, else the root, else the first."""
 
@@ -28,7 +25,7 @@ def views() -> list[tuple[str, str]]:
     texts = {item.name[:-4]: item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".sql")}
     texts["040_replay_kit"] = replay_kit_sql()
     texts["041_readiness"] = readiness_sql()
-    return [(name, _with_names(sql)) for name, sql in sorted(texts.items())]
+    return [(name, with_names(sql)) for name, sql in sorted(texts.items())]
 
 
 def presence(attribute: str, *, resource: bool = False) -> str:
@@ -100,17 +97,8 @@ COMMENT 'The level that each run reaches (run.LEVELS), and the fields of the rep
 def _lacking(kit_field: KitField) -> str:
     resource = kit_field.scope is Scope.RESOURCE
     lacks = " AND ".join(f"NOT {presence(name, resource=resource)}" for name in kit_field.attributes)
+    if kit_field.omitted is not None:
+        lacks = f"({lacks} OR {presence(kit_field.omitted)})"
     if kit_field.scope in (Scope.ENTRY, Scope.RESOURCE):
         return f"toUInt64(argMin({lacks}, entry_rank))"
     return f"countIf(exchange_kind = {quoted(kit_field.scope.value)} AND {lacks})"
-
-
-def _with_names(sql: str) -> str:
-    """Fill in attribute names and operations from `genai`, so that no file spells one."""
-
-    def value(match: re.Match[str]) -> str:
-        if match[1] == "MODEL_OPERATIONS":
-            return ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
-        return str(getattr(genai, match[1]))
-
-    return _NAME.sub(value, sql)

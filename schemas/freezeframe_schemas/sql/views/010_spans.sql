@@ -1,4 +1,4 @@
--- Every span once, hot and kept; a span that was sent twice counts once.
+-- Every span once: a span that was sent twice, or is being copied to be kept, counts once.
 CREATE OR REPLACE VIEW {db}.spans {on_cluster} AS
 SELECT
     * REPLACE (
@@ -6,5 +6,5 @@ SELECT
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs),
     start_time + toIntervalNanosecond(duration_ns) AS end_time,
     duration_ns / 1e6 AS ms
-FROM merge({db_text}, '^spans_(hot|kept)$') FINAL
+FROM {db}.span_rows FINAL
 COMMENT 'Every span once';

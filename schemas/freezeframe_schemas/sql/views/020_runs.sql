@@ -1,42 +1,51 @@
--- One row per run. Tokens are counted on exchanges where the run has them, else on the spans of its instrumentation,
--- so that a call which both saw counts once.
+-- One row per run. Calls and tokens are counted on exchanges where the run has them, else on the spans of its
+-- instrumentation, so that a call which both saw counts once.
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
+WITH
+    arrayFilter((span, mark) -> bitAnd(mark, 30) > 0, mapKeys(r.marks), mapValues(r.marks)) AS exchange_ids,
+    if(empty(exchange_ids), 32, 2) AS model_mark,
+    arrayFilter((span, mark) -> bitAnd(mark, model_mark) > 0, mapKeys(r.marks), mapValues(r.marks)) AS model_ids
 SELECT
-    s.tenant AS tenant,
-    s.trace_id AS trace_id,
-    anyIf(s.run_id, s.run_id != '') AS run_id,
-    if(argMin(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), s.entry_rank), 'error', 'ok') AS status,
-    argMin(s.name, s.entry_rank) AS name,
-    argMin(s.entry_target, s.entry_rank) AS entry_target,
-    anyIf(s.service, s.service != '') AS service,
-    anyIf(s.agent_name, s.agent_name != '') AS agent,
-    anyIf(s.user_id, s.user_id != '') AS user_id,
-    anyIf(s.session_id, s.session_id != '') AS session_id,
-    anyIf(s.conversation_id, s.conversation_id != '') AS conversation_id,
-    anyIf(s.commit, s.commit != '') AS commit,
-    anyIf(s.commit_dirty, s.commit_dirty IS NOT NULL) AS commit_dirty,
-    argMin(s.flag_values, s.entry_rank) AS flag_values,
-    min(s.start_time) AS start_time,
-    max(s.end_time) AS end_time,
-    (toUnixTimestamp64Nano(max(s.end_time)) - toUnixTimestamp64Nano(min(s.start_time))) / 1e6 AS ms,
-    count() AS spans,
-    countIf(s.exchange_kind != '') AS exchanges,
-    if(exchanges > 0, countIf(s.exchange_kind = 'model'), countIf(s.operation IN ({MODEL_OPERATIONS}))) AS model_calls,
-    if(exchanges > 0, countIf(s.exchange_kind IN ('tool', 'mcp')), countIf(s.operation = '{OP_EXECUTE_TOOL}')) AS tool_calls,
-    if(exchanges > 0, countIf(s.exchange_kind = 'retrieval'), countIf(s.operation = '{OP_RETRIEVAL}')) AS retrievals,
-    countIf(s.status = 'Error') AS errors,
-    if(exchanges > 0, sumIf(ifNull(s.input_tokens, 0), s.exchange_kind = 'model'),
-        sumIf(ifNull(s.input_tokens, 0), s.operation IN ({MODEL_OPERATIONS}))) AS input_tokens,
-    if(exchanges > 0, sumIf(ifNull(s.output_tokens, 0), s.exchange_kind = 'model'),
-        sumIf(ifNull(s.output_tokens, 0), s.operation IN ({MODEL_OPERATIONS}))) AS output_tokens,
-    arraySort(groupUniqArrayIf(s.request_model, s.request_model != '')) AS models,
-    argMin(s.input_preview, s.entry_rank) AS input,
-    argMin(s.output_preview, s.entry_rank) AS output,
-    -- the first error by time: what went wrong before anything else did
-    argMinIf(if(s.error_type != '', s.error_type, s.status_message), s.start_time, s.status = 'Error') AS first_error
+    r.tenant AS tenant,
+    r.trace_id AS trace_id,
+    r.run_id AS run_id,
+    if(r.entry.failed, 'error', 'ok') AS status,
+    r.entry.name AS name,
+    r.entry.target AS entry_target,
+    r.service AS service,
+    r.agent AS agent,
+    r.user_id AS user_id,
+    r.session_id AS session_id,
+    r.conversation_id AS conversation_id,
+    r.commit AS commit,
+    if(r.commit_dirty < 0, NULL, r.commit_dirty = 1) AS commit_dirty,
+    r.entry.flag_values AS flag_values,
+    r.start_time AS start_time,
+    r.end_time AS end_time,
+    (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms,
+    length(r.marks) AS spans,
+    length(exchange_ids) AS exchanges,
+    length(model_ids) AS model_calls,
+    arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls,
+    arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals,
+    arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors,
+    arraySum(span -> r.tokens_in[span], model_ids) AS input_tokens,
+    arraySum(span -> r.tokens_out[span], model_ids) AS output_tokens,
+    arraySort(r.models) AS models,
+    r.entry.input AS input,
+    r.entry.output AS output,
+    r.first_error.error AS first_error,
+    r.run_hour AS run_hour,
+    r.kept AS kept
 FROM (
-    SELECT *, (multiIf(entry_kind != '', 0, parent_span_id = '', 1, 2), start_time, span_id) AS entry_rank
-    FROM {db}.spans
-) AS s
-GROUP BY s.tenant, s.trace_id
+    SELECT
+        tenant, run_hour, trace_id, max(x.kept) AS kept, min(x.start_time) AS start_time, max(x.end_time) AS end_time,
+        max(x.run_id) AS run_id, max(x.service) AS service, max(x.agent) AS agent, max(x.user_id) AS user_id,
+        max(x.session_id) AS session_id, max(x.conversation_id) AS conversation_id, max(x.commit) AS commit,
+        max(x.commit_dirty) AS commit_dirty, min(x.entry) AS entry, min(x.first_error) AS first_error,
+        groupUniqArrayArray(x.models) AS models, maxMap(x.marks) AS marks, maxMap(x.tokens_in) AS tokens_in,
+        maxMap(x.tokens_out) AS tokens_out
+    FROM {db}.run_rows AS x
+    GROUP BY tenant, run_hour, trace_id
+) AS r
 COMMENT 'One row per run: SELECT * FROM runs WHERE status = ''error'' ORDER BY start_time DESC';
