@@ -53,6 +53,11 @@ _REQUEST_FIELDS: Final = frozenset(
         "tools",
     }
 )
+_TEXT_FIELDS: Final = frozenset({"type", "text"})
+_THINKING_FIELDS: Final = frozenset({"type", "thinking"})
+_USE_FIELDS: Final = frozenset({"type", "id", "name", "input"})
+_RESULT_FIELDS: Final = frozenset({"type", "tool_use_id", "content"})
+_SOURCE_FIELDS: Final = frozenset({"type", "source"})
 
 
 # -- request ------------------------------------------------------------------------------------------------------------
@@ -110,50 +115,49 @@ def read_content(content: JsonValue) -> list[Part]:
 
 def read_block(block: JsonObject) -> Part:
     """Return one content block."""
-
-    def extra(*taken: str) -> JsonObject:
-        if len(block) == len(taken) + 1:
-            return {}
-        return {key: value for key, value in block.items() if key != "type" and key not in taken and value is not None}
-
-    match block:
-        case {"type": "text", "text": str(text)}:
-            return TextPart(content=text, extra=extra("text"))
-        case {"type": "thinking", "thinking": str(thinking)}:
-            return ReasoningPart(content=thinking, extra=extra("thinking"))
-        case {"type": "tool_use", "name": str(name)}:
+    kind = as_text(block.get("type")) or "content"
+    # Requests carry hundreds of blocks, nearly all of the first three kinds.
+    match kind:
+        case "text" if isinstance(text := block.get("text"), str):
+            return TextPart(content=text, extra=_rest(block, _TEXT_FIELDS))
+        case "tool_use" if isinstance(name := block.get("name"), str):
             return ToolCallPart(
                 id=as_text(block.get("id")),
                 name=name,
                 arguments=block.get("input"),
-                extra=extra("id", "name", "input"),
+                extra=_rest(block, _USE_FIELDS),
             )
-        case {"type": "tool_result"}:
+        case "tool_result":
             return ToolCallResponsePart(
                 id=as_text(block.get("tool_use_id")),
                 response=block.get("content"),
-                extra=extra("tool_use_id", "content"),
+                extra=_rest(block, _RESULT_FIELDS),
             )
-        case {"type": "server_tool_use" | "mcp_tool_use" as kind, "name": str(name)}:
+        case "thinking" if isinstance(text := block.get("thinking"), str):
+            return ReasoningPart(content=text, extra=_rest(block, _THINKING_FIELDS))
+        case "server_tool_use" | "mcp_tool_use" if isinstance(name := block.get("name"), str):
             return ServerToolCallPart(
                 id=as_text(block.get("id")),
                 name=name,
                 server_tool_call={"type": kind, "input": block.get("input")},
-                extra=extra("id", "name", "input"),
+                extra=_rest(block, _USE_FIELDS),
             )
-        case {"type": str(kind), "tool_use_id": str(call_id)} if kind.endswith("_tool_result"):
+        case "image" | "document" if isinstance(source := block.get("source"), dict):
+            return _source(kind, source, _rest(block, _SOURCE_FIELDS))
+        case _ if kind.endswith("_tool_result") and "tool_use_id" in block:
             return ServerToolCallResponsePart(
-                id=call_id,
+                id=as_text(block["tool_use_id"]),
                 server_tool_call_response={"type": kind, "content": block.get("content")},
-                extra=extra("tool_use_id", "content"),
+                extra=_rest(block, _RESULT_FIELDS),
             )
-        case {"type": "image" | "document" as kind, "source": dict(source)}:
-            return _source(kind, source, extra("source"))
         case _:
-            return GenericPart(
-                type=as_text(block.get("type")) or "content",
-                extra={key: value for key, value in block.items() if key != "type"},
-            )
+            return GenericPart(type=kind, extra={key: value for key, value in block.items() if key != "type"})
+
+
+def _rest(block: JsonObject, taken: frozenset[str]) -> JsonObject:
+    if block.keys() <= taken:
+        return {}
+    return {key: value for key, value in block.items() if key not in taken and value is not None}
 
 
 def _source(kind: str, source: JsonObject, extra: JsonObject) -> Part:

@@ -1,8 +1,8 @@
 """JSON as it comes over the wire, read without ever refusing: the one place that knows what orjson will not take.
 
-orjson is strict: integers beyond 64 bits, NaN, lone surrogates and broken UTF-8 are errors to it. Providers and models
-produce all four. What orjson refuses goes to the standard library, so that the common case stays fast and the odd one is
-still read. Nothing here raises on any bytes.
+To orjson NaN, lone surrogates and broken UTF-8 are errors, and integers beyond 64 bits silently become floats. Providers and
+models produce all four. These documents go to the standard library, so that the common case stays fast and the odd one is still
+read, digit by digit. Nothing here raises on any bytes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ import orjson
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
+_MARK_DIGITS: Final = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(".") for byte in range(256))
+_LONGEST_SAFE_RUN: Final = 18
+"""Digits of a number that orjson keeps whole in any case; the first integer that it rounds has 19 (and a sign)."""
+_STRIDE: Final = 6
+
 _MOST_NESTING: Final = 200
 """Levels that we write again; deeper values (no provider sends them) are not worth a stack overflow."""
 
@@ -26,16 +31,25 @@ def parse(data: bytes | str) -> JsonValue:
     UTF-8 becomes U+FFFD. Of duplicate keys the last wins, as in every SDK.
     """
     try:
-        return orjson.loads(data)
+        value: JsonValue = orjson.loads(data)
     except orjson.JSONDecodeError:
         pass
+    else:
+        if not _may_hold_long_number(data if isinstance(data, bytes) else data.encode("utf-8", "replace")):
+            return value
     # An empty or HTML body is common (proxies, cut answers); the slow reader is only for what looks like JSON.
     text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
     try:
-        value: JsonValue = json.loads(text, parse_constant=str, parse_int=_integer, strict=False)
+        return json.loads(text, parse_constant=str, parse_int=_integer, strict=False)
     except (ValueError, RecursionError):
         return None
-    return value
+
+
+def _may_hold_long_number(data: bytes) -> bool:
+    """Tell whether there are 19 digits in a row. Every sixth byte is looked at first: such a run covers three of them."""
+    if b"000" not in data[::_STRIDE].translate(_MARK_DIGITS):
+        return False
+    return b"0" * (_LONGEST_SAFE_RUN + 1) in data.translate(_MARK_DIGITS)
 
 
 def _integer(digits: str) -> int | str:
