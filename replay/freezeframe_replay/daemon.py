@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -19,6 +20,7 @@ from freezeframe_schemas.errors import ConfigError, FreezeframeError
 COLLECTOR: Final = "collector"
 REPLAY: Final = "replay"
 NAMES: Final = (COLLECTOR, REPLAY)
+_TITLES: Final = {COLLECTOR: "collector", REPLAY: "replay service"}
 
 STOP_GRACE_S: Final = 30.0
 """The collector itself gives up after 20 s; what is not stored by then is in its log."""
@@ -82,7 +84,7 @@ def up(home: Home, ports: Ports, say: Say, *, config: Path | None = None, timeou
     try:
         for name in missing:
             _ports_file(home, name).unlink(missing_ok=True)
-            say(f"starting the {name} ...")
+            say(f"starting the {_TITLES[name]} ...")
             processes.start(
                 name, _command(home, name, ports, config), log=log_file(home, name), note_file=note_file(home, name)
             )
@@ -101,7 +103,7 @@ def down(home: Home, say: Say) -> bool:
         if running(home, name) is None:
             continue
         ran = True
-        say(f"stopping the {name} ...")
+        say(f"stopping the {_TITLES[name]} ...")
         if not _stop(home, name):
             say(f"the {name} did not end within {STOP_GRACE_S:.0f} s and was killed; acknowledged spans are in its log")
     return ran
@@ -125,9 +127,26 @@ def get_json(url: str, *, timeout_s: float = 2.0) -> Any:
         OSError: it cannot be reached, or answers with an error.
         ValueError: the answer is no JSON.
     """
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
-    with opener.open(url, timeout=timeout_s) as answer:
+    with _opener().open(url, timeout=timeout_s) as answer:
         return json.loads(answer.read())
+
+
+def flush(home: Home, *, timeout_s: float = 10.0) -> None:
+    """Have the collector of `home` put what it has acknowledged into the store, so that a run just sent is found.
+
+    Does nothing where none runs. A collector that is too busy is no fault: what it has stored so far can be read.
+    """
+    port = read_ports(home).get("http")
+    if port is None or running(home, COLLECTOR) is None:
+        return
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/flush", data=b"", method="POST")
+    with contextlib.suppress(OSError), _opener().open(request, timeout=timeout_s):
+        pass
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """Loopback never goes through a proxy, whatever the environment says."""
+    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 # -- starting -----------------------------------------------------------------------------------------------------------
@@ -190,9 +209,8 @@ def is_ready(home: Home, name: str) -> bool:
     if not port:
         return False
     path = "/readyz" if name == COLLECTOR else "/healthz"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=2.0) as answer:
+        with _opener().open(f"http://127.0.0.1:{port}{path}", timeout=2.0) as answer:
             return answer.status == 200
     except OSError:
         return False

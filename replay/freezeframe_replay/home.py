@@ -16,6 +16,7 @@ from freezeframe_schemas.errors import ConfigError
 
 NAME: Final = ".freezeframe"
 VARIABLE: Final = "FREEZEFRAME_DATA"
+_LISTENERS: Final = ("http", "grpc", "clickhouse")
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
 """URL of a store to read in place of the data directory's own."""
 
@@ -78,7 +79,9 @@ def read_ports(home: Home) -> dict[str, int]:
         data: Any = json.loads(home.ports_file.read_bytes())
     except (OSError, ValueError):
         return {}
-    return {str(name): port for name, port in data.items() if isinstance(port, int)} if isinstance(data, dict) else {}
+    if not isinstance(data, dict):
+        return {}
+    return {name: data[name] for name in _LISTENERS if isinstance(data.get(name), int) and data[name] > 0}
 
 
 def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:

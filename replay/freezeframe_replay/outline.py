@@ -294,6 +294,12 @@ def call_text(name: str, text: str) -> str:
     return f"{name}({', '.join(f'{key}={_plain(item)}' for key, item in data.items())})"
 
 
+def input_text(text: str) -> str:
+    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. It may be cut, so no JSON."""
+    shown = call_text("", text)
+    return shown[1:-1] if shown.startswith("(") else shown
+
+
 def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
     """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome."""
     if text is None:

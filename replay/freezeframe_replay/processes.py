@@ -145,13 +145,16 @@ def who_listens(port: int) -> str | None:
     if not inodes:
         return None
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            held = {os.readlink(entry) for entry in (folder / "fd").iterdir()}
-        except OSError:  # somebody else's process, or one that just ended
-            continue
-        if held & inodes:
+        if inodes.intersection(_open_files(folder)):
             return f"pid {folder.name} ({_command_of(folder)})"
     return None
+
+
+def _open_files(folder: Path) -> Iterable[str]:
+    with contextlib.suppress(OSError):  # somebody else's process, or one that just ended
+        for entry in (folder / "fd").iterdir():
+            with contextlib.suppress(OSError):  # a file that was just closed
+                yield os.readlink(entry)
 
 
 def _listening_inodes(port: int) -> Iterable[str]:

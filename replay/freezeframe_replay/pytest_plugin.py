@@ -141,13 +141,13 @@ def _load(directory: Path) -> Fixture:
 
 
 def _working_directory(entry_file: str | None, directory: Path, config: pytest.Config) -> Path:
-    """Return where to start the program: the nearest folder from which the recorded source file is found.
+    """Return where to start the program: the nearest folder above the fixture from which the recorded file is found.
 
     Recordings name the file relative to the working directory of then; a checkout may stand anywhere.
     """
-    candidates = [config.rootpath, config.invocation_params.dir, *directory.resolve().parents]
-    if entry_file:
-        for candidate in candidates:
+    if entry_file and not Path(entry_file).is_absolute():
+        above = directory.resolve()
+        for candidate in (above, *above.parents, config.rootpath, config.invocation_params.dir):
             if (candidate / entry_file).is_file():
                 return candidate
     return config.rootpath

@@ -14,9 +14,19 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
-_LABEL: Final = 13
+_LABEL: Final = 14
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
+
+_WORDS: Final[Mapping[DivergenceKind, str]] = {
+    DivergenceKind.REQUEST_CHANGED: "diverged",
+    DivergenceKind.EXTRA_CALL: "a call that the recording does not hold",
+    DivergenceKind.MISSING_CALL: "a recorded step was never asked for",
+    DivergenceKind.OUTCOME_CHANGED: "every step alike, another outcome",
+    DivergenceKind.INPUT_CHANGED: "entered with other input",
+    DivergenceKind.NETWORK: "tried to reach the network",
+    DivergenceKind.ORDER_CHANGED: "recorded steps asked for in another order",
+}
 
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
@@ -25,6 +35,7 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or give the program that input",
+    DivergenceKind.ORDER_CHANGED: "if the order does not matter, run the calls as tasks side by side and record again",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
 }
 
@@ -129,22 +140,23 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False) -> str:
 
 
 def _indented(node: Node) -> str:
-    return "  " * node.depth + f"{node.name}  {node.detail}".rstrip()
+    gap = "" if node.detail.startswith("(") else "  "
+    return "  " * node.depth + f"{node.name}{gap}{node.detail}".rstrip()
 
 
 def _kit_text(outline: Outline) -> str:
-    by_level: dict[int, list[str]] = defaultdict(list)
+    """Return the level that is reached, what is carried whole for each level, and what is not, one a line."""
+    carried: dict[int, list[str]] = defaultdict(list)
     for row in outline.kit:
-        count = "" if row.present == row.expected else f" {row.present} of {row.expected}"
-        by_level[row.level].append(f"{'+' if row.present == row.expected else '-'}{row.name}{count}")
-    lines = [
-        f"{'ready':<{_LABEL}}L{outline.level} ({outline.level_means})"
-        + (": a cold case, it cannot be re-enacted" if outline.cold else "")
+        carried[row.level] += [row.name] if row.present == row.expected else []
+    cold = ": a cold case, it cannot be re-enacted" if outline.cold else ""
+    lines = [f"{'ready':<{_LABEL}}L{outline.level}, {outline.level_means}{cold}"]
+    lines += [f"{f'  carries L{level}':<{_LABEL}}{', '.join(names) or 'nothing'}" for level, names in sorted(carried.items())]
+    lines += [
+        f"{f'  lacks L{row.level}':<{_LABEL}}{row.name} ({row.means}), {row.present} of {row.expected} spans have it"
+        for row in sorted(outline.kit, key=lambda row: row.level)
+        if row.present < row.expected
     ]
-    lines += [f"  L{level}  {'  '.join(names)}" for level, names in sorted(by_level.items())]
-    if outline.missing:
-        means = {row.name: row.means for row in outline.kit}
-        lines.append(f"{'missing':<{_LABEL}}" + "; ".join(f"{name} ({means.get(name, '')})" for name in outline.missing))
     return "\n".join(lines)
 
 
@@ -174,15 +186,7 @@ def _title(divergence: Divergence) -> str:
     about = [part for part in (divergence.call_kind, divergence.name) if part]
     if divergence.step is not None or divergence.call_kind:
         about.append(f"lane {divergence.lane or ROOT_LANE}")
-    words = {
-        DivergenceKind.REQUEST_CHANGED: "diverged",
-        DivergenceKind.EXTRA_CALL: "a call that the recording does not hold",
-        DivergenceKind.MISSING_CALL: "a recorded step was never asked for",
-        DivergenceKind.OUTCOME_CHANGED: "every step alike, another outcome",
-        DivergenceKind.INPUT_CHANGED: "entered with other input",
-        DivergenceKind.NETWORK: "tried to reach the network",
-    }[divergence.kind]
-    return short(words + place + (f" ({', '.join(about)})" if about else ""))
+    return short(_WORDS[divergence.kind] + place + (f" ({', '.join(about)})" if about else ""))
 
 
 def _divergence(divergence: Divergence) -> list[str]:

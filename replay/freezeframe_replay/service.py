@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
-from freezeframe_replay.daemon import replay_ports_file
+from freezeframe_replay.cli.options import json_form
+from freezeframe_replay.daemon import flush, replay_ports_file
 from freezeframe_replay.home import Home, find_home, make_home, store_url
 from freezeframe_replay.outline import outline_run
 from freezeframe_replay.web import pages
@@ -170,7 +171,10 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 def _open(request: web.Request) -> RunStore:
     from freezeframe_replay.store import open_runs
 
-    return open_runs(store_url(request.app[_HOME]))
+    home = request.app[_HOME]
+    url = store_url(home)
+    flush(home)
+    return open_runs(url)
 
 
 def _load(request: web.Request) -> Run:
@@ -227,7 +231,7 @@ def _error(request: web.Request, error: FreezeframeError) -> web.Response:
 
 
 def _json(value: object) -> web.Response:
-    return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=str))
+    return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=json_form))
 
 
 def _html(text: str, status: int = 200) -> web.Response:

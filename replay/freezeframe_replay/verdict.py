@@ -9,16 +9,6 @@ from typing import Any, Final
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 
-BEHAVIOUR: Final = frozenset(
-    {
-        DivergenceKind.REQUEST_CHANGED,
-        DivergenceKind.EXTRA_CALL,
-        DivergenceKind.MISSING_CALL,
-        DivergenceKind.OUTCOME_CHANGED,
-    }
-)
-"""Divergences that say that the code now behaves in another way. The others say that the comparison itself failed."""
-
 _BROKEN_CODE: Final = frozenset(
     {"ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError", "NameError", "UnboundLocalError"}
 )

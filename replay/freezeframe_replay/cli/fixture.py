@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import load_run
 from freezeframe_replay.regression import Expect, regression_test, slug
 from freezeframe_schemas.errors import FixtureError, RunError
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--force", action="store_true", help="write the test anew even if it was edited")
     add_json(parser)
-    add_data(parser)
+    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -40,7 +40,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_schemas.fixture import write_fixture
     from freezeframe_schemas.run import readiness
 
-    run = load_run(arguments.run, home_of(arguments))
+    run = load_run(arguments)
     if not run.exchanges:
         raise RunError(
             f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",

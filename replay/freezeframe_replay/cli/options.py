@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import json
 import re
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.home import VARIABLE, Home, find_home
+from freezeframe_replay.home import STORE_VARIABLE, VARIABLE, Home, find_home
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -21,6 +22,17 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help=f"data directory (default: ${VARIABLE}, else the nearest .freezeframe upwards, else ./.freezeframe)",
+    )
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Declare --data and --store: where runs are read."""
+    add_data(parser)
+    parser.add_argument(
+        "--store",
+        metavar="URL",
+        help=f"read another store, clickhouse://user:password@host:8123/database (default: ${STORE_VARIABLE}, else the running "
+        "collector's)",
     )
 
 
@@ -58,4 +70,11 @@ def positive(text: str) -> int:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, one document."""
-    print(json.dumps(value, ensure_ascii=False, indent=1, default=str))
+    print(json.dumps(value, ensure_ascii=False, indent=1, default=json_form))
+
+
+def json_form(value: object) -> str:
+    """Return how a value of the store that JSON has no form for is written: times in ISO 8601, those without a zone as UTC."""
+    if isinstance(value, dt.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).isoformat()
+    return str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from freezeframe_replay.cli.options import add_data, add_json, home_of
+from freezeframe_replay.cli.options import add_json, add_store
 from freezeframe_replay.cli.target import fixture_directory, is_fixture, load_run
 from freezeframe_replay.render import report_text
 from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="one line")
     parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
     add_json(parser)
-    add_data(parser)
+    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         from freezeframe_replay.freeze import freeze
 
-        fixture = freeze(load_run(arguments.run, home_of(arguments)))
+        fixture = freeze(load_run(arguments))
     try:
         report = reenact(
             fixture,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import time
+import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from freezeframe_replay.cli.options import add_data, add_json, home_of, positive, print_json, seconds
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds
 from freezeframe_replay.cli.target import open_store
-from freezeframe_replay.render import duration, table_text, when
+from freezeframe_replay.outline import input_text
+from freezeframe_replay.render import duration, moment, table_text
 
 if TYPE_CHECKING:
-    from freezeframe_replay.store import RunSummary
+    from freezeframe_replay.store import RunRow
 
 _ID_DIGITS = 12
 """Enough to name a run among millions; any longer prefix works too."""
@@ -25,14 +26,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
     parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N runs (default: 20)")
     add_json(parser)
-    add_data(parser)
+    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the list."""
-    since_ns = None if arguments.since is None else time.time_ns() - int(arguments.since * 1e9)
-    store = open_store(home_of(arguments))
-    runs = store.list_runs(failed=arguments.failed, since_unix_nano=since_ns, limit=arguments.limit)
+    since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
+    status = "error" if arguments.failed else None
+    runs = open_store(arguments).list_runs(arguments.limit, status=status, since=since)
     if arguments.json:
         print_json([dataclasses.asdict(run) for run in runs])
     elif runs:
@@ -42,14 +43,14 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _table(runs: Sequence[RunSummary]) -> str:
+def _table(runs: Sequence[RunRow]) -> str:
     header = ("run", "started", "entry", "input", "steps", "tokens", "time", "status")
     rows = [
         (
             run.trace_id[:_ID_DIGITS],
-            when(run.start_time_unix_nano),
-            run.entry_target or run.name,
-            run.input,
+            moment(run.start_time),
+            run.name,
+            input_text(run.input),
             str(run.exchanges),
             f"{run.input_tokens:,} > {run.output_tokens:,}",
             duration(run.ms),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import is_fixture, load_run, load_target_fixture
 from freezeframe_replay.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.render import outline_text
@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last`, or the directory of a fixture")
     parser.add_argument("--full", action="store_true", help="with the request and response of every exchange")
     add_json(parser)
-    add_data(parser)
+    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -24,7 +24,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if is_fixture(arguments.run):
         outline = outline_fixture(load_target_fixture(arguments.run), full=arguments.full)
     else:
-        outline = outline_run(load_run(arguments.run, home_of(arguments)), full=arguments.full)
+        outline = outline_run(load_run(arguments), full=arguments.full)
     if arguments.json:
         print_json(dataclasses.asdict(outline))
     else:

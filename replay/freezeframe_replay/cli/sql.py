@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from freezeframe_replay.cli.options import add_data, home_of, print_json
+from freezeframe_replay.cli.options import add_store, print_json
 from freezeframe_replay.cli.target import open_store
 from freezeframe_replay.render import table_text
 from freezeframe_schemas.errors import ConfigError
@@ -27,14 +27,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="value of {NAME:Type} in the query (may be given again)",
     )
     parser.add_argument("--width", type=int, default=80, metavar="N", help="cut a table's cells at N characters (default: 80)")
-    add_data(parser)
+    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Ask and print the rows."""
     query = sys.stdin.read() if arguments.query == "-" else arguments.query
-    result = open_store(home_of(arguments)).sql(query, _parameters(arguments.parameter))
-    columns, rows = list(result.columns), result.rows
+    columns, rows = open_store(arguments).sql(query, _parameters(arguments.parameter))
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif arguments.format == "csv":

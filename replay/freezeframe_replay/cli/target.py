@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe_replay.home import Home, store_url
+from freezeframe_replay.cli.options import home_of
+from freezeframe_replay.daemon import flush
+from freezeframe_replay.home import store_url
 
 if TYPE_CHECKING:
     from freezeframe_replay.store import RunStore
@@ -36,8 +39,8 @@ def fixture_directory(text: str) -> Path:
     return path.parent if path.name == "manifest.json" else path
 
 
-def open_store(home: Home) -> RunStore:
-    """Return the store of the data directory.
+def open_store(arguments: argparse.Namespace) -> RunStore:
+    """Return the store that --store, the environment or the data directory names.
 
     Raises:
         ConfigError: there is none to read.
@@ -45,16 +48,20 @@ def open_store(home: Home) -> RunStore:
     """
     from freezeframe_replay.store import open_runs
 
-    return open_runs(store_url(home))
+    if arguments.store:
+        return open_runs(arguments.store)
+    home = home_of(arguments)
+    url = store_url(home)
+    flush(home)
+    return open_runs(url)
 
 
-def load_run(text: str, home: Home) -> Run:
-    """Return a run of the store.
+def load_run(arguments: argparse.Namespace) -> Run:
+    """Return the run that `arguments.run` names.
 
     Raises:
         RunError: no such run, or several.
     """
     from freezeframe_schemas.run import build_run
 
-    store = open_store(home)
-    return build_run(store.load_spans(store.resolve(text)))
+    return build_run(open_store(arguments).load_spans(arguments.run))

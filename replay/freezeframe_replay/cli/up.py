@@ -60,7 +60,7 @@ def addresses_text(home: Home) -> str:
     if "http" in ports[daemon.REPLAY]:
         lines.append(f"  runs, as a page  http://127.0.0.1:{ports[daemon.REPLAY]['http']}")
     usual = otlp.get("http") == daemon.Ports().http
-    variable = "" if usual else f"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:{otlp.get('http')} "
+    variable = "" if usual else f"FREEZEFRAME_ENDPOINT=http://127.0.0.1:{otlp.get('http')} "
     lines += [
         "next:",
         f"  {variable}freezeframe run -- python your_agent.py",

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from freezeframe_replay.outline import Node, Outline
+from freezeframe_replay.outline import Node, Outline, input_text
 from freezeframe_replay.render import duration, moment, printable, when
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _run_row(run: RunRow) -> str:
     return (
         f'<tr><td class="time">{moment(run.start_time)}'
         f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
-        f'<td class="name">{_text(run.name)}<td class="name">{_text(run.input[:160])}'
+        f'<td class="name">{_text(run.name)}<td class="name">{_text(input_text(run.input)[:160])}'
         f'<td class="number">{run.exchanges}<td class="number">{run.input_tokens:,} &gt; {run.output_tokens:,}'
         f'<td class="number">{duration(run.ms)}<td>{status}</tr>'
     )

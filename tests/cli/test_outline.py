@@ -1,0 +1,154 @@
+"""What `show` and the page say of a run, from spans built by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from handmade_runs import make_run, model_call, tool_call
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.outline import call_text, error_text, outcome_text, outline_fixture, outline_run
+from freezeframe_replay.render import outline_text, printable, short, table_text
+from freezeframe_replay.web.pages import run_page
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.run import build_run
+from freezeframe_schemas.span import SpanRecord, StatusCode
+
+HOSTILE = "\x1b[2J</pre><script>alert(1)</script>\r\n\u202e"
+
+
+def lookup_run() -> list[SpanRecord]:
+    """A model call, a tool with an HTTP call inside, an answer."""
+    spans = make_run(
+        model_call("where is it?", "call track"),
+        tool_call("track", {"place": "Lyon"}, order="AC-1"),
+        model_call("which place?", "Lyon"),
+        model_call("it is in Lyon", "Lyon", lane=(0, 2)),
+        inside={2: 1},
+    )
+    first = spans[1].with_attributes(
+        {genai.REQUEST_MODEL: "gpt-x", genai.USAGE_INPUT_TOKENS: 1204, genai.USAGE_OUTPUT_TOKENS: 33}
+    )
+    return [spans[0], first, *spans[2:]]
+
+
+def test_the_tree_shows_steps_status_tokens_and_lanes() -> None:
+    """The whole text, as a person sees it. Steps are numbered as the replay's report numbers them."""
+    shown = outline_text(outline_run(build_run(lookup_run())))
+    assert (
+        shown
+        == """\
+run           abababababababababababababababab  ok  99.00 s  1970-01-01 00:00:01Z
+entry         agent:answer  (function)
+input         answer("where is it?")
+outcome       returned "here"
+python        3.11.7
+time zone     UTC
+
+step  kind   name                                   time  status  tokens      lane
+      run    answer                              99.00 s  ok
+   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33  root
+   2  tool     track(order="AC-1")                1.00 s  ok                  root
+   3  model      POST /v1/chat/completions        1.00 s  200                 in step 2
+   4  model    POST /v1/chat/completions          1.00 s  200                 0.2
+
+ready         L3, completions frozen
+  carries L2  tool_request, tool_response
+  carries L3  model_request, model_response, model_chunks, model_completion, entry_point, entry_input
+  carries L4  endpoint
+  carries L5  python_version, time_zone, flags
+  lacks L4    model_requested (model id asked for), 1 of 3 spans have it
+  lacks L4    provider (who was asked), 0 of 3 spans have it
+  lacks L5    commit (commit of the agent's code), 0 of 1 spans have it
+  lacks L5    commit_dirty (whether the code differed from the commit), 0 of 1 spans have it
+  lacks L5    package_versions (versions of SDKs and frameworks), 0 of 1 spans have it
+  lacks L5    random_state (state of `random` at entry), 0 of 1 spans have it"""
+    )
+
+
+def test_a_fixture_shows_the_same_steps_as_its_run() -> None:
+    """Numbers, names, lanes and nesting survive the way into files."""
+    run = build_run(lookup_run())
+    from_run = [node for node in outline_run(run).nodes if node.step is not None]
+    from_fixture = outline_fixture(freeze(run)).nodes
+    assert [(n.step, n.kind, n.name, n.lane, n.inside, n.status) for n in from_run] == [
+        (n.step, n.kind, n.name, n.lane, n.inside, n.status) for n in from_fixture
+    ]
+
+
+def test_full_shows_what_was_asked_and_answered() -> None:
+    """Each exchange is followed by its request and its response."""
+    shown = outline_text(outline_run(build_run(lookup_run()), full=True), full=True)
+    assert '        > {"model":"gpt-x","messages":[{"role":"user","content":"where is it?"}]}' in shown
+    assert '        < {"place": "Lyon"}' in shown
+
+
+def test_a_run_without_exchanges_is_a_cold_case() -> None:
+    """Topology alone can be looked at, not re-enacted, and the fields to add are named."""
+    entry = replace(lookup_run()[0], attributes={})
+    outline = outline_run(build_run([entry]))
+    assert outline.cold
+    assert "ready         L1, steps logged: a cold case, it cannot be re-enacted" in outline_text(outline)
+    assert {"entry_point", "entry_input"} <= set(outline.missing)
+
+
+def test_spans_that_name_each_other_as_parents_are_still_shown() -> None:
+    """A broken tree loses no span, and ends."""
+    entry, first, second, *_ = lookup_run()
+    ring = [replace(first, parent_span_id=second.span_id), replace(second, parent_span_id=first.span_id)]
+    nodes = outline_run(build_run([entry, *ring])).nodes
+    assert {node.span_id for node in nodes} == {entry.span_id, first.span_id, second.span_id}
+
+
+def test_a_failed_step_is_marked() -> None:
+    """A 429 and a tool that raised stand out, with status or class."""
+    refused = model_call("hi", "")
+    refused = replace(refused, response=replace(refused.response, status=429))
+    broken = replace(tool_call("track", None), error=values.encode_exception(KeyError("AC-1")))
+    spans = make_run(refused, broken)
+    spans[0] = replace(spans[0], status_code=StatusCode.ERROR)
+    outline = outline_run(build_run(spans))
+    assert outline.failed
+    assert [node.status for node in outline.nodes if node.failed][1:] == ["429", "KeyError"]
+
+
+def test_outcomes_read_as_a_person_would_say_them() -> None:
+    """Tags of the encoding are not shown."""
+    assert outcome_text(values.encode(("a", 1))) == 'returned ["a", 1]'
+    assert outcome_text(values.encode_exception(ValueError("no order"))) == "raised ValueError: no order"
+    assert outcome_text(None) == "not recorded"
+    assert error_text(values.encode("fine")) == ""
+    assert call_text("f", values.encode({"args": [1, None], "kwargs": {"at": b"x"}})) == 'f(1, null, at="eA==")'
+    assert call_text("", '{"argv": ["agent.py", "--fast"], "env": {}}') == "agent.py --fast"
+
+
+def test_nothing_recorded_steers_the_terminal_or_the_page() -> None:
+    """Escape codes, line ends, direction marks and tags arrive as text, wherever they stand in the run."""
+    spans = make_run(tool_call(HOSTILE, HOSTILE, HOSTILE), question=HOSTILE, answer=HOSTILE)
+    spans[0] = spans[0].with_attributes({genai.USER_ID: HOSTILE, genai.ENTRY_TARGET: HOSTILE})
+    spans[1] = replace(spans[1], name=HOSTILE, dropped_attributes_count=1)
+    outline = outline_run(build_run(spans), full=True)
+    text = outline_text(outline, full=True)
+    assert all(char.isprintable() or char == "\n" for char in text)
+    page = run_page(outline)
+    assert "<script" not in page
+    assert "\x1b" not in page
+
+
+@given(st.text())
+def test_printable_text_is_one_line_and_harmless(text: str) -> None:
+    """For any text: one printable line, and nothing changed where nothing had to be."""
+    shown = printable(text)
+    assert shown.isprintable()
+    assert len(short(text, 40)) <= 40
+    if text.isprintable():
+        assert shown == text
+
+
+def test_a_table_aligns_numbers_right_and_cuts_long_cells() -> None:
+    """The form of every list that the command line prints."""
+    assert table_text(("name", "n"), [("a", "1"), ("bbbbbbbbbbbb", "200")], right=(1,), width=9) == (
+        "name         n\na            1\nb ... bbb  200"
+    )

@@ -1,0 +1,89 @@
+"""Background processes: recognised for what they are, stopped politely, never mistaken."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay import processes
+from freezeframe_replay.processes import Note
+
+SLEEP = "import signal, sys; print('ready', flush=True); signal.pause()"
+STUBBORN = (
+    "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True)\nwhile True: signal.pause()"
+)
+
+
+def wait_for(log: Path, text: str, note: Note) -> None:
+    while text not in (log.read_text() if log.exists() else ""):
+        assert processes.alive(note)
+
+
+@pytest.fixture
+def started(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Note]:
+    """A detached process that waits for signals."""
+    log = tmp_path / "log"
+    command = [sys.executable, "-c", getattr(request, "param", SLEEP)]
+    note = processes.start("sleeper", command, log=log, note_file=tmp_path / "note.json")
+    try:
+        wait_for(log, "ready", note)
+        yield note
+    finally:
+        processes.stop(note, grace_s=0)
+
+
+def test_a_started_process_is_found_again_by_its_note(started: Note, tmp_path: Path) -> None:
+    """Another command reads the note and sees that it runs, then stops it."""
+    note = processes.read_note(tmp_path / "note.json")
+    assert note == started
+    assert note is not None
+    assert processes.alive(note)
+    assert processes.stop(note, grace_s=10)
+    assert not processes.alive(note)
+
+
+@pytest.mark.parametrize("started", [STUBBORN], indirect=True)
+def test_a_process_that_will_not_end_is_killed(started: Note) -> None:
+    """SIGTERM first, SIGKILL after the grace, and the caller hears of it."""
+    assert not processes.stop(started, grace_s=0.1)
+    assert not processes.alive(started)
+
+
+def test_a_recycled_pid_is_never_touched() -> None:
+    """A note whose pid now belongs to another process is a note of a dead one; that other process lives on."""
+    with subprocess.Popen([sys.executable, "-c", SLEEP], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        mark = processes.start_mark(other.pid)
+        assert mark is not None
+        stale = Note(name="old", pid=other.pid, started=f"1{mark}", command=())
+        assert not processes.alive(stale)
+        assert processes.stop(stale, grace_s=0)
+        assert processes.alive(replace(stale, started=mark))
+        other.kill()
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"name": "x", "pid": "many"}', "[1]"])
+def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
+    """It names nothing that could be stopped."""
+    (tmp_path / "note.json").write_text(text)
+    assert processes.read_note(tmp_path / "note.json") is None
+
+
+def test_who_holds_a_port_is_named() -> None:
+    """The message can say which process to end."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        assert not processes.port_is_free(port)
+        if sys.platform == "linux":
+            assert "pytest" in (processes.who_listens(port) or "")
+    assert processes.port_is_free(port)
+    assert processes.who_listens(port) is None

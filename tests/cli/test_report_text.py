@@ -1,0 +1,108 @@
+"""Reports of replays as people read them, and the verdicts behind the exit codes."""
+
+from __future__ import annotations
+
+import pytest
+
+from freezeframe_replay.render import report_text
+from freezeframe_replay.verdict import EXIT_CODES, verdict, why_incomparable
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report, Served
+
+SERVED = (Served(step=1, how="exact"), Served(step=2, how="relaxed"))
+NAMES = {"1": "tool find_orders", "2": "tool track"}
+CHANGED = Divergence(
+    kind=DivergenceKind.REQUEST_CHANGED,
+    step=3,
+    call_kind="model",
+    name="POST /v1/chat/completions",
+    path="$.body.messages[3].content",
+    recorded='"{\\"temp\\": -26}"',
+    live='"{\\"temp\\": -26} EDIT"',
+    would_have_returned='"{\\"answer\\": 1}"',
+    agreed=("kind", "path"),
+    differed=("body.messages",),
+)
+
+
+def report(*divergences: Divergence, entered: bool = True, outcome: object = "it is in Lyon") -> Report:
+    return Report(
+        run_id="ab" * 8,
+        steps=3 if divergences else 2,
+        served=SERVED,
+        divergences=divergences,
+        entered=entered,
+        outcome=values.encode(outcome),
+        names=NAMES,
+    )
+
+
+def test_an_identical_replay() -> None:
+    """N of N steps, each by name, and the outcome."""
+    assert (
+        report_text(report())
+        == """\
+identical: 2 of 2 steps identical, run abababababababab
+     1  tool find_orders
+     2  tool track  (relaxed: asked at another place in the run)
+  outcome: returned "it is in Lyon\""""
+    )
+
+
+def test_a_divergence() -> None:
+    """Code, step, path, both sides, what agreed, what would have been returned, what to do."""
+    later = Divergence(kind=DivergenceKind.MISSING_CALL, step=4, call_kind="tool", name="refund")
+    assert (
+        report_text(report(CHANGED, later))
+        == """\
+REPLAY-101 diverged at step 3 (model, POST /v1/chat/completions, lane root): 2 of 3 steps replayed, run abababababababab
+  $.body.messages[3].content
+  - "{\\"temp\\": -26}"
+  + "{\\"temp\\": -26} EDIT"
+  differed: body.messages
+  agreed: kind, path
+  would have returned: {"answer": 1}
+  then REPLAY-103 a recorded step was never asked for at step 4 (tool, refund, lane root)
+  outcome: returned "it is in Lyon"
+  next: if this is the fix, lock it in with `freezeframe fixture abababababababab -o DIR --pytest`
+        if it varies by itself: --ignore body.messages"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "code"), [(report(), 0), (report(CHANGED), 3), (report(entered=False), 125)], ids=["same", "diverged", "no entry"]
+)
+def test_exit_codes_are_for_git_bisect(found: Report, code: int) -> None:
+    """0 good, 3 bad, 125 skip."""
+    assert EXIT_CODES[verdict(found)] == code
+
+
+@pytest.mark.parametrize("kind", list(DivergenceKind))
+def test_every_kind_has_words_and_a_next_step(kind: DivergenceKind) -> None:
+    """No divergence leaves the reader without advice."""
+    shown = report_text(report(Divergence(kind=kind, step=1, live="api.example.com:443")))
+    assert shown.startswith(kind.value)
+    assert "next: " in shown
+    assert report_text(report(Divergence(kind=kind)), quiet=True).count("\n") == 0
+
+
+@pytest.mark.parametrize("kind", list(DivergenceKind))
+def test_only_behaviour_counts_as_a_fix(kind: DivergenceKind) -> None:
+    """Other input and the network say nothing about the code."""
+    says_nothing = kind in (DivergenceKind.INPUT_CHANGED, DivergenceKind.NETWORK)
+    assert (why_incomparable(report(Divergence(kind=kind))) is not None) is says_nothing
+
+
+@pytest.mark.parametrize(
+    ("error", "broken"), [(ImportError("no x"), True), (NameError("y"), True), (ValueError("no order"), False)]
+)
+def test_code_that_does_not_run_is_no_fix(error: Exception, broken: bool) -> None:
+    """A ValueError may be the new behaviour; a NameError is not."""
+    changed = Report(
+        run_id="r",
+        steps=1,
+        entered=True,
+        divergences=(Divergence(kind=DivergenceKind.OUTCOME_CHANGED),),
+        outcome=values.encode_exception(error),
+    )
+    assert (why_incomparable(changed) is not None) is broken
