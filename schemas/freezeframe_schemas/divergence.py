@@ -113,7 +113,7 @@ def report_from_json(text: str) -> Report:
         data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
         data["warnings"] = tuple(data["warnings"])
         return Report(**data)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error
 
 

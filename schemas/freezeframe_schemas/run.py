@@ -14,7 +14,7 @@ from enum import StrEnum
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
-from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
 
 class EntryKind(StrEnum):
@@ -79,11 +79,12 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
         RunError: no spans, or spans of several traces.
         WireError: an exchange span contradicts itself.
     """
-    by_id = {span.span_id: span for span in spans}
-    ordered = tuple(sorted(by_id.values(), key=lambda span: (span.start_time_unix_nano, span.span_id)))
-    traces = sorted({span.trace_id for span in ordered})
+    received = list(spans)
+    traces = sorted({span.trace_id for span in received})
     if len(traces) != 1:
         raise RunError(f"expected the spans of one trace, found {len(traces)}: {', '.join(traces[:3]) or 'none'}")
+    by_id = {span.span_id: span for span in received}
+    ordered = tuple(sorted(by_id.values(), key=lambda span: (span.start_time_unix_nano, span.span_id)))
     exchanges = [exchange for span in ordered if (exchange := exchange_from_span(span)) is not None]
     exchanges.sort(key=lambda exchange: (exchange.sequence, exchange.start_time_unix_nano))
     exchange_ids = {exchange.span_id for exchange in exchanges}
@@ -170,17 +171,29 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitField:
-    """One thing that a run depended on. It is there if every span in `scope` has one of `attributes`."""
+    """One thing that a run depended on.
+
+    It is there if every span in `scope` has one of `attributes` and does not say by `omitted` that the content was left out.
+    """
 
     name: str
     level: int
     scope: Scope
     attributes: tuple[str, ...]
     means: str
+    omitted: str | None = None
+
+    def carried_by(self, attributes: Attributes) -> bool:
+        """Tell whether a span (or its resource) with these attributes carries the field."""
+        return any(name in attributes for name in self.attributes) and (self.omitted is None or self.omitted not in attributes)
 
 
 def _kit(name: str, level: int, scope: Scope, attributes: tuple[str, ...], means: str) -> KitField:
-    return KitField(name=name, level=level, scope=scope, attributes=attributes, means=means)
+    omitted = next((_OMITTED[attribute] for attribute in attributes if attribute in _OMITTED), None)
+    return KitField(name=name, level=level, scope=scope, attributes=attributes, means=means, omitted=omitted)
+
+
+_OMITTED = {genai.REQUEST_BODY: genai.REQUEST_BODY_OMITTED, genai.RESPONSE_BODY: genai.RESPONSE_BODY_OMITTED}
 
 
 LEVELS: Mapping[int, str] = {
@@ -257,7 +270,7 @@ def readiness(run: Run) -> Readiness:
     for kit_field in KIT:
         for span in scopes[kit_field.scope]:
             carried = span.resource.attributes if kit_field.scope is Scope.RESOURCE else span.attributes
-            if not any(name in carried for name in kit_field.attributes):
+            if not kit_field.carried_by(carried):
                 lacking[kit_field].append(span.span_id)
     missing = tuple(Missing(field=kit_field, span_ids=tuple(ids)) for kit_field, ids in lacking.items())
     if not run.exchanges:

@@ -1,0 +1,87 @@
+"""A replay's report crosses from the replayed process to its parent as JSON, and arrives as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from arbitrary import text
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_schemas.divergence import (
+    REPORT_VERSION,
+    Divergence,
+    DivergenceKind,
+    Report,
+    Served,
+    report_from_json,
+    report_to_json,
+)
+from freezeframe_schemas.errors import WireError
+
+step = st.integers(1, 99)
+texts = st.lists(text, max_size=2).map(tuple)
+divergences = st.builds(
+    Divergence,
+    kind=st.sampled_from(DivergenceKind),
+    step=st.none() | step,
+    lane=text,
+    name=text,
+    path=text,
+    recorded=st.none() | text,
+    live=st.none() | text,
+    would_have_returned=st.none() | text,
+    agreed=texts,
+    differed=texts,
+    note=text,
+)
+reports = st.builds(
+    Report,
+    run_id=text,
+    steps=step,
+    served=st.lists(st.builds(Served, step=step, how=st.sampled_from(["exact", "relaxed"])), max_size=2).map(tuple),
+    divergences=st.lists(divergences, max_size=2).map(tuple),
+    outcome=st.none() | text,
+    entered=st.booleans(),
+    sockets_tried=step,
+    warnings=texts,
+    names=st.dictionaries(step.map(str), text, max_size=2),
+)
+
+
+@given(report=reports)
+def test_a_report_survives_its_json(report: Report) -> None:
+    assert report_from_json(report_to_json(report)) == report
+
+
+@given(report=reports)
+def test_only_a_run_that_was_entered_and_did_not_diverge_is_identical(report: Report) -> None:
+    assert report.identical == (report.entered and report.first is None)
+
+
+def test_another_version_is_refused_and_both_are_named() -> None:
+    value = json.loads(report_to_json(Report(run_id="r", steps=0)))
+    value["version"] = REPORT_VERSION + 1
+    with pytest.raises(WireError, match=f"version {REPORT_VERSION + 1}, expected {REPORT_VERSION}"):
+        report_from_json(json.dumps(value))
+
+
+@pytest.mark.parametrize("broken", ["", "{}", "[]", "null", '{"version": 1}', '{"version": 1, "served": 3}'])
+def test_what_is_no_report_is_refused(broken: str) -> None:
+    """The replayed process may have died while writing it."""
+    with pytest.raises(WireError):
+        report_from_json(broken)
+
+
+def test_the_codes_of_divergences_are_stable() -> None:
+    """People search for them, and scripts match them."""
+    assert {kind.name: kind.value for kind in DivergenceKind} == {
+        "REQUEST_CHANGED": "REPLAY-101",
+        "EXTRA_CALL": "REPLAY-102",
+        "MISSING_CALL": "REPLAY-103",
+        "OUTCOME_CHANGED": "REPLAY-104",
+        "INPUT_CHANGED": "REPLAY-105",
+        "NETWORK": "REPLAY-106",
+        "ORDER_CHANGED": "REPLAY-107",
+    }

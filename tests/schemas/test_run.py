@@ -1,0 +1,186 @@
+"""Runs are built from their spans alone, and say by name what keeps them from being re-enacted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from handmade_runs import TRACE, make_run, model_call, tool_call
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.errors import RunError
+from freezeframe_schemas.exchange import Exchange, Kind, Request
+from freezeframe_schemas.run import KIT, LEVELS, KitField, Readiness, Scope, build_run, readiness
+from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
+
+RETRIEVAL = Exchange(
+    kind=Kind.RETRIEVAL,
+    name="orders",
+    seam="decorator",
+    request=Request(body=values.encode({"args": ["late"], "kwargs": {}}).encode()),
+    response=tool_call("x", [{"id": "c1", "score": 0.5}]).response,
+)
+PINNED: Mapping[str, AttributeValue] = {genai.REQUEST_MODEL: "gpt-x", genai.PROVIDER_NAME: "openai"}
+ENVIRONMENT: Mapping[str, AttributeValue] = {
+    genai.VCS_REVISION: "0" * 40,
+    genai.VCS_DIRTY: False,
+    genai.RUNTIME_VERSION: "3.11.7",
+    genai.PACKAGES: "{}",
+    genai.TIMEZONE: "UTC",
+}
+
+
+def complete_run() -> list[SpanRecord]:
+    """Return the spans of a run that carries all of the kit: a model call, a tool call, a retrieval."""
+    entry, model, *others = make_run(model_call("where?", "here"), tool_call("lookup", {"id": 1}, "AC-1"), RETRIEVAL)
+    entry = entry.with_attributes({genai.ENTRY_RANDOM_STATE: "[3, [], null]"})
+    spans = [entry, model.with_attributes(PINNED), *others]
+    return [replace(span, resource=replace(span.resource, attributes=ENVIRONMENT)) for span in spans]
+
+
+def scope_of(span: SpanRecord) -> str:
+    return Scope.ENTRY if genai.ENTRY_KIND in span.attributes else str(span.attributes[genai.EXCHANGE_KIND])
+
+
+def without(spans: list[SpanRecord], attributes: tuple[str, ...], scope: Scope) -> list[SpanRecord]:
+    """Return the spans with the attributes taken away wherever the kit asks for them."""
+    if scope is Scope.RESOURCE:
+        return [replace(span, resource=replace(span.resource, attributes=less(ENVIRONMENT, attributes))) for span in spans]
+    return [replace(span, attributes=less(span.attributes, attributes)) if scope_of(span) == scope else span for span in spans]
+
+
+def less(attributes: Mapping[str, AttributeValue], names: tuple[str, ...]) -> dict[str, AttributeValue]:
+    return {name: value for name, value in attributes.items() if name not in names}
+
+
+def ready(spans: list[SpanRecord]) -> Readiness:
+    return readiness(build_run(spans))
+
+
+def test_a_run_that_carries_the_whole_kit_can_be_hermetic() -> None:
+    assert ready(complete_run()) == Readiness(level=6, missing=())
+
+
+@pytest.mark.parametrize("field", KIT, ids=lambda field: field.name)
+def test_each_field_of_the_kit_is_missed_by_name(field: KitField) -> None:
+    """One field broken by hand: the level falls to the one below it, and the field is named with the spans that lack it."""
+    attributes = field.attributes
+    if genai.RESPONSE_BODY in attributes:  # chunk sizes without the chunks would be a contradiction, not a lack
+        attributes = (*attributes, genai.RESPONSE_CHUNK_SIZES)
+    found = ready(without(complete_run(), attributes, field.scope))
+    expected = {other.name for other in KIT if other.scope is field.scope and set(other.attributes) <= set(attributes)}
+    assert {item.field.name for item in found.missing} == expected
+    assert all(len(item.span_ids) == 1 for item in found.missing)
+    assert found.level == field.level - 1
+    assert found.cold == (field.level <= 3)
+
+
+@pytest.mark.parametrize("attribute", [genai.REQUEST_BODY_OMITTED, genai.RESPONSE_BODY_OMITTED])
+@pytest.mark.parametrize(("kind", "level"), [(Kind.MODEL, 2), (Kind.TOOL, 1), (Kind.RETRIEVAL, 1)])
+def test_a_body_that_was_not_kept_makes_a_cold_case(kind: Kind, level: int, attribute: str) -> None:
+    """The attribute is there and empty; what it stood for is not."""
+    spans = [
+        span.with_attributes({attribute: "over limit: 41943040 bytes"}) if scope_of(span) == kind else span
+        for span in complete_run()
+    ]
+    found = ready(spans)
+    assert (found.level, found.cold) == (level, True)
+    assert len(build_run(spans).gaps) == 1
+
+
+def test_a_run_without_exchanges_is_a_log() -> None:
+    """Topology from another vendor shows the steps and re-enacts none of them."""
+    found = ready(make_run())
+    assert found.level == 1
+    assert found.cold
+
+
+def test_a_gap_keeps_a_run_from_being_hermetic() -> None:
+    spans = [replace(span, dropped_attributes_count=1) for span in complete_run()]
+    assert ready(spans).level == 5
+
+
+def test_every_level_has_a_name_and_every_field_a_level() -> None:
+    assert {field.level for field in KIT} <= set(LEVELS)
+    assert len({field.name for field in KIT}) == len(KIT)
+
+
+@given(seed=st.integers(), twice=st.booleans())
+def test_the_order_of_arrival_does_not_matter(seed: int, twice: bool) -> None:
+    """Exporters send in batches, retry, and resend."""
+    spans = complete_run()
+    shuffled = spans * (2 if twice else 1)
+    random.Random(seed).shuffle(shuffled)
+    assert build_run(shuffled) == build_run(spans)
+
+
+def test_exchanges_stand_in_the_order_of_issue_not_of_their_ends() -> None:
+    late, early = model_call("second", "b"), model_call("first", "a")
+    spans = make_run(late, early)
+    spans[1] = spans[1].with_attributes({genai.EXCHANGE_SEQUENCE: 9})
+    assert [exchange.request.body for exchange in build_run(spans).exchanges] == [early.request.body, late.request.body]
+
+
+def test_a_call_inside_a_call_belongs_to_the_outermost() -> None:
+    """A replay answers the outer call, so neither of those inside is asked for."""
+    run = build_run(make_run(tool_call("outer", 1), tool_call("middle", 2), model_call("inner", "x"), inside={1: 0, 2: 1}))
+    outer, middle, inner = (exchange.span_id for exchange in run.exchanges)
+    assert run.enclosing == {middle: outer, inner: outer}
+
+
+def test_spans_of_two_traces_are_no_run() -> None:
+    first, second = make_run(), [replace(make_run()[0], trace_id="cd" * 16)]
+    with pytest.raises(RunError, match="found 2"):
+        build_run([*first, *second])
+    with pytest.raises(RunError, match="found 0"):
+        build_run([])
+
+
+def test_the_entry_is_the_marked_span_wherever_it_hangs() -> None:
+    """A web framework's server span is the root; the function marked by `freezeframe.run` lies below it."""
+    entry, *others = complete_run()
+    server = replace(entry, span_id="f" * 16, name="POST /ask", attributes={}, start_time_unix_nano=0)
+    run = build_run([server, replace(entry, parent_span_id=server.span_id), *others])
+    assert (run.entry.name, run.entry.target) == ("answer", "agent:answer")
+
+
+def test_the_root_is_the_entry_where_none_is_marked() -> None:
+    spans = [replace(span, attributes={} if span.span_id == "e" * 16 else span.attributes) for span in complete_run()]
+    run = build_run(spans)
+    assert (run.entry.span_id, run.entry.kind) == ("e" * 16, None)
+
+
+def test_an_orphan_is_told() -> None:
+    """Its parent was sampled away, or has not come yet."""
+    spans = [replace(span, parent_span_id="9" * 16) if span.name == "lookup" else span for span in complete_run()]
+    (gap,) = build_run(spans).gaps
+    assert "lookup" in gap
+    assert "parent" in gap
+
+
+def test_a_result_that_cannot_be_rebuilt_is_told() -> None:
+    (gap,) = build_run(make_run(tool_call("connect", object()))).gaps
+    assert "connect" in gap
+
+
+def test_a_circle_of_parents_ends() -> None:
+    """Nobody sends one on purpose; a reader must not hang on it."""
+    first, second = make_run(tool_call("a", 1), tool_call("b", 2))[1:]
+    run = build_run([replace(first, parent_span_id=second.span_id), replace(second, parent_span_id=first.span_id)])
+    assert len(run.exchanges) == 2
+
+
+def test_a_run_failed_where_its_entry_did() -> None:
+    spans = complete_run()
+    assert not build_run(spans).failed
+    assert build_run([replace(spans[0], status_code=StatusCode.ERROR), *spans[1:]]).failed
+    tool_failed = [replace(span, status_code=StatusCode.ERROR) if span.name == "lookup" else span for span in spans]
+    assert not build_run(tool_failed).failed
+
+
+def test_the_run_is_known_by_its_trace() -> None:
+    assert build_run(complete_run()).trace_id == TRACE
