@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from freezeframe_collector.config import Scalar, load_config
-from freezeframe_collector.telemetry import configure_logging
 from freezeframe_schemas.errors import FreezeframeError
 
 _EXAMPLES = """\
@@ -42,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             print("the configuration has no faults")
             return 0
-        configure_logging(config.service.log_level)
         # Imported here: --check and --help need no gRPC and no engine.
         from freezeframe_collector.service import run
+        from freezeframe_collector.telemetry import configure_logging
 
+        configure_logging(config.service.log_level)
         return asyncio.run(run(config))
     except FreezeframeError as error:
         print(f"freezeframe-collector: {error}", file=sys.stderr)

@@ -111,7 +111,7 @@ class LimitsConfig:
 class RedactionConfig:
     """What is replaced before anything touches the disk."""
 
-    policy: str = _setting("default", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
+    policy: str = _setting("strict", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
     keys: str = _setting("", "Directory of the surrogate keys; empty is `keys` in the data directory.")
 
 

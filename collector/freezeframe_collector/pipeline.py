@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
+from freezeframe_collector.otlp_logs import decode_logs
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal import Batch, Log
 from freezeframe_schemas import genai
@@ -92,6 +93,16 @@ class Pipeline:
             outcome = self._take(decoded, tenant)
         self.meter.add(requests=1, bytes=len(body), spans=outcome.received, duplicates=outcome.duplicate)
         return outcome
+
+    def decode_events(self, body: bytes, limits: Limits) -> Decoded:
+        """Decode a logs request for `export`: its GenAI events; other records are counted.
+
+        Raises:
+            WireError: the body is no such request.
+        """
+        logs = decode_logs(body, limits)
+        self.meter.add(events=len(logs.events.spans), log_records_ignored=logs.others)
+        return logs.events
 
     def _take(self, decoded: Decoded, tenant: str) -> Outcome:
         rejected = [_fault(fault, tenant) for fault in decoded.faults]

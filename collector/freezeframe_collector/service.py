@@ -7,16 +7,19 @@ import json
 import logging
 import os
 import signal
+import ssl
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 from aiohttp import web
-from freezeframe_redaction.policy import load_policy
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.otlp import Limits
@@ -27,9 +30,11 @@ from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.telemetry import Reporter
+from freezeframe_collector.tls import grpc_credentials, http_context
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.writer import RetrySettings, Writer
 from freezeframe_redaction.keys import load_or_create_keys
+from freezeframe_redaction.policy import load_policy
 from freezeframe_schemas.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
@@ -55,10 +60,16 @@ class Service:
         self._grpc: GrpcReceiver | None = None
         self.ports = Ports(grpc=0, http=0, clickhouse=0)
 
+        tokens_file = config.auth.tokens_file
+        self._authenticator = Authenticator(Path(tokens_file) if tokens_file else None)
         policy = load_policy(config.redaction.policy)
-        redact = RedactStage(policy, load_or_create_keys(config.keys_directory))
-        self._store: Store = open_store(config.store_dsn)
-        self._store.migrate()
+        keys = load_or_create_keys(config.keys_directory)
+        with ThreadPoolExecutor(1) as beside:
+            # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
+            redact_later = beside.submit(RedactStage, policy, keys)
+            self._store: Store = open_store(config.store_dsn)
+            self._store.migrate()
+            redact = redact_later.result()
         self._log = Log(config.data_directory / "wal", _log_settings(config))
         self._writer = Writer(self._log, self._store, config.data_directory / "set-aside", _retry_settings(config))
         self._budget = ByteBudget(
@@ -92,8 +103,8 @@ class Service:
         config = self._config
         self._writer.start()
         shutdown_s = config.service.shutdown_s / 4
-        runner = HttpReceiver(config.http, self._pipeline, self._reporter).build_runner(shutdown_s)
-        http = await self._listen(runner, config.http.host, config.http.port, "http")
+        runner = HttpReceiver(config.http, self._pipeline, self._reporter, self._authenticator).build_runner(shutdown_s)
+        http = await self._listen(runner, config.http.host, config.http.port, "http", http_context(config.tls))
         clickhouse = 0
         if config.clickhouse.enabled:
             app = facade.build_app(self._store)
@@ -101,7 +112,7 @@ class Service:
             clickhouse = await self._listen(runner, config.clickhouse.host, config.clickhouse.port, "clickhouse")
         grpc_port = 0
         if config.grpc.enabled:
-            self._grpc = GrpcReceiver(config.grpc, self._pipeline)
+            self._grpc = GrpcReceiver(config.grpc, self._pipeline, self._authenticator, grpc_credentials(config.tls))
             try:
                 self._grpc.start()
             except RuntimeError:
@@ -136,9 +147,9 @@ class Service:
         """Return what makes going on senseless, or an empty text."""
         return self._reporter.health()
 
-    async def _listen(self, runner: web.AppRunner, host: str, port: int, name: str) -> int:
+    async def _listen(self, runner: web.AppRunner, host: str, port: int, name: str, tls: ssl.SSLContext | None = None) -> int:
         await runner.setup()
-        site = web.TCPSite(runner, host, port)
+        site = web.TCPSite(runner, host, port, ssl_context=tls)
         try:
             await site.start()
         except OSError:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from aiohttp import web
 
 from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.config import GrpcConfig, HttpConfig
 from freezeframe_collector.otlp import Limits
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
@@ -83,6 +86,9 @@ class Options:
     in_flight_bytes: int = 64 << 20
     retry_after_s: float = 0.3
     max_bytes: int = 64 << 20
+    tokens_file: Path | None = None
+    grpc_credentials: grpc.ServerCredentials | None = None
+    http_tls: ssl.SSLContext | None = None
     retry: RetrySettings = field(default_factory=lambda: RetrySettings(initial_s=0.001, max_s=0.01, permanent_attempts=2))
 
 
@@ -94,10 +100,10 @@ class _Loop:
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
 
-    def serve(self, runner: web.AppRunner) -> int:
+    def serve(self, runner: web.AppRunner, tls: ssl.SSLContext | None) -> int:
         async def start() -> int:
             await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
             return int(runner.addresses[0][1])
 
         return asyncio.run_coroutine_threadsafe(start(), self.loop).result(10)
@@ -139,23 +145,26 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             max_log_bytes=options.log.max_bytes,
             describe=lambda: {"version": "test"},
         )
-        grpc = GrpcReceiver(GrpcConfig(port=0, max_message_bytes=options.max_bytes), pipeline)
+        authenticator = Authenticator(options.tokens_file)
+        grpc_receiver = GrpcReceiver(
+            GrpcConfig(port=0, max_message_bytes=options.max_bytes), pipeline, authenticator, options.grpc_credentials
+        )
         loop = _Loop()
-        http = HttpReceiver(HttpConfig(port=0, max_body_bytes=options.max_bytes), pipeline, reporter)
+        http = HttpReceiver(HttpConfig(port=0, max_body_bytes=options.max_bytes), pipeline, reporter, authenticator)
         runner = http.build_runner(1.0)
-        http_port = loop.serve(runner)
-        grpc.start()
+        http_port = loop.serve(runner, options.http_tls)
+        grpc_receiver.start()
         writer.start()
 
         def stop() -> None:
-            grpc.stop(1.0)
+            grpc_receiver.stop(1.0)
             loop.stop(runner)
             log.close()
             writer.stop(5.0)
 
         stops.append(stop)
         return Collector(
-            grpc_port=grpc.port,
+            grpc_port=grpc_receiver.port,
             http_port=http_port,
             store=store,
             log=log,

@@ -15,15 +15,19 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import GrpcConfig
-from freezeframe_collector.pipeline import Pipeline
+from freezeframe_collector.otlp import decode_traces
+from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_schemas.errors import WireError
 
 _LOG = logging.getLogger(__name__)
 _TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+_LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 
@@ -55,25 +59,39 @@ def refuse(context: grpc.ServicerContext, error: BusyError) -> NoReturn:
 class _Services(grpc.GenericRpcHandler):
     """Routes the OTLP methods; messages pass as bytes, so that the pipeline parses them and nothing else does."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, authenticator: Authenticator) -> None:
         self._pipeline = pipeline
-        handlers: dict[str, _Handler] = {_TRACES: self._traces, _METRICS: self._metrics}
+        self._authenticator = authenticator
+        handlers: dict[str, _Handler] = {_TRACES: self._traces, _LOGS: self._logs, _METRICS: self._metrics}
         self._methods = {path: grpc.unary_unary_rpc_method_handler(handler) for path, handler in handlers.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         return self._methods.get(handler_call_details.method)
 
     def _traces(self, body: bytes, context: grpc.ServicerContext) -> bytes:
-        try:
-            outcome = self._pipeline.export(body)
-        except BusyError as error:
-            refuse(context, error)
-        except WireError as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
+        outcome = self._export(body, context, decode_traces)
         if not outcome.rejected:
             return _EMPTY_ANSWER
         partial = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
         return ExportTraceServiceResponse(partial_success=partial).SerializeToString()
+
+    def _logs(self, body: bytes, context: grpc.ServicerContext) -> bytes:
+        outcome = self._export(body, context, self._pipeline.decode_events)
+        if not outcome.rejected:
+            return _EMPTY_ANSWER
+        partial = ExportLogsPartialSuccess(rejected_log_records=outcome.rejected, error_message=outcome.message)
+        return ExportLogsServiceResponse(partial_success=partial).SerializeToString()
+
+    def _export(self, body: bytes, context: grpc.ServicerContext, decode: Decoder) -> Outcome:
+        try:
+            tenant = self._authenticator.tenant_of(_authorization(context))
+            return self._pipeline.export(body, tenant=tenant, decode=decode)
+        except UnauthenticatedError as error:
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, error.message)
+        except BusyError as error:
+            refuse(context, error)
+        except WireError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
 
     def _metrics(self, body: bytes, context: grpc.ServicerContext) -> bytes:
         del body
@@ -81,10 +99,24 @@ class _Services(grpc.GenericRpcHandler):
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "freezeframe keeps traces and log events; send metrics elsewhere")
 
 
+def _authorization(context: grpc.ServicerContext) -> str | None:
+    for name, value in context.invocation_metadata() or ():
+        if name == "authorization":
+            return value if isinstance(value, str) else None
+    return None
+
+
 class GrpcReceiver:
     """A running gRPC server."""
 
-    def __init__(self, config: GrpcConfig, pipeline: Pipeline) -> None:
+    def __init__(
+        self,
+        config: GrpcConfig,
+        pipeline: Pipeline,
+        authenticator: Authenticator,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
+        self._credentials = credentials
         options = [
             ("grpc.max_receive_message_length", config.max_message_bytes),
             ("grpc.so_reuseport", 0),  # two collectors on one port is a mistake that should show
@@ -93,7 +125,7 @@ class GrpcReceiver:
         ]
         self._server = grpc.server(
             futures.ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-grpc"),
-            handlers=[_Services(pipeline)],
+            handlers=[_Services(pipeline, authenticator)],
             options=options,
         )
         self._address = f"{config.host}:{config.port}"
@@ -105,7 +137,10 @@ class GrpcReceiver:
         Raises:
             RuntimeError: the port is taken.
         """
-        self.port = self._server.add_insecure_port(self._address)
+        if self._credentials is None:
+            self.port = self._server.add_insecure_port(self._address)
+        else:
+            self.port = self._server.add_secure_port(self._address, self._credentials)
         self._server.start()
 
     def stop(self, grace_s: float) -> None:

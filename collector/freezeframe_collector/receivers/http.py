@@ -9,16 +9,19 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from aiohttp import web
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import HttpConfig
 from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.otlp_json import decode_json_traces
@@ -29,8 +32,33 @@ from freezeframe_schemas.errors import WireError
 _LOG = logging.getLogger(__name__)
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
-_DECODERS: Final[dict[str, Decoder]] = {_PROTOBUF: decode_traces, _JSON: decode_json_traces}
 _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNAUTHENTICATED = 3, 8, 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signal:
+    """How one signal's answer is written."""
+
+    json_field: str
+    answer: Callable[[Outcome], Message]
+
+
+def _answer_traces(outcome: Outcome) -> Message:
+    if not outcome.rejected:
+        return ExportTraceServiceResponse()
+    partial = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
+    return ExportTraceServiceResponse(partial_success=partial)
+
+
+def _answer_logs(outcome: Outcome) -> Message:
+    if not outcome.rejected:
+        return ExportLogsServiceResponse()
+    partial = ExportLogsPartialSuccess(rejected_log_records=outcome.rejected, error_message=outcome.message)
+    return ExportLogsServiceResponse(partial_success=partial)
+
+
+_TRACES: Final = _Signal(json_field="rejectedSpans", answer=_answer_traces)
+_LOGS: Final = _Signal(json_field="rejectedLogRecords", answer=_answer_logs)
 
 
 class Pages(Protocol):
@@ -60,7 +88,8 @@ class Pages(Protocol):
 class HttpReceiver:
     """The HTTP application; work on a request happens in its own threads."""
 
-    def __init__(self, config: HttpConfig, pipeline: Pipeline, pages: Pages) -> None:
+    def __init__(self, config: HttpConfig, pipeline: Pipeline, pages: Pages, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
         self._config = config
         self._pipeline = pipeline
         self._pages = pages
@@ -77,6 +106,7 @@ class HttpReceiver:
         app.add_routes(
             [
                 web.post("/v1/traces", self._traces),
+                web.post("/v1/logs", self._logs),
                 web.post("/v1/metrics", self._metrics),
                 web.post("/v1/flush", self._flush),
                 web.get("/healthz", self._healthz),
@@ -88,10 +118,20 @@ class HttpReceiver:
         return app
 
     async def _traces(self, request: web.Request) -> web.Response:
+        return await self._export(request, {_PROTOBUF: decode_traces, _JSON: decode_json_traces}, _TRACES)
+
+    async def _logs(self, request: web.Request) -> web.Response:
+        return await self._export(request, {_PROTOBUF: self._pipeline.decode_events}, _LOGS)
+
+    async def _export(self, request: web.Request, decoders: Mapping[str, Decoder], signal: _Signal) -> web.Response:
         kind = request.content_type
-        decoder = _DECODERS.get(kind)
+        decoder = decoders.get(kind)
         if decoder is None:
-            return _error(_JSON, 415, _GRPC_INVALID, f"content type {kind[:80]!r}, expected {_PROTOBUF} or {_JSON}")
+            return _error(_JSON, 415, _GRPC_INVALID, f"content type {kind[:80]!r}, expected {' or '.join(decoders)}")
+        try:
+            tenant = self._authenticator.tenant_of(request.headers.get("Authorization"))
+        except UnauthenticatedError as error:
+            return _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
         try:
             async with asyncio.timeout(self._config.read_timeout_s):
                 body = await request.read()
@@ -101,11 +141,11 @@ class HttpReceiver:
 
         def work() -> Outcome:
             plain = decompress(body, encoding, self._config.max_body_bytes)
-            return self._pipeline.export(plain, decode=decoder)
+            return self._pipeline.export(plain, tenant=tenant, decode=decoder)
 
-        return await self._answer(kind, work)
+        return await self._answer(kind, work, signal)
 
-    async def _answer(self, kind: str, work: Callable[[], Outcome]) -> web.Response:
+    async def _answer(self, kind: str, work: Callable[[], Outcome], signal: _Signal) -> web.Response:
         try:
             outcome = await asyncio.get_running_loop().run_in_executor(self._workers, work)
         except BusyError as error:
@@ -115,13 +155,9 @@ class HttpReceiver:
         except WireError as error:
             return _error(kind, 400, _GRPC_INVALID, error.message)
         if kind == _JSON:
-            partial = {"rejectedSpans": str(outcome.rejected), "errorMessage": outcome.message} if outcome.rejected else None
+            partial = {signal.json_field: str(outcome.rejected), "errorMessage": outcome.message} if outcome.rejected else None
             return web.json_response({"partialSuccess": partial} if partial else {})
-        response = ExportTraceServiceResponse()
-        if outcome.rejected:
-            partial_success = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
-            response = ExportTraceServiceResponse(partial_success=partial_success)
-        return _protobuf(200, response)
+        return _protobuf(200, signal.answer(outcome))
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._pipeline.meter.add(metrics_refused=1)

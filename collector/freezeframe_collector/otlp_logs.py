@@ -1,0 +1,141 @@
+"""OTLP log records that carry GenAI events -> SpanRecords.
+
+Some instrumentations send the content of a call not on its span but as log records beside it (semantic conventions 1.28 to
+1.36, and ``gen_ai.client.inference.operation.details`` today). The record may come before or after the span, in another
+request. So it is kept as a span of its own, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
+Every other log record is counted and let go: logs are not ours to keep.
+
+Source: opentelemetry-proto v1, ``logs.proto``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+import xxhash
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from freezeframe_collector.otlp import Decoded, Limits, SpanFault, decode_value
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
+
+_OLD_EVENT_NAME: Final = "event.name"
+_TIME_LIMIT: Final = 1 << 63
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodedLogs:
+    """A logs request: its GenAI events as spans, and how many records were something else."""
+
+    events: Decoded = field(default_factory=Decoded)
+    others: int = 0
+
+
+def decode_logs(body: bytes, limits: Limits) -> DecodedLogs:
+    """Return the GenAI events of an ``ExportLogsServiceRequest``.
+
+    Raises:
+        WireError: the body is no such message.
+    """
+    try:
+        request = ExportLogsServiceRequest.FromString(body)
+    except DecodeError as error:
+        raise WireError(f"OTLP logs: {len(body)} bytes that are no ExportLogsServiceRequest ({error})") from None
+    events = Decoded()
+    others = 0
+    for resource_logs in request.resource_logs:
+        resource = Resource(
+            attributes=_attributes(resource_logs.resource.attributes),
+            dropped_attributes_count=resource_logs.resource.dropped_attributes_count,
+            schema_url=resource_logs.schema_url,
+        )
+        for scope_logs in resource_logs.scope_logs:
+            scope = Scope(
+                name=scope_logs.scope.name,
+                version=scope_logs.scope.version,
+                attributes=_attributes(scope_logs.scope.attributes),
+                dropped_attributes_count=scope_logs.scope.dropped_attributes_count,
+                schema_url=scope_logs.schema_url,
+            )
+            for record in scope_logs.log_records:
+                name = _event_name(record)
+                if not name.startswith(genai.EVENT_PREFIX):
+                    others += 1
+                elif fault := _fault(record, limits):
+                    events.faults.append(fault)
+                else:
+                    events.spans.append(_span(record, name, resource, scope))
+    return DecodedLogs(events=events, others=others)
+
+
+def _event_name(record: LogRecord) -> str:
+    if record.event_name:
+        return record.event_name
+    return next((pair.value.string_value for pair in record.attributes if pair.key == _OLD_EVENT_NAME), "")
+
+
+def _fault(record: LogRecord, limits: Limits) -> SpanFault | None:
+    ids = {"trace_id": record.trace_id.hex()[:32], "span_id": record.span_id.hex()[:16]}
+    if len(record.trace_id) != 16 or len(record.span_id) != 8:
+        return SpanFault(reason="event without a span", detail="the log record names no trace and span", **ids)
+    if record.ByteSize() > limits.span_bytes or len(record.attributes) > limits.attributes:
+        return SpanFault(reason="over limit", detail=f"the log record has {record.ByteSize()} bytes", **ids)
+    if _time(record) >= _TIME_LIMIT:
+        return SpanFault(reason="invalid time", detail="a time lies after the year 2262", **ids)
+    return None
+
+
+def _time(record: LogRecord) -> int:
+    return record.time_unix_nano or record.observed_time_unix_nano
+
+
+def _span(record: LogRecord, name: str, resource: Resource, scope: Scope) -> SpanRecord:
+    attributes = _attributes(record.attributes)
+    attributes[genai.EVENT_NAME] = name
+    if record.body.WhichOneof("value"):
+        attributes[genai.EVENT_BODY] = _text(decode_value(record.body))
+    # From the content: a record that is sent again gets the same id, so that it is known as a duplicate.
+    span_id = xxhash.xxh3_64_hexdigest(record.SerializeToString(deterministic=True))
+    return SpanRecord(
+        trace_id=record.trace_id.hex(),
+        span_id=span_id if span_id.strip("0") else "1".zfill(16),
+        parent_span_id=record.span_id.hex(),
+        name=name,
+        start_time_unix_nano=_time(record),
+        end_time_unix_nano=_time(record),
+        flags=record.flags,
+        attributes=attributes,
+        dropped_attributes_count=record.dropped_attributes_count,
+        resource=resource,
+        scope=scope,
+    )
+
+
+def _attributes(pairs: Iterable[KeyValue]) -> dict[str, AttributeValue]:
+    found: dict[str, AttributeValue] = {}
+    for pair in pairs:
+        value = decode_value(pair.value)
+        # Structured values are JSON text on spans; so are the messages of an event.
+        found[pair.key] = _text(value) if isinstance(value, Mapping | tuple) and _is_structured(value) else value
+    return found
+
+
+def _is_structured(value: AttributeValue) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, tuple) and any(isinstance(item, Mapping) for item in value))
+
+
+def _text(value: AttributeValue) -> str:
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value, default=_readable).decode()
+
+
+def _readable(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,113 @@
+"""A collector that cannot take more says so in the words that senders understand, and loses nothing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
+
+from freezeframe_collector.otlp import encode_traces
+from freezeframe_collector.wal import LogSettings
+from freezeframe_schemas.span import SpanRecord
+
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+PROTOBUF = {"content-type": "application/x-protobuf"}
+
+
+@pytest.fixture
+def full(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> tuple[Any, threading.Event]:
+    """Return a collector whose store hangs and whose log is full, and the event that lets the store go on."""
+    collector = start_collector(log=LogSettings(flush_interval_s=0.01, max_bytes=2048, retry_after_s=0.3))
+    proceed = threading.Event()
+
+    def hang(spans: Sequence[SpanRecord]) -> None:
+        proceed.wait()
+
+    collector.store.fault = hang
+    number = 0
+    while collector.log.backlog_bytes < 1600:
+        collector.pipeline.export(encode_traces([make_span(number)]))
+        number += 1
+    return collector, proceed
+
+
+def test_grpc_senders_are_told_when_to_come_back(full: tuple[Any, threading.Event], make_span: Callable[..., Any]) -> None:
+    """RESOURCE_EXHAUSTED with RetryInfo in both trailers: the specification's and the one that Python's exporter reads."""
+    collector, proceed = full
+    body = encode_traces([make_span(number) for number in range(100, 120)])
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(EXPORT)(body)
+    error: Any = caught.value
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    trailers = dict(error.trailing_metadata())
+    status = Status.FromString(trailers["grpc-status-details-bin"])
+    info = RetryInfo()
+    assert status.details[0].Unpack(info)
+    assert info.retry_delay.ToMilliseconds() == 300
+    assert RetryInfo.FromString(trailers["google.rpc.retryinfo-bin"]) == info
+    proceed.set()
+
+
+def test_http_senders_are_told_when_to_come_back(full: tuple[Any, threading.Event], make_span: Callable[..., Any]) -> None:
+    """429 with Retry-After in whole seconds, and a body in the sender's format."""
+    collector, proceed = full
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    body = encode_traces([make_span(number) for number in range(100, 120)])
+    response = httpx.post(url, content=body, headers=PROTOBUF)
+    assert (response.status_code, response.headers["retry-after"]) == (429, "1")
+    assert Status.FromString(response.content).code == 8
+    assert httpx.get(f"http://127.0.0.1:{collector.http_port}/healthz").status_code == 200
+    proceed.set()
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.Event], transport: str) -> None:
+    """Told to wait, the SDK sends again once the store has taken the backlog; the span arrives once."""
+    collector, proceed = full
+    exporter: SpanExporter
+    if transport == "grpc":
+        exporter = GrpcExporter(endpoint=f"127.0.0.1:{collector.grpc_port}", insecure=True)
+    else:
+        exporter = HttpExporter(endpoint=f"http://127.0.0.1:{collector.http_port}/v1/traces")
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    threading.Timer(0.2, proceed.set).start()
+    with provider.get_tracer("tests").start_as_current_span("late") as span:
+        span.set_attribute("filler", "x" * 1000)
+    provider.shutdown()
+    collector.flush()
+    assert collector.store.names().count("late") == 1
+
+
+def test_the_byte_budget_bounds_what_is_in_work(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """While requests fill the budget another waits a moment, then is refused; after they are done it is taken."""
+    proceed, entered = threading.Event(), threading.Event()
+
+    def slow(span: SpanRecord, tenant: str) -> SpanRecord:
+        entered.set()
+        proceed.wait()
+        return span
+
+    from freezeframe_collector.pipeline import Stage
+
+    collector = start_collector(stages=(Stage(name="slow", apply=slow),), in_flight_bytes=100)
+    first = threading.Thread(target=collector.pipeline.export, args=(encode_traces([make_span(1)]),))
+    first.start()
+    entered.wait()
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    second = encode_traces([make_span(2)])
+    assert httpx.post(url, content=second, headers=PROTOBUF).status_code == 429
+    proceed.set()
+    first.join()
+    assert httpx.post(url, content=second, headers=PROTOBUF).status_code == 200
+    assert (collector.budget.used_bytes, collector.budget.refused) == (0, 1)

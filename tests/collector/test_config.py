@@ -1,0 +1,94 @@
+"""The configuration: every fault at once, each with its place; the page is the code."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from freezeframe_collector.config import CollectorConfig, load_config, render_page, settings
+from freezeframe_schemas.errors import ConfigError
+
+PAGE = Path(__file__).parents[2] / "docs" / "collector-config.md"
+
+
+def test_every_key_is_optional() -> None:
+    """An absent and an empty file give the defaults."""
+    assert load_config(None, {}) == CollectorConfig()
+
+
+def test_all_faults_are_named_at_once_with_their_place(tmp_path: Path) -> None:
+    """One run shows everything that is wrong, in the file and in the environment."""
+    file = tmp_path / "collector.toml"
+    file.write_text(
+        """
+        grpc = 5
+        [http]
+        prot = 4318
+        port = "4318"
+        max_body_bytes = 1
+        [nonsense]
+        key = true
+        """
+    )
+    environment = {"FREEZEFRAME_COLLECTOR__WAL__FLUSH_INTERVAL_S": "soon", "UNRELATED": "1"}
+    with pytest.raises(ConfigError) as caught:
+        load_config(file, environment)
+    lines = [line.strip() for line in caught.value.message.splitlines()[1:]]
+    assert lines == [
+        f"{file}: grpc: found a value, expected a section like [grpc]",
+        f"{file}: http.prot: no such setting; did you mean http.port?",
+        f"{file}: http.port: found '4318', expected a whole number",
+        f"{file}: http.max_body_bytes: found 1, expected at least 1024",
+        f"{file}: nonsense.key: no such setting",
+        "FREEZEFRAME_COLLECTOR__WAL__FLUSH_INTERVAL_S: found 'soon', expected a number",
+    ]
+
+
+def test_the_environment_overrides_the_file_and_options_override_both(tmp_path: Path) -> None:
+    """File, then environment, then the command line."""
+    file = tmp_path / "collector.toml"
+    file.write_text("[grpc]\nport = 1\nhost = '::1'\n[http]\nport = 2\n[clickhouse]\nenabled = true\n")
+    environment = {"FREEZEFRAME_COLLECTOR__HTTP__PORT": "3", "FREEZEFRAME_COLLECTOR__CLICKHOUSE__ENABLED": "false"}
+    config = load_config(file, environment, {"grpc.port": 4})
+    assert (config.grpc.port, config.grpc.host, config.http.port, config.clickhouse.enabled) == (4, "::1", 3, False)
+
+
+def test_contradictions_are_faults() -> None:
+    """Values that are each right and together wrong are refused before the collector starts."""
+    overrides = {"grpc.port": 9, "http.port": 9, "tls.cert_file": "nowhere.pem", "store.dsn": "mysql://x"}
+    with pytest.raises(ConfigError) as caught:
+        load_config(None, {}, overrides)
+    assert [line.strip() for line in caught.value.message.splitlines()[1:]] == [
+        "tls: cert_file and key_file go together; one of them is empty",
+        "tls.cert_file: nowhere.pem: no such file",
+        "http.port: port 9 is also grpc.port",
+        "store.dsn: found scheme 'mysql', expected chdb, clickhouse or clickhouses",
+    ]
+
+
+def test_the_page_is_the_code() -> None:
+    """docs/collector-config.md is what `render_page` gives; write it again after changing a setting."""
+    assert PAGE.read_text() == render_page()
+
+
+def test_every_default_lies_in_its_range() -> None:
+    """No setting's default would be refused if somebody wrote it down."""
+    for setting in settings():
+        if isinstance(setting.default, int | float):
+            assert setting.least is None or setting.default >= setting.least, setting.path
+            assert setting.most is None or setting.default <= setting.most, setting.path
+
+
+def test_check_names_the_faults_and_starts_nothing(tmp_path: Path) -> None:
+    """`--check` exits 2 with the faults, 0 without."""
+    file = tmp_path / "collector.toml"
+    file.write_text("[grpc]\nport = 70000\n")
+    command = [sys.executable, "-m", "freezeframe_collector", "--check", "--config", str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "grpc.port: found 70000, expected at most 65535" in result.stderr
+    file.write_text("")
+    assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
