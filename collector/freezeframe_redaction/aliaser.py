@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from freezeframe_redaction import walk
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.redactor import Scanner, parts_of
+from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
 
 
@@ -26,7 +27,7 @@ class Aliaser:
     def alias(self, text: str) -> str:
         """Return the text with each finding and each known surrogate as ``<CLASS#n>``, n by first occurrence of its value."""
         node = walk.plant(text)
-        leaves = list(walk.leaves_of(node))
+        leaves, streams = gather([node])
         numbers: dict[tuple[str, str], str] = {}
         counts: dict[str, int] = {}
         scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
@@ -44,4 +45,6 @@ class Aliaser:
                         name = numbers[canonical] = f"<{class_}#{counts[class_]}>"
                     edits.append((*view.to_original(start, end), name))
             leaf.edits = edits
+        for stream in streams:
+            stream.distribute(cut=False)
         return walk.render(node)

@@ -96,7 +96,7 @@ def _decode_one(body: bytes, encoding: str) -> bytes | None:
             import brotli  # pyright: ignore[reportMissingImports] -- optional; without it the body is left out
 
             return cast("bytes", brotli.decompress(body))
-    except Exception:  # noqa: BLE001 - whatever a decoder raises, the body is unreadable and is left out
+    except Exception:
         return None
     return None
 

@@ -19,6 +19,7 @@ from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_redaction.view import View, view_of
 from freezeframe_schemas.span import AttributeValue, SpanRecord
@@ -28,7 +29,7 @@ _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _KEPT_IN_NAMES = frozenset(
-    "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
+    ["de", "van", "von", "der", "den", "la", "di", "da", "dos", "das", "do", "del", "della", "le", "bin", "ibn", "al", "el", "ter", "ten", "zu", "zur", "af", "av", "y", "e", "jr", "sr", "ii", "iii"]
 )
 
 
@@ -136,7 +137,7 @@ def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:
     out: list[tuple[int, int]] = []
     for match in _NAME_WORD.finditer(text, candidate.start, candidate.end):
         word = match.group()
-        if len(word) > 1 and word.lower() not in _KEPT_IN_NAMES or (len(word) == 1 and not word.isascii()):
+        if (len(word) > 1 and word.lower() not in _KEPT_IN_NAMES) or (len(word) == 1 and not word.isascii()):
             out.append(match.span())
     return out or [(candidate.start, candidate.end)]
 
@@ -149,7 +150,7 @@ class Redactor:
         policy: Policy,
         key: TenantKey,
         *,
-        surrogates: Mapping[str, str] = {},  # noqa: B006 - never written to
+        surrogates: Mapping[str, str] = {},
         cache_characters: int = 32_000_000,
     ) -> None:
         """Build the redactor.
@@ -211,7 +212,7 @@ class Redactor:
 
     def settle_nodes(self, nodes: Sequence[walk.Node], surrogates: dict[str, str], *, with_findings: bool = False) -> None:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates."""
-        leaves = [leaf for node in nodes for leaf in walk.leaves_of(node)]
+        leaves, streams = gather(nodes)
         outcomes = self._outcomes([(leaf.text, leaf.prefix) for leaf in leaves])
         for leaf, outcome in zip(leaves, outcomes, strict=True):
             if outcome is not CLEAN:
@@ -220,6 +221,8 @@ class Redactor:
                     leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
                 for surrogate, class_, _ in outcome.surrogates:
                     surrogates[surrogate] = class_
+        for stream in streams:
+            stream.distribute()
 
     def _outcomes(self, leaves: Sequence[tuple[str, str]]) -> list[Outcome]:
         out: list[Outcome | None] = []

@@ -11,7 +11,7 @@ import re
 from freezeframe_redaction.checksums import luhn, luhn_digit
 from freezeframe_redaction.prf import DIGITS, Prf, spell, tag
 
-_CARD_HEAD = re.compile(r"(?:[3456]0{5}|(?:34|35|36|37|38|39|30|50|51|56|57|58|62|63|65|67)0{4})[0-9]+$")
+_CARD_HEAD = re.compile(r"(?:[3-68]0{5}|(?:3[0-9]|5[0-9]|6[0-9]|8[0-9])0{4})[0-9]+$")
 SSN_SHAPE = re.compile(r"9[0-9]{2}[0-4][0-9]{5}$")
 
 
@@ -23,7 +23,7 @@ def mark_number(prf: Prf, class_: str, canonical: str, length: int) -> str:
     return body + f"{tag(body, 100):02d}"
 
 
-def is_marked_number(digits: str, groups: tuple[int, ...] = (), *, international: bool = False) -> bool:
+def is_marked_number(digits: str, groups: tuple[int, ...] = ()) -> bool:
     """Whether digits are a surrogate of ours: a marked number, a marked card, a phone or an SSN of the reserved ranges."""
     length = len(digits)
     if digits[0] == "9" and length >= 7:
@@ -33,7 +33,7 @@ def is_marked_number(digits: str, groups: tuple[int, ...] = (), *, international
             return True
     if 12 <= length <= 19 and is_marked_card(digits):
         return True
-    return is_marked_nanp(digits) or is_marked_subscriber(digits, international=international)
+    return is_marked_nanp(digits)
 
 
 def mark_card(prf: Prf, digits: str) -> str:
@@ -72,8 +72,7 @@ def is_marked_nanp(digits: str) -> bool:
 
 _PHONE_CHECK = 1000
 _TWO_DIGIT_CODES = frozenset(
-    "20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63 64 65 66 81 82 84 86 90 91 92 93 94 95"
-    " 98".split()
+    ["20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48", "49", "51", "52", "53", "54", "55", "56", "57", "58", "60", "61", "62", "63", "64", "65", "66", "81", "82", "84", "86", "90", "91", "92", "93", "94", "95", "98"]
 )
 
 
@@ -88,7 +87,10 @@ def mark_subscriber(prf: Prf, canonical: str, length: int, attempt: int) -> str:
     """Return `length` digits, the last three a check, for a phone number outside North America."""
     if length < 6:
         return mark_number(prf, "PHONE", canonical, length)
-    body = spell(prf.number("PHONE", f"{canonical}/{attempt}" if attempt else canonical), DIGITS, length - 3)
+    number = prf.number("PHONE", f"{canonical}/{attempt}" if attempt else canonical)
+    # Never a zero in front: it would read as a trunk prefix, or make a JSON number invalid.
+    # Where a plan assigns nearly every number (France), a zero is what no subscriber number begins with.
+    body = ("0" if attempt >= 8 else str(1 + number % 9)) + spell(number // 9, DIGITS, length - 4)
     return body + f"{tag(body, _PHONE_CHECK):03d}"
 
 

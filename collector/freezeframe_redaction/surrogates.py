@@ -46,7 +46,7 @@ def is_marked_identifier(value: str) -> bool:
     text = bare(value)
     if text.isdigit():
         return len(text) >= 5 and text[0] == "9" and tag(text[:-2], 100) == int(text[-2:])
-    first = next((char for char in text if char.isdigit()), "")
+    first = next((char for char in text[:-2] if char.isdigit()), "9")
     return first == "9" and len(text) >= 5 and _check_letters(text) == text[-2:]
 
 
@@ -133,7 +133,7 @@ def _phone(prf: Prf, value: str, kind: str) -> str:
 
 
 def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
-    if kind in ("nanp", "international") and (len(digits) == 10 and kind == "nanp" or (len(digits) == 11 and digits[0] == "1")):
+    if kind in ("nanp", "international") and ((len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1")):
         return digits[:-10] + shapes.mark_nanp(prf, digits[-10:])
     head = ""
     body = digits

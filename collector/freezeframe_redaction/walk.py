@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from json.decoder import scanstring  # pyright: ignore[reportAttributeAccessIssue] -- public in CPython, missing in typeshed
 from typing import Any
 
@@ -24,11 +24,18 @@ _SENSITIVE = re.compile(
     r"|passenger|guest|employee|user|client|vorname|nachname|nombre|apellido|adresse|direcci|telef|geburt|naissance|nacimiento|nascimento|cookie|signature|key$|_key|ip$|mac$|[^\x00-\x7f]",
     re.IGNORECASE,
 )
-_GENERIC = frozenset("number no num value id code nr type text content #".split())
+_GENERIC = frozenset(["number", "no", "num", "value", "id", "code", "nr", "type", "text", "content", "#"])
+_CHANNEL_IDS = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
+_DELTA_KEYS = frozenset(
+    ["delta", "content", "text", "arguments", "partial_json", "thinking", "reasoning", "reasoning_content", "refusal", "transcript", "completion", "response", "input", "generated_text", "outputText", "summary_text"]
+)
+"""Keys under which providers send text piece by piece."""
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.\-/:$ ]{0,40}$")
 _PII_IN_KEY = re.compile(r"@|[0-9][0-9 .\-]{7}|[A-Z][a-z]+ [A-Z]|-----|eyJ|\.[0-9]{1,3}\.")
 
 
+Channel = tuple[object, ...]
+"""What tells the streams inside one answer apart: the indices and ids around a delta, and its keys."""
 Span = tuple[int, int, str]
 """Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
 
@@ -36,7 +43,7 @@ Span = tuple[int, int, str]
 class Leaf:
     """One string or long number of a document."""
 
-    __slots__ = ("child", "edits", "findings", "is_number", "ordinal", "prefix", "text")
+    __slots__ = ("channel", "child", "edits", "findings", "is_number", "ordinal", "prefix", "text")
 
     def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool) -> None:
         self.text = text
@@ -46,6 +53,8 @@ class Leaf:
         """Its place among all strings and numbers of its document."""
         self.is_number = is_number
         self.child: Node | None = None
+        self.channel: Channel | None = None
+        """Which stream of deltas the text is a piece of, where it is one."""
         self.edits: Sequence[Span] = ()
         """What is replaced in the text, in order, without overlap."""
         self.findings: Sequence[Span] = ()
@@ -91,15 +100,15 @@ def prefix_of(key: str, parent: str = "") -> str:
 
 def plant(text: str, key: str = "", parent: str = "", *, stream: bool = False) -> Node:
     """Return the tree of the text found under the key; `stream` marks one event of a stream."""
-    return _plant(text, key, parent, 0)
+    return _plant(text, key, parent, 0, stream=stream)
 
 
-def _plant(text: str, key: str, parent: str, depth: int) -> Node:
+def _plant(text: str, key: str, parent: str, depth: int, *, stream: bool = False) -> Node:
     node = Node(text)
     if looks_like_json(text) and depth < MAX_DEPTH:
         try:
             value: Any = orjson.loads(text)
-            gatherer = _Gatherer(node, depth)
+            gatherer = _Gatherer(node, depth, stream)
             gatherer.walk(value, key, parent)
             if gatherer.is_complete():
                 return node
@@ -108,7 +117,7 @@ def _plant(text: str, key: str, parent: str, depth: int) -> Node:
         node.leaves.clear()
         try:
             pairs: Any = json.loads(text, object_pairs_hook=tuple)
-            gatherer = _Gatherer(node, depth)
+            gatherer = _Gatherer(node, depth, stream)
             gatherer.walk(pairs, key, parent)
         except (ValueError, RecursionError):
             node.leaves.clear()
@@ -135,9 +144,11 @@ def looks_like_json(text: str) -> bool:
 
 
 class _Gatherer:
-    __slots__ = ("depth", "node", "ordinal", "quotes", "strings")
+    __slots__ = ("channel", "depth", "node", "ordinal", "quotes", "stream", "strings")
 
-    def __init__(self, node: Node, depth: int) -> None:
+    def __init__(self, node: Node, depth: int, stream: bool) -> None:
+        self.stream = stream
+        self.channel: Channel | None = () if stream else None
         self.node = node
         self.depth = depth
         self.ordinal = 0
@@ -154,16 +165,35 @@ class _Gatherer:
         if kind is str:
             self._string(value, key, parent)
         elif kind is dict:
+            if self.stream or "delta" in value:
+                self._event(value.items(), value, key)
+                return
+            if "value" in value:
+                key = _field_name(value, key)
             for name, item in value.items():
                 self._key(name)
                 if type(item) is str:
-                    self._string(item, name, key)
+                    self._string(item, name if name != "value" else key or name, key)
                 else:
                     self.walk(item, name, key)
         elif kind is list:
+            if (
+                len(value) == 2
+                and type(value[0]) is str
+                and type(value[1]) is str
+                and value[0].isascii()
+                and len(value[0]) < 40
+            ):
+                # A pair, as headers are kept: the first names the second.
+                self._string(value[0], key, parent)
+                self._string(value[1], value[0], key)
+                return
             for item in value:
                 self.walk(item, key, parent)
         elif kind is tuple:
+            if self.stream or any(name == "delta" for name, _ in value):
+                self._event(value, dict(value), key)
+                return
             for name, item in value:
                 self._key(name)
                 self.walk(item, name, key)
@@ -173,6 +203,21 @@ class _Gatherer:
             self.ordinal += 1
         elif kind is float:
             self.ordinal += 1
+
+    def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str) -> None:
+        """Walk an object that holds a delta, or any object of a stream: pieces of text get the channel that they belong to."""
+        outer = self.channel
+        ids = tuple(str(held[name]) for name in _CHANNEL_IDS if name in held)
+        within = outer if outer is not None else ()
+        for name, item in pairs:
+            self._key(name)
+            if name == "delta" or outer is not None:
+                self.channel = (*within, *ids, name) if name == "delta" or self.stream or ids else (*within, name)
+            if type(item) is str:
+                self._string(item, name, key)
+            else:
+                self.walk(item, name, key)
+            self.channel = outer
 
     def _key(self, name: str) -> None:
         self.strings += 1
@@ -190,14 +235,25 @@ class _Gatherer:
         self.strings += 1
         if '"' in text:
             self.quotes += text.count('"')
-        if len(text) > 2:
+        if len(text) > 2 or (self.channel is not None and text and key in _DELTA_KEYS):
             leaf = Leaf(text, prefix_of(key, parent), self.ordinal, False)
-            if (text[0] in '{["' or text[0].isspace()) and looks_like_json(text):
+            if self.channel is not None and (key in _DELTA_KEYS):
+                leaf.channel = (*self.channel, key)
+            elif (text[0] in '{["' or text[0].isspace()) and looks_like_json(text):
                 child = _plant(text, key, parent, self.depth + 1)
                 if not child.whole:
                     leaf.child = child
             self.node.leaves.append(leaf)
         self.ordinal += 1
+
+
+def _field_name(value: Mapping[str, Any], key: str) -> str:
+    """Return what a ``{"name": "email", "value": ...}`` field calls its value."""
+    for name in ("name", "key", "field", "label"):
+        held = value.get(name)
+        if type(held) is str and len(held) < 40:
+            return held
+    return key
 
 
 def leaves_of(node: Node) -> Iterator[Leaf]:

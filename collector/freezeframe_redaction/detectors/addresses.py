@@ -19,7 +19,7 @@ _SUFFIX = (
 _UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
 _CITY = r"(?:,? (?:[A-Z\xc0-\xde][\w.'-]{1,25} ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
 _ENGLISH = re.compile(
-    rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?)?{_UNIT}{_CITY}"
+    rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?)?{_UNIT}{_CITY}"
 )
 _GERMAN = re.compile(
     r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
@@ -27,8 +27,9 @@ _GERMAN = re.compile(
 )
 _ROMANCE = re.compile(
     r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:bis|ter|[A-D]))?,? )?(?i:rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|улица|проспект|пр-т|cadde|sokak|jalan|jl\.)"
-    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|la|le|les|san|santa|saint|sainte|pl\.) ?){0,2}(?:[A-ZÀ-ÞА-Я0-9][\w'.-]*(?: (?:de|du|des|da|do|del|la|le) )?[ ]?){1,5}(?:,? ?(?:n[º°.o]\.? ?)?[0-9]{1,5}(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -][A-ZÀ-Þ][\w'-]+){0,3})?"
+    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|la|le|les|san|santa|saint|sainte|pl\.) ?){0,2}(?:[A-ZÀ-ÞА-Я0-9][\w'.-]*(?: (?:de|du|des|da|do|del|la|le) )?[ ]?){1,5}(?:(?!,? ?[0-9]{4,5} [A-ZÀ-Þ]),? ?(?:n[º°.o]\.? ?)?[0-9]{1,5}(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
+_NEEDS_NUMBER = re.compile(r"(?:via|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja)\b", re.IGNORECASE)
 _KEYED = re.compile(
     r"((?=[^\n\x1f;\"]{0,100}[0-9])[^\n\x1f;\"<>{}\[\]|]{6,120}?)(?=\"|\n|\x1f|$|\. |\.$|;| and | but | or | so |, (?:please|and|which)|\))"
 )
@@ -69,7 +70,7 @@ def _street(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _GERMAN.finditer(text, max(low, at - 60), min(high, at + 60)):
         if match.end() >= at and match.start() < at:
-            return _accept(match, low)
+            return _accept(match, low) if match.group()[0].isupper() else ()
     return ()
 
 
@@ -77,11 +78,8 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _ROMANCE.finditer(text, max(low, at - 24), min(high, at + 110)):
         if match.end() >= at and match.start() < at:
             value = match.group()
-            if (
-                not any(char.isdigit() for char in value)
-                and value[0].isupper()
-                and value.split()[0].lower() in ("via", "place", "plaza", "strada", "route", "avenue", "largo", "cours")
-            ):
+            # These words are ordinary ones, or the names of software, where no number follows.
+            if not any(char.isdigit() for char in value) and _NEEDS_NUMBER.match(value):
                 return ()
             return _accept(match, low)
     return ()
@@ -104,7 +102,14 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     value = match.group(1)
     # An address has a number and words; an IP, an e-mail, a URL, a hex number or a line of code is none.
     words = [word for word in re.split(r"[\s,]+", value) if word]
-    if len(words) < 2 or _CODE.search(value) or "@" in value or "://" in value or value.lower().startswith("0x"):
+    if (
+        len(words) < 2
+        or not any(map(str.isdigit, value))
+        or _CODE.search(value)
+        or "@" in value
+        or "://" in value
+        or value.lower().startswith("0x")
+    ):
         return ()
     if sum(word[:1].isupper() for word in words if word[:1].isalpha()) * 2 < sum(word[:1].isalpha() for word in words):
         return ()

@@ -63,7 +63,7 @@ def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Ca
         if len(value) < 6 or len(set(value)) < 4 or value.startswith("/"):
             return ()
         mixed = has_digit or any(char in _SYMBOLS for char in value)
-        return (Candidate(start, end, CLASS, "password"),) if mixed and has_letter or (has_digit and len(value) >= 6) else ()
+        return (Candidate(start, end, CLASS, "password"),) if (mixed and has_letter) or (has_digit and len(value) >= 6) else ()
     if value.startswith("/") and len(value) != 40:
         return ()
     needed = (
@@ -71,6 +71,8 @@ def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Ca
     )
     if len(value) < needed or not (has_digit and has_letter) or len(set(value)) < min(8, len(value) // 2 + 1):
         return ()
+    if re.fullmatch(r"[A-Za-z0-9+/]{40,}={0,2}", value):
+        return (Candidate(start, end, CLASS, "generic"),)
     if (
         value.count(".") > 3
         or value.count("/") > 4
@@ -96,7 +98,7 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if (
         len(value) < 6
         or _REFERENCE.match(value)
-        or not (has_digit and any(map(str.isalpha, value)) or has_symbol and has_digit)
+        or not ((has_digit and any(map(str.isalpha, value))) or (has_symbol and has_digit))
     ):
         return ()
     return (Candidate(start, start + len(value), CLASS, "password"),)

@@ -31,6 +31,8 @@ def rule(run: numbers.Run) -> Candidate | None:
     ):
         return None
     named = context.CARD.search(run.before) is not None
+    if run.bare and context.ORDER.search(run.before):
+        return None
     if _ISSUER.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
         if named or (not run.bare and length != 13):
             return Candidate(run.start, run.end, CLASS, str(length))

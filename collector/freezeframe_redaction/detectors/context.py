@@ -18,9 +18,21 @@ def words(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives))
 
 
+_LABEL = re.compile(r"((?:[^\n:=,;\x1f\"'().]|\.(?! )){1,40}?)[\"'*)]{0,3}\s?(?:[:=]|=>)\s?[\"'*(]{0,3}$")
+
+
 def before(text: str, low: int, start: int, reach: int = REACH) -> str:
-    """Return the lower-cased text before `start`, within the leaf."""
-    return text[max(low, start - reach) : start].lower()
+    """Return the lower-cased text before `start` that may say what the value is, within the leaf.
+
+    A label right before the value (``"created": ``) speaks for it alone. A line speaks for its own values, and for the first of
+    the next line.
+    """
+    near = text[max(low, start - reach) : start].lower()
+    line = near.rfind("\n")
+    if line >= 0 and near[line:].strip(" \t#*>-\n"):
+        near = near[line + 1 :]
+    label = _LABEL.search(near)
+    return near[label.start() :] if label is not None else near
 
 
 PHONE = words(
@@ -39,7 +51,7 @@ CARD = words(
 SSN = words(r"\bssn\b", r"ssn", r"social.?sec", r"\bss ?#", r"\bss ?no", r"\bsoc\b", r"\bitin\b", r"taxpayer", r"seguro social")
 ORDER = re.compile(
     r"(?:\bord(?:er)?|\binv(?:oice)?|\bsku|\bbuild|\bver(?:sion)?|\bv|\blat|\blon|\blng|tracking|ticket|\bref(?:erence)?|commit|\brev|serial"
-    r"|\bpart|isbn|issn|\bean|\bupc|gtin|\basin|\bts|timestamp|epoch|nano|micros|_at|_ns|_ms|\btime|bestell(?:ung|nummer)?|rechnung"
+    r"|\bpart|pages?|lines?|chapter|port|isbn|issn|\bean|\bupc|gtin|\basin|\bts|timestamp|epoch|nano|micros|_at|_ns|_ms|\btime|bestell(?:ung|nummer)?|rechnung"
     r"|commande|pedido|ordine|zam[oó]wieni[ea]|zakaz|заказ|订单|item|product|\bid)"
     r"(?: (?:no|nr|number|id|#))?[-=:#.\"' _]{0,4}$"
 )

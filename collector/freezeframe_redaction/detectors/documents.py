@@ -13,8 +13,7 @@ _FILLER = (
     r"[\s\"'()\[\]:=#：,.]{0,6}(?:(?:is|was|ist|est|es|[eé])\s)?[\"'#(]{0,2}"
 )
 _PASSPORT = re.compile(
-    _FILLER
-    + r"((?=[A-Z0-9]{0,4}[0-9]{4})[A-Z0-9]{6,9}|[A-Z]{1,2} ?[0-9]{6,8}|[0-9]{2} [0-9]{2} [0-9]{6}|[0-9]{4} [0-9]{6})(?![\w-])",
+    _FILLER + r"([A-Z0-9]{6,9}|[A-Z]{1,2} ?[0-9]{6,8}|[0-9]{2} [0-9]{2} [0-9]{6}|[0-9]{4} [0-9]{6})(?![\w-])",
     re.IGNORECASE,
 )
 _LICENCE = re.compile(
@@ -30,7 +29,9 @@ def _finder(class_: str, form: re.Pattern[str]) -> Callable[[str, int, int, int]
         if match is None:
             return ()
         value = match.group(1)
-        if sum(map(str.isdigit, value)) < 4 or re.match(r"(?:19|20)[0-9]{2}-[01][0-9]-", value):
+        digits = sum(map(str.isdigit, value))
+        # Few digits are enough in capitals (``KWT6HMWM1``); a word of prose has none.
+        if digits < 1 or (digits < 4 and not value.isupper()) or re.match(r"(?:19|20)[0-9]{2}-[01][0-9]-", value):
             return ()
         return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(value) else class_),)
 

@@ -97,7 +97,7 @@ def cz_rc(d: str) -> bool:
 
 def de_idnr(d: str) -> bool:
     counts = [d[:10].count(char) for char in "0123456789"]
-    return d[0] != "0" and 1 <= sum(count > 1 for count in counts) and max(counts) <= 3 and mod11_10(d)
+    return d[0] != "0" and sum(count > 1 for count in counts) >= 1 and max(counts) <= 3 and mod11_10(d)
 
 
 def dk_cpr(d: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.shapes import is_marked_number
+from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
 
 CLAIM = "*"
 """Class of a span that is a surrogate: it blocks every other candidate."""
@@ -87,14 +87,16 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     examined = (Candidate(start, end, EXAMINED),)
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
-    if previous.isalnum() or previous in "_%\\#$€£":
+    encoded = text[max(low, start - 3) : start].upper() == "%2B"
+    if not encoded and (previous.isalnum() or previous in "_%\\#$€£"):
         if not (previous in "nrt" and start - 1 > low and text[start - 2] == "\\"):
             return examined
     if previous in "/.-=&" and start - 1 > low and previous in "/.-":
         # Part of a path, a version, or an identifier with dashes.
         if text[start - 2].isalnum() or text[start - 2] == "_":
             return examined
-    if following.isalnum() or following == "_":
+    extension = following in "xX" and end + 1 < high and text[end + 1].isdigit()
+    if not extension and (following.isalnum() or following == "_"):
         cut = text.rfind(" ", start, end)
         if cut - start < 7:
             return examined
@@ -121,7 +123,7 @@ def _run(text: str, low: int, high: int, start: int, end: int) -> Run:
         digits=raw.translate(_BARE),
         groups=tuple(map(len, raw.translate(_SEPARATORS).split())),
         before=context.before(text, low, start),
-        international=raw[0] == "+" or raw[:2] == "(+",
+        international=raw[0] == "+" or raw[:2] == "(+" or text[max(low, start - 3) : start].upper() == "%2B",
     )
 
 
@@ -139,7 +141,7 @@ def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candi
             if (
                 piece_end - piece_start < 7
                 or (piece_start, piece_end) == (start, end)
-                or not text[piece_start] in "+(0123456789"
+                or text[piece_start] not in "+(0123456789"
             ):
                 continue
             taken = classify(_run(text, low, high, piece_start, piece_end))
@@ -156,7 +158,7 @@ def classify(run: Run) -> Candidate | None:
     length = len(run.digits)
     if length > 20 or length < 7:
         return None
-    if is_marked_number(run.digits, run.groups, international=run.international):
+    if is_marked_number(run.digits, run.groups) or _is_marked_phone(run):
         return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
         return None
@@ -167,4 +169,19 @@ def classify(run: Run) -> Candidate | None:
     return None
 
 
-TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
+def _is_marked_phone(run: Run) -> bool:
+    """Whether the run is the surrogate of a phone number.
+
+    The mark has three digits, so it counts only where a phone number would: behind a ``+``, or next to a word for a phone. Surrogates
+    keep out of the ranges that a numbering plan assigns: a valid number carries the mark by chance.
+    """
+    from freezeframe_redaction.detectors import phone
+
+    if run.international:
+        return is_marked_subscriber(run.digits, international=True) and not phone.valid("+" + run.digits, None)
+    if not (run.digits[:2] == "00" or phone.is_announced(run)):
+        return False
+    return is_marked_subscriber(run.digits, international=False)
+
+
+TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt]|%2[bB])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)

@@ -16,10 +16,10 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 CLASS = "PERSON"
 
 _L = r"[^\W\d_]"
-_TOKEN = rf"{_L}+(?:['-]{_L}+)*"
-_PARTICLE = r"(?:de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|ibn|al|el|ter|ten|zu|zur|af|av|y|e)"
+_TOKEN = rf"(?:'t|{_L}+(?:['-]{_L}+)*)"
+_PARTICLE = r"(?:'t|de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|ibn|al|el|ter|ten|zu|zur|af|av|y|e)"
 PARTICLES = frozenset(
-    "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
+    ["'t", "d", "de", "van", "von", "der", "den", "la", "di", "da", "dos", "das", "do", "del", "della", "le", "bin", "ibn", "al", "el", "ter", "ten", "zu", "zur", "af", "av", "y", "e", "jr", "sr", "ii", "iii"]
 )
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({_TOKEN})(\.?)")
 _WORD = re.compile(_TOKEN)
@@ -57,11 +57,11 @@ _LOOSE_KEYS = (
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _NOT_NAMES = frozenset(
-    "customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
+    ["customer", "sir", "madam", "team", "all", "the", "this", "support", "user", "everyone", "there", "friend", "guest", "unknown", "none", "null", "anonymous", "admin", "test", "n/a", "na", "client", "colleague", "colleagues", "folks", "guys"]
 )
 
 
-def _tokens(text: str, start: int, high: int, limit: int = 5) -> list[tuple[int, int]]:
+def _tokens(text: str, start: int, high: int, limit: int = 6) -> list[tuple[int, int]]:
     """Return the spans of the words that may belong to a name that begins at `start`."""
     first = _WORD.match(text, start, min(high, start + 40))
     if first is None:
@@ -139,8 +139,8 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             return ()
         if strong and len(words) == 1 and not _known(first) and text[tokens[0][1] : tokens[0][1] + 1] in ("_", "(", "/"):
             return ()
-        return _accept(text, _trim(text, tokens[:4]), "context")
-    kept = _trim(text, tokens[:4])
+        return _accept(text, _trim(text, tokens), "context")
+    kept = _trim(text, tokens)
     words = [text[a:b] for a, b in kept]
     if len(words) == 1:
         return _accept(text, kept, "context") if _given(words[0]) and not _ordinary(words[0]) and len(words[0]) > 2 else ()
@@ -176,7 +176,7 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
     if not _pairs(words, index):
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
-    kept = _trim(text, tokens[index : index + 4])
+    kept = _trim(text, tokens[index : index + 5])
     if len(kept) < 2:
         return ()
     return _accept(text, kept, "lexicon")
@@ -199,7 +199,7 @@ def _pairs(words: list[str], index: int) -> bool:
 
 
 _SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(
-    "will may mark see new can case long link early general major grant green line little many author edit branch server true valid manual alpha beta delta media meta page unknown unique trace reason numbers".split()
+    ["will", "may", "mark", "see", "new", "can", "case", "long", "link", "early", "general", "major", "grant", "green", "line", "little", "many", "author", "edit", "branch", "server", "true", "valid", "manual", "alpha", "beta", "delta", "media", "meta", "page", "unknown", "unique", "trace", "reason", "numbers"]
 )
 
 
@@ -210,8 +210,8 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
         if position <= floor or text[position - 1] not in " -\t":
             break
         left = position - 1
-        if left > floor and text[left - 1] == ".":
-            left -= 1
+        if left - 1 > floor and text[left - 1] == "." and not text[left - 2 - (left - 2 > floor)].isalpha():
+            left -= 1  # an initial; a longer word with a dot ends a sentence
         begin = left
         while begin > floor and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
             begin -= 1
@@ -236,12 +236,10 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         begin -= 1
     second = _WORD.match(text, comma + 2, min(high, comma + 30))
     surname = text[begin:comma]
-    if second is None or surname.lower() not in SURNAMES or _ordinary(surname) or surname.lower() in GIVEN:
+    if second is None or surname.lower() not in SURNAMES or _ordinary(surname):
         return ()
     given = second.group()
-    if not _given(given) or _ordinary(given) or given.lower() in SURNAMES and given.lower() not in GIVEN:
-        return ()
-    if begin > low and text[begin - 2 : begin] in (", ", "d "):
+    if not _given(given) or _ordinary(given) or (given.lower() in SURNAMES and given.lower() not in GIVEN):
         return ()
     return _accept(text, [(begin, comma), second.span()], "last, first")
 
@@ -260,6 +258,28 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if first.lower() in GIVEN and last.lower() in SURNAMES and not _ordinary(first) and not _ordinary(last):
             return (Candidate(offset + match.start(), offset + match.end(), CLASS, "capitals"),)
         return ()
+    return ()
+
+
+_DESCRIBED = re.compile(
+    rf"(?<!\w)({_TOKEN}) ({_TOKEN}),? (?:is|was|will be|has been) (?:my|our|his|her|their|the|a|an|your) (?:\w+ )?(?:boss|wife|husband|son|daughter|mother|father|brother|sister|manager"
+    r"|colleague|friend|neighbou?r|doctor|physician|nurse|lawyer|patient|customer|client|tenant|landlord|teacher|partner|assistant|uncle|aunt|cousin|employee|contact|accountant|applicant)"
+)
+
+
+def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``May June is my boss``."""
+    for match in _DESCRIBED.finditer(text, max(low, at - 90), min(high, at + 14)):
+        if match.end() < at - 1:
+            continue
+        first, last = match.group(1), match.group(2)
+        if (
+            first[0].isupper()
+            and last[0].isupper()
+            and first.lower() not in _NOT_NAMES
+            and first.lower() not in ("the", "this", "that", "my", "our")
+        ):
+            return _accept(text, [match.span(1), match.span(2)], "described")
     return ()
 
 
@@ -350,25 +370,26 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             return (Candidate(match.start(), match.end(), CLASS, "slavic"),) if good else ()
     for pattern in (_JAPANESE, _CHINESE, _GREEK):
         for match in pattern.finditer(text, floor, ceiling):
-            if match.start() < at <= match.end():
+            if match.start() < at <= match.end() + 1:
                 return (Candidate(match.start(), match.end(), CLASS, "script"),)
     for pattern in (_ARABIC, _HEBREW, _HINDI):
         for match in pattern.finditer(text, floor, ceiling):
-            if match.start() < at <= match.end():
+            if match.start() < at <= match.end() + 1:
                 return (Candidate(match.start(1), match.end(1), CLASS, "script"),)
-    match = next((m for m in _KOREAN.finditer(text, floor, ceiling) if m.start() < at <= m.end()), None)
+    match = next((m for m in _KOREAN.finditer(text, floor, ceiling) if m.start() < at <= m.end() + 1), None)
     if match is not None and _KOREAN_CUE.search(text, floor, min(high, match.end() + 2)):
         return (Candidate(match.start(), match.end(), CLASS, "script"),)
     return ()
 
 
+_START = r"(?:^|[^A-Za-z0-9_\xc0-\xff])"
 _U, _LO = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
 
 DETECTORS = (
     Detector(
         name="name: announced",
         class_=CLASS,
-        triggers=(rf"\b(?:{_TITLES}\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{_U}",),
+        triggers=(rf"{_START}(?:{_TITLES}\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{_U}",),
         find=_context,
         examples=(
             Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
@@ -379,23 +400,32 @@ DETECTORS = (
     Detector(
         name="name: given name and surname",
         class_=CLASS,
-        triggers=(rf"\b{_U}{_LO}{{1,20}}[ \-](?:(?:{_U}\.?|{_PARTICLE}) ){{0,3}}{_U}{_LO}",),
+        triggers=(rf"{_START}{_U}{_LO}{{1,20}}[ \-](?:(?:{_U}\.?|{_PARTICLE}) ){{0,3}}{_U}{_LO}",),
         find=_pair,
         examples=(
             Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
         ),
     ),
     Detector(
+        name="name: described",
+        class_=CLASS,
+        triggers=(
+            rf"{_START}{_U}{_LO}{{1,20}} {_U}{_LO}{{1,20}},? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
+        ),
+        find=_described,
+        examples=(Example(text="May June is my boss", value="May June", near_miss="Data Lake is the answer"),),
+    ),
+    Detector(
         name="name: surname, given name",
         class_=CLASS,
-        triggers=(rf"\b{_U}{_LO}{{1,20}}, {_U}{_LO}{{2}}",),
+        triggers=(rf"{_START}{_U}{_LO}{{1,20}}, {_U}{_LO}{{2}}",),
         find=_last_first,
         examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
     ),
     Detector(
         name="name: capitals",
         class_=CLASS,
-        triggers=(rf"\b{_U}{{3,15}} (?:{_U}\.? )?{_U}{{3}}",),
+        triggers=(rf"{_START}{_U}{{3,15}} (?:{_U}\.? )?{_U}{{3}}",),
         find=_capitals,
         examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
     ),

@@ -46,6 +46,11 @@ def valid_somewhere(digits: str) -> bool:
     return any(valid(digits, region) for region in _REGIONS)
 
 
+def is_announced(run: numbers.Run) -> bool:
+    """Whether a word for a phone stands before or right behind the run."""
+    return context.PHONE.search(run.before) is not None or bool(_AFTER.match(run.text, run.end, run.high))
+
+
 def rule(run: numbers.Run) -> Candidate | None:
     """Take a run that is a phone number."""
     length = len(run.digits)

@@ -18,7 +18,7 @@ _ETHEREUM = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{40}(?![0-9A-Za-z])")
 
 
 def _base58(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _BASE58.finditer(text, max(low, at - 28), min(high, at + 12)):
+    for match in _BASE58.finditer(text, max(low, at - 36), min(high, at + 12)):
         if match.end() < at:
             continue
         payload = checksums.base58check_payload(match.group())
