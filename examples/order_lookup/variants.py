@@ -47,7 +47,14 @@ def answer_streamed(message: str) -> str:
     client = OpenAI()
     messages = _opening(message)
     while True:
-        with client.chat.completions.stream(model=MODEL, messages=messages, tools=SCHEMAS, temperature=0.2, seed=7) as stream:
+        with client.chat.completions.stream(
+            model=MODEL,
+            messages=messages,
+            tools=SCHEMAS,
+            temperature=0.2,
+            seed=7,
+            stream_options={"include_usage": True},
+        ) as stream:
             said = stream.get_final_completion().choices[0].message
         calls = said.tool_calls or []
         if not calls:

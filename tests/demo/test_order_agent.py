@@ -1,12 +1,10 @@
 """The order-lookup agent is wrong at 3 PM, right once the world has healed, and right with the fix."""
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import httpx
 import pytest
-from order_shop import EXAMPLE, Shop
+from order_shop import Shop, copy_example, fix
 
 VARIANTS = ["sync", "async", "stream", "langgraph"]
 
@@ -36,9 +34,8 @@ def test_in_the_healed_world_the_same_agent_is_right(shop: Shop, variant: str) -
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_fix_is_right_at_3pm(shop: Shop, variant: str, tmp_path: Path) -> None:
     """The patch that comes with the example applies, and mends the agent in every style."""
-    fixed = tmp_path / "fixed"
-    shutil.copytree(EXAMPLE, fixed, ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run(["git", "apply", "fix.patch"], cwd=fixed, check=True)
+    fixed = copy_example(tmp_path / "fixed")
+    fix(fixed)
     answer = shop.ask(variant=variant, example=fixed)
     assert "A-1042" in answer
     assert "A-1057" not in answer

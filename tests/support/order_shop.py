@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Generator, Mapping
@@ -30,6 +31,19 @@ def serving(script: str, *arguments: str) -> Generator[dict[str, str]]:
             process.terminate()
 
 
+def copy_example(directory: Path) -> Path:
+    """Copy the agent's code, to change it; return where it is."""
+    shutil.copytree(EXAMPLE, directory, ignore=shutil.ignore_patterns("__pycache__"))
+    return directory
+
+
+def fix(directory: Path) -> None:
+    """Apply the fix that comes with the example to a copy of it."""
+    # The ceiling keeps git from taking a copy inside a work tree for a part of that.
+    environment = {**os.environ, "GIT_CEILING_DIRECTORIES": str(directory.parent)}
+    subprocess.run(["git", "apply", "fix.patch"], cwd=directory, env=environment, check=True)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shop:
     """A world of its own with its pricing API, and the agent's door to it."""
@@ -45,10 +59,13 @@ class Shop:
         """Return how often each part of the world was called."""
         return cast("dict[str, int]", json.loads(self._world("calls")))
 
-    def ask(self, message: str = MESSAGE, *, variant: str = "sync", example: Path = EXAMPLE) -> str:
-        """Return what the agent answers."""
-        command = [sys.executable, str(example / "agent.py"), "--variant", variant, message]
-        done = subprocess.run(command, env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=100)
+    def ask(self, message: str = MESSAGE, *, variant: str = "sync", example: Path = EXAMPLE, spans: Path | None = None) -> str:
+        """Return what the agent answers; its spans go into a file if one is named, else nowhere."""
+        command = [sys.executable, "agent.py", "--variant", variant, message]
+        environment = {**os.environ, **self.environment}
+        if spans is not None:
+            environment["FREEZEFRAME_FILE"] = str(spans)
+        done = subprocess.run(command, env=environment, cwd=example, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
