@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
+from freezeframe._doctor import doctor
+from freezeframe._injection import injected_environment
 from freezeframe._instrument import Handle, instrument
 from freezeframe._run import current_run, flag, run
 from freezeframe.seams.functions import retriever, tool
@@ -19,4 +21,15 @@ try:
 except PackageNotFoundError:  # a source tree that was never installed
     __version__ = "0+unknown"
 
-__all__ = ["Handle", "__version__", "current_run", "flag", "instrument", "retriever", "run", "tool"]
+__all__ = [
+    "Handle",
+    "__version__",
+    "current_run",
+    "doctor",
+    "flag",
+    "injected_environment",
+    "instrument",
+    "retriever",
+    "run",
+    "tool",
+]

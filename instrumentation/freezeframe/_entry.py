@@ -264,7 +264,7 @@ def command_entry(env_names: tuple[str, ...], input_json: str | None = None, nam
     given: dict[str, Any] = {"argv": argv, "env": {key: os.environ[key] for key in env_names if key in os.environ}}
     if input_json is not None:
         given["input"] = values.decode(input_json)
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    main = _program_file()
     return EntryPoint(
         kind=EntryKind.COMMAND,
         name=name or (Path(main).name if main else "python"),
@@ -272,6 +272,12 @@ def command_entry(env_names: tuple[str, ...], input_json: str | None = None, nam
         file=relative_path(main) if main else None,
         input=values.encode(given),
     )
+
+
+def _program_file() -> str | None:
+    """Return the file of the program; at start-up, before there is a ``__main__``, from the command line."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return main or next((part for part in sys.orig_argv[1:] if os.path.isfile(part)), None)
 
 
 def relative_path(path: str) -> str:

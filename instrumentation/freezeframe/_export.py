@@ -23,11 +23,34 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 
+class Deadline:
+    """Until when a batch may be tried. The end of the process brings it forward, and wakes who waits."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._until_s = time.monotonic() + timeout_s
+        self._hurry = threading.Event()
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left, negative once it has passed."""
+        return self._until_s - time.monotonic()
+
+    def bring_forward(self, timeout_s: float) -> None:
+        """Leave at most `timeout_s` from now."""
+        self._until_s = min(self._until_s, time.monotonic() + timeout_s)
+        self._hurry.set()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep before the next try; at most a tenth of what is left once there is hurry."""
+        if self._hurry.wait(seconds):
+            time.sleep(max(0.0, min(seconds, self.left_s / 10)))
+
+
 class Exporter(Protocol):
     """Where batches go."""
 
-    def export(self, records: Sequence[SpanRecord], deadline_s: float) -> None:
-        """Deliver the batch, or raise once `deadline_s` (`time.monotonic`) has passed or the batch is refused."""
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
+        """Deliver the batch, or raise once the deadline has passed or the batch is refused."""
         ...
 
     def close(self) -> None:
@@ -81,7 +104,8 @@ class Pipeline:
         self._busy = False
         self._hurry = False
         self._closing = False
-        self._close_by_s = float("inf")
+        self._deadline: Deadline | None = None
+        self._in_flight = 0
         self._changed = threading.Condition(threading.Lock())
         self._thread: threading.Thread | None = None
 
@@ -124,13 +148,14 @@ class Pipeline:
     def close(self, timeout_s: float) -> bool:
         """Deliver what is queued, within `timeout_s`, and take no more."""
         with self._changed:
-            self._close_by_s = time.monotonic() + timeout_s
+            self._export_timeout_s = min(self._export_timeout_s, timeout_s)
+            if self._deadline is not None:
+                self._deadline.bring_forward(timeout_s)
         done = self.flush(timeout_s)
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-            left = len(self._queue)
-            self.counts.failed += left
+            self.counts.failed += len(self._queue) + self._in_flight
         with guard("exporter.close"):
             if done:
                 self.exporter.close()
@@ -172,15 +197,18 @@ class Pipeline:
                     self._changed.wait(self._batch_interval_s)
                 batch = self._take()
                 self._busy = bool(batch)
+                self._in_flight = len(batch)
+                deadline = self._deadline = Deadline(self._export_timeout_s)
             try:
                 if batch:
-                    self._deliver(batch)
+                    self._deliver(batch, deadline)
             except Exception as error:
                 with guard("pipeline"):
                     report("pipeline", error)
             finally:
                 with self._changed:
                     self._busy = False
+                    self._in_flight = 0
                     self._changed.notify_all()
 
     def _take(self) -> list[_Item]:
@@ -193,11 +221,10 @@ class Pipeline:
         self._queued_bytes -= size
         return batch
 
-    def _deliver(self, batch: list[_Item]) -> None:
+    def _deliver(self, batch: list[_Item], deadline: Deadline) -> None:
         records = [record for item in batch if (record := self._record(item)) is not None]
-        deadline_s = min(time.monotonic() + self._export_timeout_s, self._close_by_s)
         try:
-            self.exporter.export(records, deadline_s)
+            self.exporter.export(records, deadline)
         except Exception as error:  # the network, the disk, or the collector: never the application's concern
             self.counts.failed += len(batch)
             say_once("pipeline.failed", "freezeframe: %d spans could not be delivered: %s", len(batch), error)
@@ -255,7 +282,7 @@ class CollectorExporter:
             self._headers["Content-Encoding"] = "gzip"
         self._connection: Any = None
 
-    def export(self, records: Sequence[SpanRecord], deadline_s: float) -> None:
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
         """Send one batch; try again while the collector is down or busy, as long as the deadline allows."""
         from freezeframe._otlp import encode_request
 
@@ -266,20 +293,20 @@ class CollectorExporter:
             body = gzip.compress(body, compresslevel=1)
         wait_s = 0.5
         while True:
-            failure, retry_after_s = self._send(body, deadline_s)
+            failure, retry_after_s = self._send(body, deadline.left_s)
             if failure is None:
                 return
             wait_s = retry_after_s if retry_after_s is not None else min(wait_s * 2, 8.0)
-            if retry_after_s == -1 or time.monotonic() + wait_s > deadline_s:
+            if retry_after_s == -1 or deadline.left_s < 0:
                 raise ConnectionError(f"{self._host}:{self._port}{self._path}: {failure}")
             say_once("exporter.retry", "freezeframe: %s:%d: %s; trying again", self._host, self._port, failure)
-            time.sleep(wait_s)
+            deadline.wait(min(wait_s, deadline.left_s))
 
-    def _send(self, body: bytes, deadline_s: float) -> tuple[str | None, float | None]:
+    def _send(self, body: bytes, left_s: float) -> tuple[str | None, float | None]:
         """Return what went wrong (None: nothing) and how long to wait (-1: never try again, None: as usual)."""
         import http.client
 
-        timeout_s = max(0.1, min(10.0, deadline_s - time.monotonic()))
+        timeout_s = max(0.1, min(10.0, left_s))
         try:
             if self._connection is None:
                 make = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
@@ -325,13 +352,13 @@ class FileExporter:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def export(self, records: Sequence[SpanRecord], deadline_s: float) -> None:
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
         """Append one line and flush it to the disk."""
         import orjson
 
         from freezeframe_schemas.otlp_json import spans_to_otlp_json
 
-        del deadline_s
+        del deadline
         line = orjson.dumps(spans_to_otlp_json(list(records))) + b"\n"
         with open(self._path, "ab", opener=_private) as file:
             file.write(line)

@@ -6,10 +6,10 @@ alone is larger; our collector takes those.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
+from freezeframe._export import Deadline
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 
@@ -35,7 +35,7 @@ class GrpcExporter:
         self._compression: Any = grpc.Compression.Gzip if compression == "gzip" else grpc.Compression.NoCompression
         self._channel: Any = None
 
-    def export(self, records: Sequence[SpanRecord], deadline_s: float) -> None:
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
         """Send one batch; try again while the collector is down or busy, as long as the deadline allows."""
         import grpc
 
@@ -45,13 +45,13 @@ class GrpcExporter:
         wait_s = 0.5
         while True:
             try:
-                self._call()(body, timeout=max(0.1, min(10.0, deadline_s - time.monotonic())), metadata=self._metadata)
+                self._call()(body, timeout=max(0.1, min(10.0, deadline.left_s)), metadata=self._metadata)
             except grpc.RpcError as error:
                 code: Any = getattr(error, "code", lambda: None)()
                 wait_s = min(wait_s * 2, 8.0)
-                if getattr(code, "name", "") not in _RETRYABLE or time.monotonic() + wait_s > deadline_s:
+                if getattr(code, "name", "") not in _RETRYABLE or deadline.left_s < 0:
                     raise ConnectionError(f"{self._target}: {getattr(code, 'name', error)}") from error
-                time.sleep(wait_s)
+                deadline.wait(min(wait_s, deadline.left_s))
             else:
                 return
 

@@ -14,6 +14,7 @@ from freezeframe_schemas.exchange import Exchange, exchange_from_span
 from freezeframe_schemas.span import SpanRecord
 
 if TYPE_CHECKING:
+    from freezeframe._export import Deadline
     from freezeframe._instrument import Handle
 
 _EPOCH_NS = 1_700_000_000_000_000_000
@@ -26,9 +27,9 @@ class MemoryExporter:
         self.records: list[SpanRecord] = []
         self._lock = threading.Lock()
 
-    def export(self, records: Sequence[SpanRecord], deadline_s: float) -> None:
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
         """Keep the batch."""
-        del deadline_s
+        del deadline
         with self._lock:
             self.records.extend(records)
 

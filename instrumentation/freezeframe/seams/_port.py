@@ -6,6 +6,7 @@ A seam asks `serving()` first, then `recorder()`; where both are None it is not 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -89,6 +90,12 @@ def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
     _switch.responder = None
     _switch.live_hosts = frozenset()
+
+
+async def take_turn(responder: Responder, answer: Exchange) -> None:
+    """Let the responder order concurrent answers, where asyncio runs (other event loops take them as they come)."""
+    if asyncio._get_running_loop() is not None:
+        await responder.turn(answer)
 
 
 def serving() -> Responder | None:

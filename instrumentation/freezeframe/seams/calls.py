@@ -71,7 +71,7 @@ async def run_async(
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
-        await responder.turn(answer)
+        await _port.take_turn(responder, answer)
         return load(_result(answer))
     recording = _start(describe)
     if recording is None:
@@ -125,7 +125,7 @@ async def run_async_generator(describe: Describe, invoke: Callable[[], AsyncGene
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
-        await responder.turn(answer)
+        await _port.take_turn(responder, answer)
         for item in _replay(answer):
             yield item
         return

@@ -87,7 +87,7 @@ class _Seam:
             responder = _port.serving()
             if responder is not None and not _port.is_live(request.url.host):
                 answer = self._ask(responder, request, await request.aread())
-                await responder.turn(answer)
+                await _port.take_turn(responder, answer)
                 return self._response(client, request, answer, self._streams.AsyncServed)
             recording = self._start(request)
             if recording is None:

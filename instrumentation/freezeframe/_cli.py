@@ -1,0 +1,120 @@
+"""The command ``freezeframe``: `run` starts a program with capture in it; every other command is the replay package's.
+
+The base install has `run` only; what to install for the rest is said when it is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from freezeframe._injection import capture_environment
+from freezeframe_schemas.errors import FreezeframeError
+
+USAGE_ERROR: Final = 2
+NOT_INSTALLED: Final = 1
+CANNOT_EXECUTE: Final = 126
+NOT_FOUND: Final = 127
+
+_RUN_HELP: Final = """\
+examples:
+  freezeframe run -- python agent.py --question "Where is AC-1?"   capture a script as one run
+  freezeframe run -- uvicorn app:app                               capture a server, each request as its own run
+  freezeframe run --file spans.jsonl -- python agent.py            write the spans to a file, no collector needed
+
+exit code: that of the command; 126 or 127 where it cannot be started.
+"""
+
+_BASE_HELP: Final = """\
+usage: freezeframe COMMAND ...
+
+  run  start a program with capture in it, no code change: freezeframe run -- python agent.py
+
+The other commands (up, runs, show, sql, replay, fixture, redact, ...) need more of freezeframe:
+  pip install 'freezeframe[embedded,replay]'
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] in (["--version"], ["-V"]):
+        from freezeframe import __version__
+
+        print(f"freezeframe {__version__}")
+        return 0
+    if arguments[:1] == ["run"]:
+        return _run(arguments[1:])
+    rest = _replay_commands()
+    if rest is None:
+        wants_help = not arguments or arguments[0] in ("-h", "--help", "help")
+        print(_BASE_HELP, end="", file=sys.stdout if wants_help else sys.stderr)
+        return (0 if arguments else USAGE_ERROR) if wants_help else NOT_INSTALLED
+    return int(rest.main(arguments))
+
+
+def _replay_commands() -> Any:
+    """Return the module with the other commands, None where it or something that it needs is not installed."""
+    try:
+        return import_module("freezeframe_replay.cli")
+    except ImportError as error:
+        if error.name and error.name.partition(".")[0] not in ("freezeframe_replay", "freezeframe_redaction"):
+            print(f"freezeframe: {error}", file=sys.stderr)
+        return None
+
+
+def _run(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="freezeframe run",
+        usage="freezeframe run [options] -- CMD ...",
+        description="Start a program with capture in it: model calls, tools and retrievals are recorded, with no code change.",
+        epilog=_RUN_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--endpoint", metavar="URL", help="the collector (default: http://127.0.0.1:4318)")
+    parser.add_argument("--file", metavar="PATH", help="write spans there as OTLP/JSON lines, and send none")
+    parser.add_argument("--service-name", metavar="NAME", help="service.name of the spans")
+    options, command = _split(arguments)
+    try:
+        given = parser.parse_args(options)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE_ERROR
+    if not command:
+        print("freezeframe run: found no command, expected one after `--`: freezeframe run -- python agent.py", file=sys.stderr)
+        return USAGE_ERROR
+    environ = capture_environment(command)
+    for name, value in (
+        ("FREEZEFRAME_ENDPOINT", given.endpoint),
+        ("FREEZEFRAME_FILE", None if given.file is None else os.path.abspath(given.file)),
+        ("FREEZEFRAME_SERVICE_NAME", given.service_name),
+    ):
+        if value is not None:
+            environ[name] = value
+    try:
+        os.execvpe(command[0], command, environ)  # noqa: S606 - the user's own command, and no shell
+    except FileNotFoundError:
+        print(f"freezeframe run: {command[0]}: command not found", file=sys.stderr)
+        return NOT_FOUND
+    except (OSError, FreezeframeError) as error:
+        print(f"freezeframe run: {command[0]}: cannot be started: {error}", file=sys.stderr)
+        return CANNOT_EXECUTE
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Return our options and the command. Without ``--`` the command starts at the first word that is no option."""
+    if "--" in arguments:
+        border = arguments.index("--")
+        return arguments[:border], arguments[border + 1 :]
+    index = 0
+    while index < len(arguments) and arguments[index].startswith("-"):
+        takes_value = arguments[index] in ("--endpoint", "--file", "--service-name")
+        index += 2 if takes_value else 1
+    return arguments[:index], arguments[index:]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

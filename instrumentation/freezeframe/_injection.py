@@ -1,0 +1,46 @@
+"""Starting a program with freezeframe in it and no change to its code: environment variables that open the start-up door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from freezeframe._guard import report
+
+INJECT_VARIABLE: Final = "FREEZEFRAME_INJECT"
+ROOT_VARIABLE: Final = "FREEZEFRAME_ROOT"
+_DOOR: Final = Path(__file__).parent / "_inject"
+
+_SERVERS: Final = frozenset(
+    "uvicorn gunicorn hypercorn granian daphne flask fastapi waitress-serve uwsgi celery streamlit".split()  # noqa: SIM905 - a list of words
+)
+"""Commands that serve many requests: each is a run, not the process."""
+
+
+def injected_environment(target: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return `environ` such that a Python started with it calls `target` (``module:function``) before its program."""
+    paths = [str(_DOOR)] + [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path and path != str(_DOOR)]
+    return {**environ, INJECT_VARIABLE: target, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def capture_environment(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the environment in which `command` is captured, as `freezeframe run` starts it."""
+    root = "never" if is_server(command) else "always"
+    return {ROOT_VARIABLE: root, **injected_environment("freezeframe._injection:start", environ)}
+
+
+def is_server(command: Sequence[str]) -> bool:
+    """Tell whether the command is one that serves requests, ``uvicorn app:app`` or ``python -m uvicorn app:app``."""
+    return any(Path(part).name in _SERVERS for part in command[:4])
+
+
+def start() -> None:
+    """Instrument this process, from its environment. A failure is said and the program goes on."""
+    from freezeframe._instrument import instrument
+
+    try:
+        instrument()
+    except Exception as error:
+        report("freezeframe run", error)

@@ -1,0 +1,193 @@
+"""Whole processes: scripts, `freezeframe run`, forks, exits, and what an import costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capture_provider import Provider
+
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
+from freezeframe_schemas.span import SpanRecord
+
+ASK = """
+import os, sys, httpx
+def ask(text):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body)
+    return answer.json()["choices"][0]["message"]["content"]
+"""
+
+
+class Project:
+    """A folder with a script, run in a process of its own."""
+
+    def __init__(self, path: Path, provider: Provider) -> None:
+        self.path = path
+        self.spans_file = path / "spans.jsonl"
+        self._environ = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))},
+            "PROVIDER": provider.url,
+            "FREEZEFRAME_RAISE": "1",
+            "FREEZEFRAME_FILE": str(self.spans_file),
+        }
+
+    def write(self, text: str, name: str = "agent.py") -> None:
+        (self.path / name).write_text(ASK + text)
+
+    def start(self, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command, cwd=self.path, env={**self._environ, **environ}, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def python(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return self.start(sys.executable, *arguments, **environ)
+
+    @property
+    def spans(self) -> list[SpanRecord]:
+        lines = self.spans_file.read_text().splitlines() if self.spans_file.exists() else []
+        return [span for line in lines for span in spans_from_otlp_json(json.loads(line))]
+
+    @property
+    def runs(self) -> list[Run]:
+        by_trace: dict[str, list[SpanRecord]] = {}
+        for span in self.spans:
+            by_trace.setdefault(span.trace_id, []).append(span)
+        return [build_run(spans) for spans in by_trace.values()]
+
+
+@pytest.fixture
+def project(tmp_path: Path, provider: Provider) -> Project:
+    return Project(tmp_path, provider)
+
+
+def test_a_plain_script_is_one_run(project: Project) -> None:
+    project.write("import freezeframe; freezeframe.instrument()\nprint(ask('one'), ask('two'))\n")
+    done = project.python("agent.py", "--fast")
+    assert done.returncode == 0, done.stderr
+    [run] = project.runs
+    assert run.entry.kind is EntryKind.COMMAND
+    assert run.entry.file == "agent.py"
+    assert values.decode(run.entry.input or "")["argv"] == ["python", "agent.py", "--fast"]
+    assert len(run.exchanges) == 2
+    assert run.gaps == ()
+
+
+def test_a_script_whose_runs_are_marked_has_no_other_run(project: Project) -> None:
+    project.write(
+        "import freezeframe; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(text): return ask(text)\n"
+        "print(handle('one'), handle('two'))\n"
+    )
+    done = project.python("agent.py")
+    assert done.returncode == 0, done.stderr
+    assert [(run.entry.kind, run.entry.target, len(run.exchanges)) for run in project.runs] == [
+        (EntryKind.FUNCTION, "__main__:handle", 1),
+        (EntryKind.FUNCTION, "__main__:handle", 1),
+    ]
+
+
+def test_the_run_command_captures_a_program_that_knows_nothing_of_us(project: Project) -> None:
+    project.write("print(ask('one'))\n")
+    freezeframe = str(Path(sys.executable).parent / "freezeframe")
+    done = project.start(freezeframe, "run", "--", sys.executable, "agent.py")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Answer 1")
+    [run] = project.runs
+    assert (run.entry.kind, run.entry.file, len(run.exchanges)) == (EntryKind.COMMAND, "agent.py", 1)
+    assert run.gaps == ()
+
+
+def test_the_run_command_gives_the_programs_exit_code(project: Project) -> None:
+    freezeframe = str(Path(sys.executable).parent / "freezeframe")
+    assert project.start(freezeframe, "run", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
+    assert project.start(freezeframe, "run", "--", "no-such-command").returncode == 127
+    assert project.start(freezeframe, "run").returncode == 2
+
+
+def test_another_sitecustomize_still_runs(project: Project) -> None:
+    (project.path / "site").mkdir()
+    (project.path / "site" / "sitecustomize.py").write_text("print('the other ran')\n")
+    freezeframe = str(Path(sys.executable).parent / "freezeframe")
+    done = project.start(freezeframe, "run", "--", sys.executable, "-c", "print('main')", PYTHONPATH=str(project.path / "site"))
+    assert done.stdout.splitlines() == ["the other ran", "the other ran", "main"]  # in ours, and in the program
+
+
+def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: Project) -> None:
+    project.write(
+        "import freezeframe; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(text): return ask(text)\n"
+        "handle('parent')\n"
+        "pid = os.fork()\n"
+        "handle('child' if pid == 0 else 'after')\n"
+        "if pid: os.waitpid(pid, 0)\n"
+    )
+    done = project.python("agent.py")
+    assert done.returncode == 0, done.stderr
+    inputs = sorted(values.decode(run.entry.input or "")["kwargs"]["text"] for run in project.runs)
+    assert inputs == ["after", "child", "parent"]
+    assert len(project.spans) == len({span.span_id for span in project.spans})
+
+
+def test_an_exception_that_ends_the_script_is_in_its_run(project: Project) -> None:
+    project.write("import freezeframe; freezeframe.instrument()\nask('one')\nraise ValueError('out')\n")
+    done = project.python("agent.py")
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("ValueError: out")
+    [run] = project.runs
+    assert str(values.decode_exception(run.entry.error or "")) == "out"
+
+
+def test_the_environment_of_the_process_is_on_every_span(project: Project) -> None:
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
+        subprocess.run(["git", *identity, *command], cwd=project.path, check=True, capture_output=True)
+    project.write("import freezeframe; freezeframe.instrument()\nask('one')\n")
+    project.python("agent.py", TZ="Europe/Berlin")
+    [run] = project.runs
+    assert readiness(run).missing == ()
+    resource = run.spans[0].resource.attributes
+    assert resource[genai.TIMEZONE] == "Europe/Berlin"
+    assert resource[genai.VCS_DIRTY] is False
+    packages: dict[str, Any] = json.loads(str(resource[genai.PACKAGES]))
+    assert {"openai", "httpx", "freezeframe"} <= set(packages)
+
+
+def test_importing_freezeframe_loads_nothing_heavy(project: Project) -> None:
+    heavy = [
+        "opentelemetry.sdk",
+        "opentelemetry.trace",
+        "openai",
+        "anthropic",
+        "httpx",
+        "httpx2",
+        "requests",
+        "aiohttp",
+        "chdb",
+    ]
+    done = project.python("-c", f"import freezeframe, sys; print([m for m in {heavy!r} if m in sys.modules])")
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_instrument_imports_no_library_that_the_program_did_not(project: Project) -> None:
+    heavy = ["openai", "anthropic", "httpx", "httpx2", "requests", "aiohttp", "langchain_core", "agents", "chdb"]
+    code = f"import freezeframe, sys; freezeframe.instrument(); print([m for m in {heavy!r} if m in sys.modules])"
+    done = project.python("-c", code)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_a_collector_that_is_down_delays_the_exit_by_its_limit_and_is_said(project: Project) -> None:
+    project.write(
+        "import freezeframe; freezeframe.instrument(endpoint='http://127.0.0.1:9', exit_timeout_s=0.3)\nprint(ask('one'))\n"
+    )
+    done = project.python("agent.py", FREEZEFRAME_FILE="")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Answer 1")
+    assert "could not be" in done.stderr
