@@ -11,13 +11,17 @@ from freezeframe_schemas.errors import WireError
 
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 """zlib finds out which of the two headers the data has."""
+_LARGEST_TEXT: Final = "256 MiB"
+_LARGEST: Final = 256 * 1024 * 1024
+"""What a body may unpack to. The largest answers recorded are a few megabytes; a bomb must not take the process along."""
 
 
 def decode_body(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return `body` without its ``content-encoding``. A body that was cut gives what can be read of it.
 
     Raises:
-        WireError: the coding is unknown, needs a module that is not installed (``br``, ``zstd``), or the bytes are not of it.
+        WireError: the coding is unknown, needs a module that is not installed (``br``, ``zstd``), the bytes are not of it, or
+            they unpack to more than 256 MiB.
     """
     codings = [
         coding.strip().lower() for name, value in headers if name.lower() == "content-encoding" for coding in value.split(",")
@@ -52,8 +56,9 @@ def _inflate(body: bytes, coding: str, window_bits: int) -> bytes:
     try:
         while rest:
             decoder = zlib.decompressobj(window_bits)
-            out += decoder.decompress(rest)
-            out += decoder.flush()
+            out += decoder.decompress(rest, _LARGEST + 1 - len(out))
+            if len(out) > _LARGEST:
+                raise WireError(f"content-encoding: {len(body)} bytes of {coding} unpack to more than {_LARGEST_TEXT}")
             rest = decoder.unused_data  # gzip allows one member after another
     except zlib.error as error:
         if out:

@@ -44,7 +44,6 @@ class Provider:
 
     name: str
     hosts: str
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +127,7 @@ _ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
 
 def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = ()) -> Match | None:
     """Return what the request speaks, or None where it is no model call that we know."""
-    del headers  # no dialect measured needs them; kept in the interface for the ones that will
+    del headers  # no dialect measured so far needs them
     return _find(method.upper(), url)
 
 
@@ -139,12 +138,14 @@ def _find(method: str, url: str) -> Match | None:
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
         return None
-    provider = _provider_of(host, f"{host}:{port}" if port else host)
+    provider = _provider_of(f"{host}:{port}" if port else host)
     if method == "POST":
         path = parts.path.rstrip("/")
         for pattern, route in _ROUTES:
+            if route.providers and provider not in route.providers:
+                continue
             found = pattern.search(path)
-            if found is None or (route.providers and provider not in route.providers):
+            if found is None:
                 continue
             model = found.groupdict().get("model")
             bound = replace(route.dialect, model=unquote(model) if model else None, stream=route.stream)
@@ -152,8 +153,10 @@ def _find(method: str, url: str) -> Match | None:
     return Match(dialect=generic.DIALECT, provider=provider) if provider else None
 
 
-def _provider_of(host: str, host_and_port: str) -> str | None:
+@lru_cache(maxsize=512)
+def _provider_of(address: str) -> str | None:
+    host = address.partition(":")[0]
     for pattern, name in _PROVIDERS:
-        if pattern.fullmatch(host) or pattern.fullmatch(host_and_port):
+        if pattern.fullmatch(host) or (host != address and pattern.fullmatch(address)):
             return name
     return None
