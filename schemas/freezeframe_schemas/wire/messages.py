@@ -201,8 +201,8 @@ def _message_value(message: Message) -> JsonObject:
         value["name"] = message.name
     if message.finish_reason is not None:
         value["finish_reason"] = message.finish_reason
-    if message.extra:
-        value = {**message.extra, **value}
+    for key, item in message.extra.items():
+        value.setdefault(key, item)
     return value
 
 
@@ -244,7 +244,9 @@ def _part_value(part: Part) -> JsonObject:
             item: JsonValue = getattr(part, name)
             if item is not None or name not in _OPTIONAL:
                 value[name] = item
-    return {**part.extra, **value} if part.extra else value
+    for key, item in part.extra.items():
+        value.setdefault(key, item)
+    return value
 
 
 def _objects(text: str | bytes, what: str) -> list[JsonObject]:
