@@ -66,6 +66,7 @@ def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[
     checks: tuple[Callable[[], Iterable[Finding]], ...] = (
         _python,
         _packages,
+        _libraries,
         lambda: _directory(home),
         lambda: _key_files(home),
         lambda: _disk(home),
@@ -104,6 +105,23 @@ def _packages() -> Iterable[Finding]:
             )
         else:
             yield _ok(f"extra {door}", "installed")
+
+
+def _libraries() -> Iterable[Finding]:
+    """Name what `instrument()` captures of this environment's libraries, and what it cannot."""
+    import freezeframe
+
+    captured: list[str] = []
+    for row in freezeframe.doctor():
+        if row.state.value == "not captured":
+            yield Finding(check=f"library {row.library}", grade=Grade.WARN, found=f"{row.version} is not captured", do=row.what)
+        else:
+            captured.append(f"{row.library} {row.version}")
+    if captured:
+        yield _ok("libraries captured", ", ".join(captured))
+    else:
+        do = "functions marked with @freezeframe.tool are captured without any"
+        yield Finding(check="libraries captured", grade=Grade.WARN, found="none that is known is installed here", do=do)
 
 
 def _directory(home: Home) -> Iterable[Finding]:

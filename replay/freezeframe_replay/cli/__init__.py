@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser, split_program
-from freezeframe_replay.cli.commands import COMMANDS
+from freezeframe_replay.cli.commands import COMMANDS, RUN
 from freezeframe_schemas.errors import FreezeframeError
 
 __all__ = ["COMMANDS", "Command", "help_text", "main"]
@@ -23,7 +23,19 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line (without the program's name) and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _main(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) went away. Point stdout elsewhere, or the interpreter complains while it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return code
+
+
+def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0 if arguments else USAGE_ERROR
@@ -35,18 +47,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except FreezeframeError as error:
         print(f"{PROGRAM} {command.name}: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader (head, less) went away. Point stdout elsewhere, or the interpreter complains while it exits.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def help_text() -> str:
-    """Return the list of commands, as `freezeframe --help` prints it below its own."""
-    widest = max(len(command.name) for command in COMMANDS)
-    lines = [f"  {command.name:<{widest}}  {command.summary}" for command in COMMANDS]
+    """Return the list of commands, as `freezeframe --help` prints it."""
+    rows = [RUN, *((command.name, command.summary) for command in COMMANDS)]
+    widest = max(len(name) for name, _ in rows)
+    lines = [f"  {name:<{widest}}  {summary}" for name, summary in rows]
     return "\n".join(
         [f"usage: {PROGRAM} COMMAND ...", "", *lines, "", f"`{PROGRAM} COMMAND --help` shows examples and exit codes."]
     )

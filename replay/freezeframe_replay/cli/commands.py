@@ -8,6 +8,9 @@ from freezeframe_replay.cli.command import Command, Example
 
 _CLI: Final = "freezeframe_replay.cli"
 
+RUN: Final = ("run", "Start a program with capture in it, no code change: freezeframe run -- CMD.")
+"""`freezeframe run` is the instrumentation's own command, so that the base install has it; it stands in the list only."""
+
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="up",

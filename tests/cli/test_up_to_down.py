@@ -1,0 +1,288 @@
+"""The way a person goes: up, record, runs, show, sql, replay, fixture, its test, down. Real processes, ephemeral ports."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from freezeframe_replay import daemon, processes
+from freezeframe_replay.home import Home
+from freezeframe_schemas.fixture import load_fixture
+from freezeframe_schemas.run import Run
+
+pytestmark = pytest.mark.long
+
+RECORD = (
+    "import freezeframe; freezeframe.instrument(); import agent; agent.answer('where is it? maria.keller@northbay-mail.com')"
+)
+FAIL = (
+    "import freezeframe, agent\nfreezeframe.instrument()\n"
+    "@freezeframe.run\ndef lose(order):\n    agent.track(order)\n    raise LookupError('lost')\n"
+    "try:\n    lose('AC-1')\nexcept LookupError: pass\n"
+)
+FOREIGN = """
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+import sys
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(sys.argv[1] + "/v1/traces")))
+with provider.get_tracer("vendor").start_as_current_span("chat gpt-x") as span:
+    print(format(span.get_span_context().trace_id, "032x"))
+provider.shutdown()
+"""
+
+
+class Project(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+    def edit(self, old: str, new: str) -> None: ...
+
+    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
+
+    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
+
+    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
+
+
+class MakeProject(Protocol):
+    def __call__(self, *, root: Path) -> Project: ...
+
+
+EPHEMERAL = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0", "--replay-port", "0")
+
+
+def port_of(project: Project, name: str) -> int:
+    folder = project.root / ".freezeframe"
+    file = folder / "processes" / "replay-ports.json" if name == "replay" else folder / "ports.json"
+    ports: dict[str, int] = json.loads(file.read_text())
+    return ports["http" if name == "replay" else name]
+
+
+def run_command(project: Project, *arguments: str) -> str:
+    """Return what a command prints; it must succeed."""
+    done = project.freezeframe(*arguments)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def project(
+    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    """A project with everything up and three runs in the store: one that went well, one that failed, a vendor's."""
+    root = tmp_path_factory.mktemp("up")
+    shutil.copy(recorded[0] / "agent.py", root / "agent.py")
+    (root / ".freezeframe").mkdir()  # so that no folder above is taken
+    project = make_project(root=root)
+    try:
+        done = project.freezeframe("up", *EPHEMERAL)
+        assert done.returncode == 0, done.stderr
+        endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{port_of(project, 'http')}"}
+        for program in (FAIL, RECORD):
+            done = project.python("-c", program, environ=endpoint)
+            assert done.returncode == 0, done.stderr
+        yield project
+    finally:
+        project.freezeframe("down")
+
+
+@pytest.fixture(scope="module")
+def good_run(project: Project) -> str:
+    """Trace id of the run that went well."""
+    runs: list[dict[str, Any]] = json.loads(run_command(project, "runs", "--json"))
+    return next(run["trace_id"] for run in runs if run["name"] == "answer")
+
+
+def test_up_again_changes_nothing(project: Project) -> None:
+    """What runs is left alone, and the addresses are shown again."""
+    before = run_command(project, "status", "--json")
+    assert f"http://127.0.0.1:{port_of(project, 'http')}" in run_command(project, "up", *EPHEMERAL)
+    pids = [
+        {name: part["pid"] for name, part in json.loads(text)["services"].items()}
+        for text in (before, run_command(project, "status", "--json"))
+    ]
+    assert pids[0] == pids[1]
+
+
+def test_status_and_doctor_say_that_all_is_well(project: Project) -> None:
+    """Both services answer, every span that was sent is stored, no check fails."""
+    status = json.loads(run_command(project, "status", "--json"))
+    assert [part["running"] for part in status["services"].values()] == [True, True]
+    run_command(project, "runs")  # reading flushes
+    audit = json.loads(run_command(project, "status", "--json"))["services"]["collector"]["status"]["audit"]
+    assert audit["stored"] == audit["received"] > 0
+    assert "pid" in run_command(project, "status")
+    findings = json.loads(run_command(project, "doctor", "--json"))
+    assert {finding["check"]: finding["grade"] for finding in findings}["store"] == "ok"
+
+
+def test_runs_are_listed_and_filtered(project: Project) -> None:
+    """Newest first; --failed and --since narrow."""
+    names = [run["name"] for run in json.loads(run_command(project, "runs", "--json"))]
+    assert [name for name in names if name in ("answer", "lose")] == ["answer", "lose"]
+    failed = json.loads(run_command(project, "runs", "--json", "--failed", "--since", "1h"))
+    assert [run["name"] for run in failed] == ["lose"]
+    assert "answer" in run_command(project, "runs", "--limit", "5")
+
+
+def test_show_names_steps_readiness_and_what_to_type(project: Project, good_run: str) -> None:
+    """By id, by its first digits, in text and JSON; the e-mail in the input is a surrogate."""
+    shown = run_command(project, "show", good_run[:12])
+    assert f"run           {good_run}" in shown
+    assert "track(order=" in shown
+    assert "maria" not in shown
+    assert f"next: freezeframe replay {good_run}" in shown
+    outline = json.loads(run_command(project, "show", good_run, "--json", "--full"))
+    assert [node["name"] for node in outline["nodes"] if node["step"]] == ["find_orders", "track"]
+    assert "AC-1" in outline["nodes"][-1]["request"]
+
+
+def test_sql_in_three_formats_with_parameters(project: Project, good_run: str) -> None:
+    """Table, JSON and CSV of the same rows; the store itself refuses to write."""
+    query = ("sql", "SELECT name, exchanges FROM runs WHERE trace_id = {run:String}", "-p", f"run={good_run}")
+    assert run_command(project, *query).splitlines() == ["name    exchanges", "answer          2", "(1 rows)"]
+    assert json.loads(run_command(project, *query, "--format", "json")) == [{"name": "answer", "exchanges": 2}]
+    assert list(csv.reader(io.StringIO(run_command(project, *query, "--format", "csv")))) == [
+        ["name", "exchanges"],
+        ["answer", "2"],
+    ]
+    for statement in ("DROP TABLE spans_hot", "SELECT nope FROM runs"):
+        refused = project.freezeframe("sql", statement)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("freezeframe sql: store: ")
+        assert "Traceback" not in refused.stderr
+
+
+def test_replay_from_the_store(project: Project, good_run: str) -> None:
+    """Identical, from the store alone; JSON for a script."""
+    assert "2 of 2 steps identical" in run_command(project, "replay", good_run)
+    report = json.loads(run_command(project, "replay", good_run, "--json"))
+    assert (report["entered"], report["divergences"]) == (True, [])
+
+
+def test_a_fixture_with_a_test_needs_no_store(
+    project: Project, good_run: str, tmp_path: Path, make_project: MakeProject
+) -> None:
+    """Red on the old code, green on the changed code, in a checkout that knows no collector; an edited test is kept."""
+    checkout = make_project(root=tmp_path)
+    shutil.copy(project.root / "agent.py", tmp_path / "agent.py")
+    where = str(tmp_path / "tests" / "regressions" / "wrong-order")
+    written = json.loads(run_command(project, "fixture", good_run, "-o", where, "--pytest", "--json"))
+    assert (written["run"], written["steps"]) == (good_run, 2)
+    assert checkout.pytest().returncode == 1
+    assert "2 of 2 steps identical" in run_command(checkout, "replay", where)
+    assert "whole, 2 steps" in run_command(checkout, "verify", where)
+    checkout.edit("orders[0]", "orders[1]")
+    assert checkout.pytest().returncode == 0
+    diverged = checkout.freezeframe("replay", where, "--quiet")
+    assert (diverged.returncode, diverged.stdout.count("\n")) == (3, 1)
+
+    test = Path(written["test"])
+    test.write_text(test.read_text() + "# edited\n")
+    kept = project.freezeframe("fixture", good_run, "-o", where, "--pytest")
+    assert "kept" in kept.stderr
+    assert test.read_text().endswith("# edited\n")
+    run_command(project, "fixture", good_run, "-o", where, "--pytest", "--force", "--expect", "identical")
+    assert "assert_identical" in test.read_text()
+
+
+def test_a_damaged_fixture_is_refused(project: Project, good_run: str, tmp_path: Path) -> None:
+    """verify and replay name the file and what to do."""
+    run_command(project, "fixture", good_run, "-o", str(tmp_path / "f"))
+    steps = tmp_path / "f" / "steps.json"
+    steps.write_text(steps.read_text().replace("Lyon", "Bern"))
+    for command in ("verify", "replay", "show"):
+        done = project.freezeframe(command, str(tmp_path / "f"))
+        assert done.returncode == 1
+        assert "edited or damaged" in done.stderr
+
+
+def test_a_run_without_exchanges_is_a_cold_case(project: Project) -> None:
+    """Another vendor's spans are stored and shown; what keeps them from a replay is named."""
+    endpoint = f"http://127.0.0.1:{port_of(project, 'http')}"
+    trace = project.python("-c", FOREIGN, endpoint).stdout.strip()
+    shown = run_command(project, "show", trace)
+    assert "a cold case" in shown
+    assert "entry_point" in shown
+    refused = project.freezeframe("fixture", trace, "-o", "cold")
+    assert refused.returncode == 1
+    assert "found no exchanges among its 1 spans" in refused.stderr
+    assert not (project.root / "cold").exists()
+
+
+def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: str, tmp_path: Path) -> None:
+    """The fixture that it hands out is the one that the command writes; pages name the run and run no script."""
+    base = f"http://127.0.0.1:{port_of(project, 'replay')}"
+    assert daemon.get_json(f"{base}/healthz")["status"] == "ok"
+    assert good_run in [run["trace_id"] for run in daemon.get_json(f"{base}/api/runs", timeout_s=20)]
+    assert daemon.get_json(f"{base}/api/runs/{good_run[:12]}", timeout_s=20)["run_id"] == good_run
+    with (
+        urllib.request.urlopen(f"{base}/api/runs/{good_run}/fixture") as answer,
+        tarfile.open(fileobj=io.BytesIO(answer.read())) as archive,
+    ):
+        archive.extractall(tmp_path, filter="data")
+    run_command(project, "fixture", good_run, "-o", str(tmp_path / "same"))
+    assert load_fixture(tmp_path / f"fixture-{good_run}") == load_fixture(tmp_path / "same")
+    for path in ("/", f"/runs/{good_run}"):
+        with urllib.request.urlopen(f"{base}{path}") as page:
+            assert good_run in page.read().decode()
+            assert "script" not in page.headers["Content-Security-Policy"]
+    for path in ("/api/runs/ffffffffffff", "/runs/ffffffffffff"):
+        with pytest.raises(urllib.error.HTTPError) as missing:
+            urllib.request.urlopen(f"{base}{path}")
+        assert missing.value.code == 404
+
+
+def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path) -> None:
+    """Nothing is started; who holds it and which option to use is said."""
+    taken = port_of(project, "http")
+    done = project.freezeframe(
+        "up", "--data", str(tmp_path / "other"), *EPHEMERAL[:2], "--http-port", str(taken), *EPHEMERAL[4:]
+    )
+    assert done.returncode == 1
+    assert f"port {taken} (OTLP/HTTP, --http-port) is taken by" in done.stderr
+    if Path("/proc/net/tcp").exists():
+        assert "freezeframe_collector" in done.stderr
+    assert not list((tmp_path / "other" / "processes").glob("*.json"))
+
+
+def test_down_ends_both_and_up_finds_the_runs_again(
+    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path: Path
+) -> None:
+    """What was acknowledged is there after a stop, and after a kill."""
+    shutil.copy(recorded[0] / "agent.py", tmp_path / "agent.py")
+    (tmp_path / ".freezeframe").mkdir()
+    own = make_project(root=tmp_path)
+    home = Home(directory=tmp_path / ".freezeframe")
+    try:
+        run_command(own, "up", *EPHEMERAL)
+        endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{port_of(own, 'http')}"}
+        assert own.python("-c", RECORD, environ=endpoint).returncode == 0
+        collector = daemon.running(home, daemon.COLLECTOR)
+        assert collector is not None
+        os.kill(collector.pid, 9)
+        assert processes.wait_until_gone(collector, 10)
+        assert own.freezeframe("status").returncode == 1
+        run_command(own, "up", *EPHEMERAL)
+        assert "answer" in run_command(own, "runs")
+        notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
+        assert "freezeframe is down" in run_command(own, "down")
+        assert [processes.alive(note) for note in notes] == [False, False]
+        assert "nothing runs" in run_command(own, "down")
+    finally:
+        own.freezeframe("down")
