@@ -28,6 +28,7 @@ class Recorded:
     request: bytes
     status: int
     content_type: str
+    headers: tuple[tuple[str, str], ...]
     response: bytes
 
 
@@ -49,6 +50,7 @@ def _recorded(line: bytes) -> Recorded:
         request=_body(request),
         status=response["status"],
         content_type=headers.get("content-type", ""),
+        headers=tuple(headers.items()),
         response=_body(response),
     )
 

@@ -42,6 +42,7 @@ class Row(Protocol):
     request: bytes
     status: int
     content_type: str
+    headers: tuple[tuple[str, str], ...]
     response: bytes
 
 
@@ -55,7 +56,9 @@ def read(row: Row) -> dict[str, Any]:
         "dialect": match.dialect.name,
         "provider": match.provider,
         "request": match.dialect.request_attributes(row.request),
-        "response": match.dialect.response_attributes(row.response, content_type=row.content_type, status=row.status),
+        "response": match.dialect.response_attributes(
+            row.response, content_type=row.content_type, status=row.status, headers=row.headers
+        ),
     }
 
 

@@ -251,3 +251,15 @@ def test_an_error_inside_a_stream_is_an_error() -> None:
     assert attributes[genai.ERROR_TYPE] == "overloaded_error"
     assert attributes[genai.RESPONSE_ID] == "m1"
     assert genai.RESPONSE_FINISH_REASONS not in attributes
+
+
+def test_what_aws_says_in_headers_alone_is_read() -> None:
+    """The kind of an error, and the token counts of invoke."""
+    dialect = DIALECTS["bedrock.invoke"]
+    kind = ("x-amzn-errortype", "ThrottlingException:http://internal.amazon.com/coral/com.amazon.bedrock/")
+    failed = dialect.response_attributes(b'{"message":"slow down"}', content_type="", status=429, headers=[kind])
+    assert failed[genai.ERROR_TYPE] == "ThrottlingException"
+    counts = [("X-Amzn-Bedrock-Input-Token-Count", "7"), ("X-Amzn-Bedrock-Output-Token-Count", "3")]
+    body = b'{"outputs":[{"text":"hi","stop_reason":"stop"}]}'
+    answered = dialect.response_attributes(body, content_type="", status=200, headers=counts)
+    assert (answered[genai.USAGE_INPUT_TOKENS], answered[genai.USAGE_OUTPUT_TOKENS]) == (7, 3)

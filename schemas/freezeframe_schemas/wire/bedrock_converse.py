@@ -5,7 +5,7 @@ Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Conv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
@@ -155,6 +155,28 @@ def _first(usage: JsonObject, *names: str) -> int | None:
     return next((number for name in names if (number := as_integer(usage.get(name))) is not None), None)
 
 
+_COUNTS: Final = "x-amzn-bedrock-"
+
+
+def read_headers(headers: Mapping[str, str], out: AttributeWriter) -> None:
+    """Write what AWS says in headers (lower-case names) alone: the kind of error, and invoke's token counts."""
+    if kind := headers.get("x-amzn-errortype"):  # "ThrottlingException:http://internal.amazon.com/..."
+        out.text(genai.ERROR_TYPE, kind.partition(":")[0])
+    if genai.USAGE_OUTPUT_TOKENS in out.attributes:
+        return
+    usage: JsonObject = {
+        name: int(count)
+        for name, header in {
+            "inputTokenCount": "input-token-count",
+            "outputTokenCount": "output-token-count",
+            "cacheReadInputTokenCount": "cache-read-input-token-count",
+            "cacheWriteInputTokenCount": "cache-write-input-token-count",
+        }.items()
+        if (count := headers.get(_COUNTS + header, "")).isdecimal() and count.isascii() and len(count) < 19
+    }
+    read_usage(usage, out)
+
+
 # -- stream -------------------------------------------------------------------------------------------------------------
 def assemble(frames: Sequence[Frame]) -> JsonObject:
     """Return the converse answer that the events amount to; without ``messageStop`` it has no stop reason."""
@@ -244,4 +266,5 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    read_headers=read_headers,
 )

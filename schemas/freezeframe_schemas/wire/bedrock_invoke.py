@@ -224,6 +224,7 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    read_headers=bedrock_converse.read_headers,
 )
 
 EMBEDDINGS: Final = WireDialect(
@@ -233,4 +234,5 @@ EMBEDDINGS: Final = WireDialect(
     read_request=read_embeddings_request,
     read_response=read_embeddings_response,
     assemble=never_streamed,
+    read_headers=bedrock_converse.read_headers,
 )

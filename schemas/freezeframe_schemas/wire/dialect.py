@@ -7,7 +7,7 @@ same attributes because there is one reader for both. Nothing here raises on any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -18,6 +18,7 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, 
 from freezeframe_schemas.wire.frames import Frame, read_body
 
 ReadDocument = Callable[[JsonObject, AttributeWriter], None]
+ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
 Assemble = Callable[[Sequence[Frame]], JsonObject]
 
 _FIRST_ERROR_STATUS: Final = 400
@@ -45,8 +46,13 @@ class Dialect(Protocol):
         """Return what the request says, the operation's name included."""
         ...
 
-    def response_attributes(self, body: bytes, *, content_type: str, status: int) -> dict[str, AttributeValue]:
-        """Return what the answer says; of a stream that was cut, what came. `body` after content-decoding."""
+    def response_attributes(
+        self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
+    ) -> dict[str, AttributeValue]:
+        """Return what the answer says; of a stream that was cut, what came. `body` after content-decoding.
+
+        `headers` matter where a provider says something there alone (AWS: the kind of error, some token counts).
+        """
         ...
 
     def response_document(self, body: bytes, *, content_type: str) -> JsonObject:
@@ -65,6 +71,7 @@ class WireDialect:
     read_request: ReadDocument
     read_response: ReadDocument
     assemble: Assemble
+    read_headers: ReadHeaders | None = None
     transient_fields: frozenset[str] = frozenset()
     model: str | None = None
     stream: bool | None = None
@@ -77,7 +84,9 @@ class WireDialect:
         self.read_request(as_object(parse(body)), out)
         return out.attributes
 
-    def response_attributes(self, body: bytes, *, content_type: str, status: int) -> dict[str, AttributeValue]:
+    def response_attributes(
+        self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
+    ) -> dict[str, AttributeValue]:
         """Return what the answer says."""
         out = AttributeWriter()
         document = self.response_document(body, content_type=content_type)
@@ -86,6 +95,8 @@ class WireDialect:
             self.read_response(document, out)
         if failed or document.get("error"):
             _read_error(document, status, out)
+        if self.read_headers is not None:
+            self.read_headers({name.lower(): value for name, value in headers}, out)
         return out.attributes
 
     def response_document(self, body: bytes, *, content_type: str) -> JsonObject:
