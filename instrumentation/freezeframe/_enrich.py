@@ -28,7 +28,7 @@ def with_exchange(record: SpanRecord, recording: Recording) -> SpanRecord:
     with guard("enrich.genai"):
         attributes = genai_attributes(exchange, recording.provider)
     attributes = {**record.attributes, **attributes, **exchange_attributes(exchange)}
-    return replace(record, name=_span_name(exchange, attributes), attributes=attributes)
+    return replace(record, name=span_name(exchange, attributes), attributes=attributes)
 
 
 def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
@@ -44,7 +44,7 @@ def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, Attr
             return _server_attributes(exchange)
 
 
-def _span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
+def span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
     """Return the name that the conventions ask for, ``chat gpt-4o``, ``execute_tool get_order``."""
     operation = attributes.get(genai.OPERATION_NAME)
     if exchange.kind is Kind.MODEL:

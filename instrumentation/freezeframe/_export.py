@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from freezeframe._call_ids import CallIds
 from freezeframe._context import PLACE, Lane, Place
 from freezeframe._guard import guard, logger, report, say_once
 from freezeframe.seams.recording import Payload
@@ -93,6 +94,7 @@ class Pipeline:
         self._batch_interval_s = batch_interval_s
         self._export_timeout_s = export_timeout_s
         self._extra: Attributes | None = None
+        self._call_ids = CallIds()
         self._resources: dict[int, tuple[Any, Resource]] = {}
         self._reset()
         os.register_at_fork(after_in_child=self._reset)
@@ -240,7 +242,7 @@ class Pipeline:
         with guard("record"):
             record = record_from_span(span, self._resource(span))
             if payload is not None:
-                record = payload.onto(record)
+                record = self._call_ids.link(payload.onto(record))
         return record
 
     def _resource(self, span: ReadableSpan) -> Resource:

@@ -156,7 +156,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     from freezeframe._entry import ProcessRoot
     from freezeframe._environment import environment_attributes, program_name
     from freezeframe._export import Pipeline
-    from freezeframe._tracing import CaptureProcessor, make_provider
+    from freezeframe._tracing import CaptureProcessor, OwnIds, make_provider
     from freezeframe.seams.recording import Recorder
     from freezeframe_schemas import genai
 
@@ -174,6 +174,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
         if not isinstance(provider, TracerProvider):
             provider = make_provider(settings.service_name or program_name())
             trace.set_tracer_provider(provider)
+    shared = not isinstance(provider.id_generator, OwnIds)
     provider.add_span_processor(processor)
     root = ProcessRoot(settings)
     recorder = Recorder(
@@ -181,6 +182,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
         settings=settings,
         sink=processor,
         root=root,
+        describe_spans=shared,
     )
     _port.set_recorder(recorder)
     root.begin(recorder)

@@ -17,7 +17,7 @@ from freezeframe.seams import _port
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, lane_of_call
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, Request
+from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, Request, Response
 from freezeframe_schemas.wire import find_dialect
 
 REMOVED: Final = "freezeframe-removed"
@@ -52,14 +52,23 @@ def subject_of(method: str, url: str, headers: Headers) -> Subject:
     return Subject(kind=Kind.MODEL, dialect=match.dialect.name, provider=match.provider)
 
 
-def is_recorded(subject: Subject, host: str, recorder: Recorder) -> bool:
+_TELEMETRY_PATHS: Final = ("/v1/traces/ingest", "/v1/traces", "/v1/metrics", "/v1/logs")
+"""Where SDKs send traces of their own, from threads of their own: no part of what the run depended on."""
+
+
+def is_telemetry(url: str) -> bool:
+    """Tell whether a call sends traces of an SDK."""
+    return urlsplit(url).path.endswith(_TELEMETRY_PATHS)
+
+
+def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     """Tell whether a call is one that we record."""
-    if _is_suppressed():
+    if _is_suppressed() or is_telemetry(url):
         return False
     if subject.kind is Kind.MODEL or current_place().inside_call:
         return True
     hosts = recorder.settings.record_hosts
-    return host in hosts or "*" in hosts
+    return "*" in hosts or host_of(url) in hosts
 
 
 def _is_suppressed() -> bool:
@@ -104,6 +113,8 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
     Raises:
         ReplayMiss: there is none.
     """
+    if is_telemetry(request.url):
+        return Exchange(kind=Kind.HTTP, name="telemetry", seam=seam, request=request, response=Response(status=204))
     return responder.respond(
         _port.Call(
             kind=subject.kind,

@@ -120,7 +120,7 @@ class _Seam:
             url = str(request.url)
             written = self._write(request)
             subject = http.subject_of(request.method, url, written.headers)
-            if not http.is_recorded(subject, request.url.host, recorder):
+            if not http.is_recorded(subject, url, recorder):
                 return None
             return recorder.start(
                 kind=subject.kind,

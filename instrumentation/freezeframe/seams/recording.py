@@ -14,7 +14,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from freezeframe._context import PLACE, Place, current_place
 from freezeframe._guard import guard
@@ -91,9 +91,11 @@ class Sink(Protocol):
 class Recorder:
     """What the seams of a process record with: made by `instrument()`."""
 
-    __slots__ = ("root", "settings", "sink", "tracer")
+    __slots__ = ("describe_spans", "root", "settings", "sink", "tracer")
 
-    def __init__(self, *, tracer: Tracer, settings: Settings, sink: Sink, root: RootSpan) -> None:
+    def __init__(self, *, tracer: Tracer, settings: Settings, sink: Sink, root: RootSpan, describe_spans: bool = False) -> None:
+        self.describe_spans = describe_spans
+        """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
         self.tracer = tracer
         self.settings = settings
         self.root = root
@@ -139,6 +141,7 @@ class Recorder:
             request_body=request_body,
             provider=provider,
             limit_bytes=self.settings.max_body_bytes,
+            describe_span=self.describe_spans,
         )
 
 
@@ -158,6 +161,7 @@ class Recording:
     """One exchange under way. `dialect` and `provider` are read by the exporter's side."""
 
     __slots__ = (
+        "_describe_span",
         "_done",
         "_lock",
         "_sink",
@@ -174,8 +178,17 @@ class Recording:
     )
 
     def __init__(
-        self, *, span: Span, sink: Sink, template: Exchange, request_body: Body, provider: str | None, limit_bytes: int
+        self,
+        *,
+        span: Span,
+        sink: Sink,
+        template: Exchange,
+        request_body: Body,
+        provider: str | None,
+        limit_bytes: int,
+        describe_span: bool = False,
     ) -> None:
+        self._describe_span = describe_span
         self.span = span
         self.provider = provider
         self.request_body = request_body
@@ -210,6 +223,8 @@ class Recording:
             if error is not None:
                 self.error = values.encode_exception(error)
             self._mark(error)
+            if self._describe_span:
+                self._describe()
             self._sink.expect(self.span, self)
         with guard("recording.end"):
             self.span.end()
@@ -224,6 +239,14 @@ class Recording:
         elif self.status is not None and self.status >= _FIRST_ERROR_STATUS:
             self.span.set_attribute(genai.ERROR_TYPE, str(self.status))
             self.span.set_status(Status(StatusCode.ERROR))
+
+    def _describe(self) -> None:
+        from freezeframe._enrich import genai_attributes, span_name
+
+        exchange = self.exchange()
+        attributes: dict[str, Any] = genai_attributes(exchange, self.provider)
+        self.span.set_attributes(attributes)
+        self.span.update_name(span_name(exchange, attributes))
 
     @contextmanager
     def inside(self) -> Generator[None]:

@@ -64,7 +64,7 @@ def _start(request: Any) -> Recording | None:
     with guard("requests.request"):
         written = _write(request)
         subject = shared.subject_of(request.method, request.url, written.headers)
-        if not shared.is_recorded(subject, shared.host_of(request.url), recorder):
+        if not shared.is_recorded(subject, request.url, recorder):
             return None
         return recorder.start(
             kind=subject.kind,
