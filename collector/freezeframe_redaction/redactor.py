@@ -29,7 +29,38 @@ _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _KEPT_IN_NAMES = frozenset(
-    ["de", "van", "von", "der", "den", "la", "di", "da", "dos", "das", "do", "del", "della", "le", "bin", "ibn", "al", "el", "ter", "ten", "zu", "zur", "af", "av", "y", "e", "jr", "sr", "ii", "iii"]
+    [
+        "de",
+        "van",
+        "von",
+        "der",
+        "den",
+        "la",
+        "di",
+        "da",
+        "dos",
+        "das",
+        "do",
+        "del",
+        "della",
+        "le",
+        "bin",
+        "ibn",
+        "al",
+        "el",
+        "ter",
+        "ten",
+        "zu",
+        "zur",
+        "af",
+        "av",
+        "y",
+        "e",
+        "jr",
+        "sr",
+        "ii",
+        "iii",
+    ]
 )
 
 

@@ -133,7 +133,9 @@ def _phone(prf: Prf, value: str, kind: str) -> str:
 
 
 def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
-    if kind in ("nanp", "international") and ((len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1")):
+    if kind in ("nanp", "international") and (
+        (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1")
+    ):
         return digits[:-10] + shapes.mark_nanp(prf, digits[-10:])
     head = ""
     body = digits

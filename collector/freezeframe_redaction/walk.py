@@ -27,7 +27,24 @@ _SENSITIVE = re.compile(
 _GENERIC = frozenset(["number", "no", "num", "value", "id", "code", "nr", "type", "text", "content", "#"])
 _CHANNEL_IDS = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
 _DELTA_KEYS = frozenset(
-    ["delta", "content", "text", "arguments", "partial_json", "thinking", "reasoning", "reasoning_content", "refusal", "transcript", "completion", "response", "input", "generated_text", "outputText", "summary_text"]
+    [
+        "delta",
+        "content",
+        "text",
+        "arguments",
+        "partial_json",
+        "thinking",
+        "reasoning",
+        "reasoning_content",
+        "refusal",
+        "transcript",
+        "completion",
+        "response",
+        "input",
+        "generated_text",
+        "outputText",
+        "summary_text",
+    ]
 )
 """Keys under which providers send text piece by piece."""
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.\-/:$ ]{0,40}$")
@@ -235,7 +252,14 @@ class _Gatherer:
         self.strings += 1
         if '"' in text:
             self.quotes += text.count('"')
-        if len(text) > 2 or (self.channel is not None and text and key in _DELTA_KEYS):
+        if self.channel is None and (
+            len(text) < 3 or (len(text) < 24 and text.islower() and text.isidentifier() and text.isascii())
+        ):
+            # ``role``, ``assistant``, ``function_call``: most strings of an agent's JSON are such words, and hold nothing,
+            # unless their key says that they are a name or a password.
+            if len(text) > 2 and prefix_of(key, parent):
+                self.node.leaves.append(Leaf(text, prefix_of(key, parent), self.ordinal, False))
+        elif text:
             leaf = Leaf(text, prefix_of(key, parent), self.ordinal, False)
             if self.channel is not None and (key in _DELTA_KEYS):
                 leaf.channel = (*self.channel, key)

@@ -22,7 +22,7 @@ _NAMED = re.compile(
 
 def rule(run: numbers.Run) -> Candidate | None:
     """Take a run that is an account or routing number."""
-    if run.international:
+    if run.international or not run.hints & context.HINT_BANK:
         return None
     digits = run.digits
     near = run.before[-36:]

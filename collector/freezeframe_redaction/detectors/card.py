@@ -30,15 +30,16 @@ def rule(run: numbers.Run) -> Candidate | None:
         or not any(char != "0" for char in run.digits)
     ):
         return None
-    named = context.CARD.search(run.before) is not None
-    if run.bare and context.ORDER.search(run.before):
+    named = bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None
+    ordered = bool(run.hints & context.HINT_ORDER) and context.ORDER.search(run.before) is not None
+    if run.bare and ordered:
         return None
     if _ISSUER.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
         if named or (not run.bare and length != 13):
             return Candidate(run.start, run.end, CLASS, str(length))
-        if length in _COMMON_LENGTHS and not context.ORDER.search(run.before):
+        if length in _COMMON_LENGTHS and not ordered:
             return Candidate(run.start, run.end, CLASS, str(length))
-    return Candidate(run.start, run.end, CLASS, str(length)) if named and not context.ORDER.search(run.before) else None
+    return Candidate(run.start, run.end, CLASS, str(length)) if named and not ordered else None
 
 
 DETECTORS = (

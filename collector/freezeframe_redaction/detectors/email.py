@@ -22,7 +22,48 @@ _AT_ONLY = re.compile(_AT)
 _DOT_ONLY = re.compile(_DOT)
 _RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org|edu))?|test|invalid|localhost)$", re.IGNORECASE)
 _NOT_A_TLD = frozenset(
-    ["png", "jpg", "jpeg", "svg", "gif", "webp", "ico", "bmp", "js", "mjs", "jsx", "ts", "tsx", "py", "pyi", "css", "scss", "html", "htm", "json", "md", "rst", "txt", "yml", "yaml", "toml", "lock", "sh", "go", "rs", "java", "php", "rb", "so", "dll", "exe", "zip", "gz", "tar", "whl"]
+    [
+        "png",
+        "jpg",
+        "jpeg",
+        "svg",
+        "gif",
+        "webp",
+        "ico",
+        "bmp",
+        "js",
+        "mjs",
+        "jsx",
+        "ts",
+        "tsx",
+        "py",
+        "pyi",
+        "css",
+        "scss",
+        "html",
+        "htm",
+        "json",
+        "md",
+        "rst",
+        "txt",
+        "yml",
+        "yaml",
+        "toml",
+        "lock",
+        "sh",
+        "go",
+        "rs",
+        "java",
+        "php",
+        "rb",
+        "so",
+        "dll",
+        "exe",
+        "zip",
+        "gz",
+        "tar",
+        "whl",
+    ]
 )
 _ROLES = frozenset({"git", "hg", "svn"})
 _SAMPLES = frozenset({"john doe", "jane doe", "joe bloggs", "john smith", "foo bar"})

@@ -43,7 +43,7 @@ DETECTORS = (
     Detector(
         name="iban",
         class_=CLASS,
-        triggers=(r"\b[A-Za-z]{2}[0-9]{2}[ .\-]?[A-Za-z0-9]{4}",),
+        triggers=(rf"\b(?i:{'|'.join(checksums.IBAN_LENGTHS)})[0-9]{{2}}[ .\-]?[A-Za-z0-9]{{4}}",),
         find=_find,
         examples=(
             Example(

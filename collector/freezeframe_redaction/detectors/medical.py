@@ -27,7 +27,7 @@ _NAMED = re.compile(
 
 def rule(run: numbers.Run) -> Candidate | None:
     """Take a run that is a provider or record number."""
-    if run.international:
+    if run.international or not run.hints & context.HINT_MEDICAL:
         return None
     digits = run.digits
     if len(digits) == 10 and digits[0] in "12" and _NPI.search(run.before) and checksums.luhn("80840" + digits):

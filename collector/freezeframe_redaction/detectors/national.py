@@ -94,16 +94,31 @@ _BY_LENGTH: dict[int, tuple[_Number, ...]] = {
 }
 
 
+_WORDS: dict[int, re.Pattern[str]] = {
+    length: re.compile("|".join([*(number.word.pattern for number in rows), _ANY.pattern]))
+    for length, rows in _BY_LENGTH.items()
+    if rows
+}
+_SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
+
+
 def rule(run: numbers.Run) -> Candidate | None:
     """Take a run that is a national number."""
-    if run.international:
+    length = len(run.digits)
+    rows = _BY_LENGTH.get(length)
+    if run.international or not rows:
         return None
-    for number in _BY_LENGTH.get(len(run.digits), ()):
+    announced = bool(run.hints & context.HINT_NATIONAL) and _WORDS[length].search(run.before) is not None
+    if not announced and run.groups not in _SHAPES:
+        return None
+    anyhow = announced and _ANY.search(run.before) is not None
+    for number in rows:
         shaped = run.groups in number.shapes and " " not in run.raw[:4]
-        if (shaped or number.word.search(run.before) or _ANY.search(run.before)) and number.valid(run.digits):
-            if number.valid is check.always and not number.word.search(run.before):
-                continue
-            return Candidate(run.start, run.end, CLASS, number.country)
+        if not (shaped or anyhow or number.word.search(run.before)) or not number.valid(run.digits):
+            continue
+        if number.valid is check.always and not number.word.search(run.before):
+            continue
+        return Candidate(run.start, run.end, CLASS, number.country)
     return None
 
 

@@ -48,6 +48,8 @@ class Run:
     """Lower-cased text before the run, in its leaf."""
     international: bool
     """Begins with ``+``."""
+    hints: int
+    """Which families `before` may name (`context.hints`)."""
 
     @property
     def bare(self) -> bool:
@@ -113,6 +115,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _run(text: str, low: int, high: int, start: int, end: int) -> Run:
     raw = text[start:end]
+    before = context.before(text, low, start)
     return Run(
         text=text,
         low=low,
@@ -122,7 +125,8 @@ def _run(text: str, low: int, high: int, start: int, end: int) -> Run:
         raw=raw,
         digits=raw.translate(_BARE),
         groups=tuple(map(len, raw.translate(_SEPARATORS).split())),
-        before=context.before(text, low, start),
+        before=before,
+        hints=context.hints(before),
         international=raw[0] == "+" or raw[:2] == "(+" or text[max(low, start - 3) : start].upper() == "%2B",
     )
 
@@ -162,6 +166,9 @@ def classify(run: Run) -> Candidate | None:
         return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
         return None
+    if run.bare and not run.hints & ~context.HINT_ORDER and length < 12 and run.digits[:2] != "00":
+        # Bare digits below the length of a card are nothing without a word; a word may still stand behind them.
+        return None if not run.text[run.end : run.end + 2].strip(" ,.;:)\n\x1f\"'") else rules()[4](run)
     for rule in rules():
         taken = rule(run)
         if taken is not None:

@@ -19,7 +19,40 @@ _L = r"[^\W\d_]"
 _TOKEN = rf"(?:'t|{_L}+(?:['-]{_L}+)*)"
 _PARTICLE = r"(?:'t|de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|ibn|al|el|ter|ten|zu|zur|af|av|y|e)"
 PARTICLES = frozenset(
-    ["'t", "d", "de", "van", "von", "der", "den", "la", "di", "da", "dos", "das", "do", "del", "della", "le", "bin", "ibn", "al", "el", "ter", "ten", "zu", "zur", "af", "av", "y", "e", "jr", "sr", "ii", "iii"]
+    [
+        "'t",
+        "d",
+        "de",
+        "van",
+        "von",
+        "der",
+        "den",
+        "la",
+        "di",
+        "da",
+        "dos",
+        "das",
+        "do",
+        "del",
+        "della",
+        "le",
+        "bin",
+        "ibn",
+        "al",
+        "el",
+        "ter",
+        "ten",
+        "zu",
+        "zur",
+        "af",
+        "av",
+        "y",
+        "e",
+        "jr",
+        "sr",
+        "ii",
+        "iii",
+    ]
 )
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({_TOKEN})(\.?)")
 _WORD = re.compile(_TOKEN)
@@ -57,7 +90,34 @@ _LOOSE_KEYS = (
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _NOT_NAMES = frozenset(
-    ["customer", "sir", "madam", "team", "all", "the", "this", "support", "user", "everyone", "there", "friend", "guest", "unknown", "none", "null", "anonymous", "admin", "test", "n/a", "na", "client", "colleague", "colleagues", "folks", "guys"]
+    [
+        "customer",
+        "sir",
+        "madam",
+        "team",
+        "all",
+        "the",
+        "this",
+        "support",
+        "user",
+        "everyone",
+        "there",
+        "friend",
+        "guest",
+        "unknown",
+        "none",
+        "null",
+        "anonymous",
+        "admin",
+        "test",
+        "n/a",
+        "na",
+        "client",
+        "colleague",
+        "colleagues",
+        "folks",
+        "guys",
+    ]
 )
 
 
@@ -154,13 +214,14 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Two capitalised words in a row; the trigger ended in the second one."""
-    position = at - 1
+    # The trigger ends on the second letter of the last word; most pairs fail on the word before it.
+    start = at - 2
     floor = max(low, at - 64)
-    # Back to the first of the capitalised words.
-    start = position
-    for match in _WORD.finditer(text, floor, at):
-        if match.end() >= position - 1 and match.start() <= position:
-            start = match.start()
+    if start <= floor:
+        return ()
+    previous = _last_word(text, floor, start - 1)
+    if not (len(previous) < 4 or _given(previous)):
+        return ()
     first = _first_word(text, floor, start)
     if first is None:
         return ()
@@ -182,6 +243,12 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return _accept(text, kept, "lexicon")
 
 
+def _last_word(text: str, floor: int, end: int) -> str:
+    """Return the word that ends at `end`, without the marks around it."""
+    begin = max(text.rfind(" ", floor, end), text.rfind("\n", floor, end), floor - 1) + 1
+    return text[begin:end].strip("(\"'*_[.,:;>#-/`")
+
+
 def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
@@ -199,7 +266,43 @@ def _pairs(words: list[str], index: int) -> bool:
 
 
 _SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(
-    ["will", "may", "mark", "see", "new", "can", "case", "long", "link", "early", "general", "major", "grant", "green", "line", "little", "many", "author", "edit", "branch", "server", "true", "valid", "manual", "alpha", "beta", "delta", "media", "meta", "page", "unknown", "unique", "trace", "reason", "numbers"]
+    [
+        "will",
+        "may",
+        "mark",
+        "see",
+        "new",
+        "can",
+        "case",
+        "long",
+        "link",
+        "early",
+        "general",
+        "major",
+        "grant",
+        "green",
+        "line",
+        "little",
+        "many",
+        "author",
+        "edit",
+        "branch",
+        "server",
+        "true",
+        "valid",
+        "manual",
+        "alpha",
+        "beta",
+        "delta",
+        "media",
+        "meta",
+        "page",
+        "unknown",
+        "unique",
+        "trace",
+        "reason",
+        "numbers",
+    ]
 )
 
 

@@ -48,7 +48,9 @@ def valid_somewhere(digits: str) -> bool:
 
 def is_announced(run: numbers.Run) -> bool:
     """Whether a word for a phone stands before or right behind the run."""
-    return context.PHONE.search(run.before) is not None or bool(_AFTER.match(run.text, run.end, run.high))
+    return (bool(run.hints & context.HINT_PHONE) and context.PHONE.search(run.before) is not None) or bool(
+        _AFTER.match(run.text, run.end, run.high)
+    )
 
 
 def rule(run: numbers.Run) -> Candidate | None:
@@ -59,14 +61,14 @@ def rule(run: numbers.Run) -> Candidate | None:
     if run.international:
         if not 8 <= length <= 15:
             return None
-        if valid("+" + run.digits, None) or context.PHONE.search(run.before) or _AFTER.match(run.text, run.end):
+        if valid("+" + run.digits, None) or is_announced(run):
             return _extended(run, "international")
         return None
-    if context.ORDER.search(run.before):
+    if run.hints & context.HINT_ORDER and context.ORDER.search(run.before):
         return None
     if run.digits[:2] == "00" and length >= 10 and valid("+" + run.digits[2:], None):
         return _extended(run, "international00")
-    named = context.PHONE.search(run.before) is not None or (length <= 15 and bool(_AFTER.match(run.text, run.end, run.high)))
+    named = is_announced(run)
     if run.groups in _NANP_GROUPS and run.digits[-10] in "23456789" and run.digits[-7] in "23456789":
         if length == 10 or run.digits[0] == "1":
             if is_marked_nanp(run.digits):

@@ -8,13 +8,17 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 CLASS = "US_SSN"
 
 
+def _named(run: numbers.Run) -> bool:
+    return bool(run.hints & context.HINT_SSN) and context.SSN.search(run.before) is not None
+
+
 def rule(run: numbers.Run) -> Candidate | None:
     """Take a run that is a social security number."""
     digits = run.digits
     if len(digits) != 9 or run.international:
         return None
     shaped = run.groups == (3, 2, 4) and "." not in run.raw[:1]
-    if not shaped and not (context.SSN.search(run.before) and run.groups in ((9,), (3, 2, 4), (5, 4), (3, 6), (3, 3, 3))):
+    if not shaped and not (_named(run) and run.groups in ((9,), (3, 2, 4), (5, 4), (3, 6), (3, 3, 3))):
         return None
     # Source: SSA, "SSN randomization": areas 000, 666 and 900-999, group 00 and serial 0000 are never issued.
     if digits[:3] in ("000", "666") or digits[3:5] == "00" or digits[5:] == "0000":
@@ -23,7 +27,7 @@ def rule(run: numbers.Run) -> Candidate | None:
         # A taxpayer number (ITIN) has group 50-65, 70-88, 90-92, 94-99; the rest of the range is where surrogates live.
         group = int(digits[3:5])
         if not (50 <= group <= 65 or 70 <= group <= 88 or group >= 90):
-            return Candidate(run.start, run.end, numbers.CLAIM) if shaped or context.SSN.search(run.before) else None
+            return Candidate(run.start, run.end, numbers.CLAIM) if shaped or _named(run) else None
     return Candidate(run.start, run.end, CLASS)
 
 
