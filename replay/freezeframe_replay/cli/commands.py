@@ -68,13 +68,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="show",
         summary="Show one run: its tree, what it carries, and how far it can be re-enacted.",
-        description="RUN is a run's id, the first digits of it, the id that the program gave it, or `last`.",
+        description="RUN is a run's id, the first digits of it, the id that the program gave it, `last` or `last-failed`.",
         module=f"{_CLI}.show",
         examples=(
             Example(line="freezeframe show last", means="the newest run"),
             Example(line="freezeframe show 4bf92f35", means="the run whose id starts so"),
             Example(line="freezeframe show 4bf92f35 --full", means="with every exchange's request and response"),
             Example(line="freezeframe show tests/regressions/late-order", means="a fixture"),
+            Example(line="freezeframe show spans.jsonl", means="the newest run of a file that `freezeframe run --file` wrote"),
         ),
     ),
     Command(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, or `last`")
+    parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last`, `last-failed`, or a file of spans")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fixture, made if need be"
     )

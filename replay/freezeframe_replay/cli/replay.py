@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from freezeframe_replay.cli.options import add_json, add_store
-from freezeframe_replay.cli.target import fixture_directory, is_fixture, load_run
+from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
 from freezeframe_replay.render import report_text
 from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
 from freezeframe_schemas.errors import ReplayError
@@ -14,7 +14,7 @@ from freezeframe_schemas.errors import ReplayError
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help="id of a run, its first digits, `last`, or a fixture's directory")
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument(
         "--ignore",
         action="append",

@@ -6,14 +6,15 @@ import argparse
 import dataclasses
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
-from freezeframe_replay.cli.target import is_fixture, load_run, load_target_fixture
+from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
 from freezeframe_replay.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.render import outline_text
+from freezeframe_replay.span_file import split_name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last`, or the directory of a fixture")
+    parser.add_argument("run", metavar="RUN", help=TARGET_HELP)
     parser.add_argument("--full", action="store_true", help="with the request and response of every exchange")
     add_json(parser)
     add_store(parser)
@@ -37,8 +38,9 @@ def _next(outline: Outline, named: str) -> str:
     if outline.cold:
         fields = ", ".join(outline.missing) or "exchanges"
         return f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
-    run = named if is_fixture(named) else outline.run_id
+    stored = not is_fixture(named) and split_name(named) is None
+    run = outline.run_id if stored else named
     lines = [f"next: freezeframe replay {run}"]
     if not is_fixture(named):
-        lines.append(f"      freezeframe fixture {run} -o tests/regressions/{run[:8]} --pytest")
+        lines.append(f"      freezeframe fixture {run} -o tests/regressions/{outline.run_id[:8]} --pytest")
     return "\n".join(lines)

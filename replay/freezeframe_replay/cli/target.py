@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
+TARGET_HELP = (
+    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory, or a file of spans (FILE or FILE:ID)"
+)
+
 
 def is_fixture(text: str) -> bool:
-    """Tell whether the argument is a path (a fixture), not the id of a run."""
+    """Tell whether the argument names a fixture: its directory or manifest, or a path where nothing is."""
     path = Path(text)
-    return path.is_dir() or path.name == "manifest.json" or "/" in text
+    if path.is_dir() or path.name == "manifest.json":
+        return True
+    from freezeframe_replay.span_file import split_name
+
+    return "/" in text and split_name(text) is None
 
 
 def load_target_fixture(text: str) -> Fixture:
@@ -57,11 +65,15 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
 
 
 def load_run(arguments: argparse.Namespace) -> Run:
-    """Return the run that `arguments.run` names.
+    """Return the run that `arguments.run` names, of the store or of a file of spans.
 
     Raises:
         RunError: no such run, or several.
     """
+    from freezeframe_replay.span_file import load_run_of_file, split_name
     from freezeframe_schemas.run import build_run
 
+    in_file = split_name(arguments.run)
+    if in_file is not None:
+        return load_run_of_file(*in_file)
     return build_run(open_store(arguments).load_spans(arguments.run))

@@ -1,0 +1,61 @@
+"""Runs out of a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them.
+
+Nothing redacts such a file; it is for the machine that it was recorded on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from freezeframe_schemas.errors import RunError, WireError
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.run import Run, build_run
+from freezeframe_schemas.span import SpanRecord
+
+
+def split_name(text: str) -> tuple[Path, str] | None:
+    """Return the file and the run that ``spans.jsonl`` or ``spans.jsonl:4bf9`` names, None where no such file is there."""
+    if Path(text).is_file():
+        return Path(text), ""
+    name, _, run = text.rpartition(":")
+    return (Path(name), run) if name and Path(name).is_file() else None
+
+
+def load_run_of_file(path: Path, run: str = "") -> Run:
+    """Return a run of the file: the one whose id starts with `run` (or is the caller's own id), else the newest.
+
+    Raises:
+        RunError: no such run, or several.
+        WireError: a line is no OTLP/JSON.
+    """
+    spans: dict[str, list[SpanRecord]] = defaultdict(list)
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            for span in _spans(path, number, line):
+                spans[span.trace_id].append(span)
+    runs = sorted((build_run(members) for members in spans.values()), key=lambda item: item.entry.start_time_unix_nano)
+    found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
+    if len(found) == 1:
+        return found[0]
+    ids = ", ".join(item.trace_id for item in runs[-5:]) or "none"
+    raise RunError(
+        f"{path}: run {run!r} names {len(found)} of its {len(runs)} runs", do=f"name one as {path}:ID; the last ones are {ids}"
+    )
+
+
+def _spans(path: Path, number: int, line: bytes) -> list[SpanRecord]:
+    if not line.strip():
+        return []
+    try:
+        request: Any = json.loads(line)
+        return spans_from_otlp_json(request)
+    except ValueError as error:
+        raise WireError(
+            f"{path}, line {number}: not JSON ({error}), expected one OTLP/JSON request a line",
+            do="name a fixture's directory, a file written by `freezeframe run --file`, or the id of a run",
+        ) from error
+    except WireError as error:
+        raise WireError(f"{path}, line {number}: {error}") from error

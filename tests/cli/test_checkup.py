@@ -1,0 +1,76 @@
+"""What `freezeframe doctor` finds, on machines where something is wrong."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay import daemon
+from freezeframe_replay.checkup import Finding, Grade, checkup
+from freezeframe_replay.home import Home
+
+
+def findings(directory: Path, environ: Mapping[str, str] | None = None) -> dict[str, Finding]:
+    return {finding.check: finding for finding in checkup(Home(directory=directory), environ=environ or {})}
+
+
+def test_a_fresh_machine_has_nothing_that_fails(tmp_path: Path) -> None:
+    """Before the first `up` there is something to do, and nothing wrong."""
+    found = findings(tmp_path / ".freezeframe")
+    assert [finding for finding in found.values() if finding.grade is Grade.FAIL] == []
+    assert found["collector"].do == "freezeframe up"
+    assert "openai" in found["libraries captured"].found
+
+
+def test_whatever_is_not_ok_says_what_to_do(tmp_path: Path) -> None:
+    """No finding leaves the reader alone."""
+    assert all(finding.do for finding in findings(tmp_path).values() if finding.grade is not Grade.OK)
+
+
+def test_a_key_that_others_may_read_fails(tmp_path: Path) -> None:
+    """With the key surrogates can be told from guesses: it is the one secret of the data directory."""
+    key = tmp_path / "keys" / "default.key"
+    key.parent.mkdir()
+    key.write_text("k")
+    key.chmod(0o644)
+    assert findings(tmp_path)["redaction key"].grade is Grade.FAIL
+    key.chmod(0o600)
+    assert findings(tmp_path)["redaction key"].grade is Grade.OK
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "grade"),
+    [
+        ("OTEL_SDK_DISABLED", "TRUE", Grade.FAIL),
+        ("OTEL_TRACES_EXPORTER", "none", Grade.FAIL),
+        ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "4096", Grade.FAIL),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://otlp.vendor.example", Grade.WARN),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318", Grade.OK),
+    ],
+)
+def test_an_environment_that_spoils_recording_is_named(tmp_path: Path, name: str, value: str, grade: Grade) -> None:
+    """These are the settings after which people wonder where their runs are."""
+    finding = findings(tmp_path, {name: value})["instrument()"]
+    assert finding.grade is grade
+    if grade is not Grade.OK:
+        assert name in finding.found
+
+
+def test_a_taken_port_names_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the option with which to choose another."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        monkeypatch.setattr(daemon, "Ports", lambda: daemon_ports(port))
+        finding = findings(tmp_path)[f"port {port}"]
+    assert finding.grade is Grade.WARN
+    assert "--replay-port" in finding.do
+
+
+def daemon_ports(replay: int, make: type[daemon.Ports] = daemon.Ports) -> daemon.Ports:
+    """Return the usual ports with another one for the replay service."""
+    return make(replay=replay)

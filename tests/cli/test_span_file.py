@@ -1,0 +1,69 @@
+"""Runs out of a file of spans: show, replay and fixture without any collector."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from handmade_runs import make_run, tool_call
+
+from freezeframe_replay.span_file import load_run_of_file, split_name
+from freezeframe_schemas.errors import RunError, WireError
+from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.run import Run
+
+
+class Project(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+    def freezeframe(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
+
+
+def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run], project: Project) -> None:
+    """The whole way with two files and no process of ours."""
+    shutil.copy(recorded[0] / "spans.jsonl", project.root / "spans.jsonl")
+    run_id = recorded[1].trace_id
+    shown = project.freezeframe("show", "spans.jsonl")
+    assert f"run           {run_id}" in shown.stdout
+    assert "next: freezeframe replay spans.jsonl" in shown.stdout
+    assert "2 of 2 steps identical" in project.freezeframe("replay", f"spans.jsonl:{run_id[:6]}").stdout
+    assert project.freezeframe("fixture", str(project.root / "spans.jsonl"), "-o", "kept").returncode == 0
+    assert project.freezeframe("verify", "kept").returncode == 0
+
+
+def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) -> None:
+    """An id that names none or several is an error that lists what is there."""
+    file = tmp_path / "spans.jsonl"
+    older = make_run(tool_call("track", 1), answer="older")
+    moved = [replace(span, trace_id="ac" * 16, start_time_unix_nano=1) for span in older]
+    file.write_text("\n".join(json.dumps(spans_to_otlp_json(spans)) for spans in (moved, older)) + "\n")
+    assert load_run_of_file(file).trace_id == "ab" * 16
+    assert load_run_of_file(file, "ac").trace_id == "ac" * 16
+    for name in ("a", "ff"):
+        with pytest.raises(RunError, match="of its 2 runs") as raised:
+            load_run_of_file(file, name)
+        assert "ac" * 16 in str(raised.value.do)
+
+
+def test_a_line_that_is_no_span_is_named(tmp_path: Path) -> None:
+    """File, line, and what else could be meant."""
+    file = tmp_path / "spans.jsonl"
+    file.write_text('{"resourceSpans": []}\n\nnonsense\n')
+    with pytest.raises(WireError, match="line 3: not JSON"):
+        load_run_of_file(file)
+    file.write_text('{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": 7}]}]}]}\n')
+    with pytest.raises(WireError, match="line 1"):
+        load_run_of_file(file)
+
+
+def test_ids_of_runs_are_not_taken_for_files(tmp_path: Path) -> None:
+    """Only a file that is there is one."""
+    assert split_name("4bf92f35") is None
+    assert split_name(str(tmp_path)) is None
+    assert split_name(f"{tmp_path}/none.jsonl:4b") is None
