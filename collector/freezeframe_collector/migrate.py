@@ -117,7 +117,7 @@ def _applied(engine: Engine, database: str) -> dict[str, str]:
     _, rows = engine.rows(
         f"SELECT name, argMax(checksum, applied_at) FROM {quote_identifier(database)}.schema_migrations GROUP BY name"
     )
-    return dict(rows)
+    return {str(row[0]): str(row[1]) for row in rows}
 
 
 def _refuse_newer(applied: dict[str, str], known: set[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import secrets
 import threading
 import uuid
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -182,19 +182,28 @@ async def _read(http: web.Request, query_id: str) -> Request:
     return parse_request(http.query, http.headers, body, query_id, fields)
 
 
-async def _pump(pieces: Iterator[Head | bytes], threads: ThreadPoolExecutor) -> AsyncGenerator[Head | bytes]:
-    """Yield from a blocking iterator that runs in a worker thread, one piece ahead of the network at most."""
+async def _pump(pieces: Generator[Head | bytes], threads: ThreadPoolExecutor) -> AsyncGenerator[Head | bytes]:
+    """Yield from a blocking generator, each step in a worker thread."""
     loop = asyncio.get_running_loop()
     end: Any = object()
+    step: asyncio.Future[Any] | None = None
     try:
-        while (piece := await loop.run_in_executor(threads, next, pieces, end)) is not end:
+        while True:
+            step = loop.run_in_executor(threads, next, pieces, end)
+            # shielded: a cancelled handler must not leave the generator running without anyone who closes it
+            piece = await asyncio.shield(step)
+            if piece is end:
+                return
             yield piece
     finally:
-        await asyncio.shield(loop.run_in_executor(threads, _close, pieces))
+        await asyncio.shield(asyncio.ensure_future(_close(pieces, step, threads)))
 
 
-def _close(pieces: Any) -> None:
-    pieces.close()
+async def _close(pieces: Generator[Head | bytes], step: asyncio.Future[Any] | None, threads: ThreadPoolExecutor) -> None:
+    """Close the generator once its last step has ended, in a worker thread."""
+    if step is not None and not step.done():
+        await asyncio.wait((step,))
+    await asyncio.get_running_loop().run_in_executor(threads, pieces.close)
 
 
 def _head_headers(head: Head, tag: str) -> dict[str, str]:

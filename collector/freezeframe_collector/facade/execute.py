@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ from freezeframe_collector.store.engine import quote_identifier, quote_text
 STREAMED_FORMATS: Final = frozenset({"Native", "TabSeparated", "TSV", "CSV", "RowBinary", "JSONEachRow", "JSONLines", "NDJSON"})
 """Formats whose blocks can follow one another as they come; others have a frame around the whole."""
 _PIECE_BYTES: Final = 4 << 20
+_GREETING: Final = "SELECT displayName(), version(), revision(), timezone()"
+"""What clickhouse-go (Grafana's plugin) asks first. chDB writes blocks as for the oldest client: that revision is told."""
+_GREETING_ANSWER: Final = """SELECT 'freezeframe' AS "displayName()", version(), toUInt32(0) AS "revision()", timezone()"""
 _BOUNDS: Final[Mapping[str, str]] = {
     "max_execution_time": "60",
     "max_memory_usage": "1000000000",
@@ -56,7 +59,7 @@ class Executor:
         self._sessions: dict[str, _Session] = {}
         self._lock = threading.Lock()
 
-    def run(self, request: Request, checked: Checked, stop: threading.Event) -> Iterator[Head | bytes]:
+    def run(self, request: Request, checked: Checked, stop: threading.Event) -> Generator[Head | bytes]:
         """Yield a `Head`, then the pieces of the answer.
 
         A session is free again before the last piece is handed over: a client may send its next statement the moment it
@@ -66,17 +69,18 @@ class Executor:
             ClickHouseError: the statement failed.
         """
         with self._handle(request) as handle:
+            held: Head | bytes | None = None
             try:
-                pieces = self._answer(handle, request, checked, stop)
-                held = next(pieces)
-                for piece in pieces:
-                    yield held
-                    held = piece
-            except StopIteration:
-                return
+                # the answer is closed before its handle: chDB dies of a handle that is closed under an open stream
+                with closing(self._answer(handle, request, checked, stop)) as pieces:
+                    for piece in pieces:
+                        if held is not None:
+                            yield held
+                        held = piece
             except RuntimeError as error:
                 raise from_engine(error) from error
-        yield held
+        if held is not None:
+            yield held
 
     def close(self) -> None:
         """Close the sessions' handles."""
@@ -85,15 +89,16 @@ class Executor:
         for session in sessions:
             session.handle.close()
 
-    def _answer(self, handle: Any, request: Request, checked: Checked, stop: threading.Event) -> Iterator[Head | bytes]:
+    def _answer(self, handle: Any, request: Request, checked: Checked, stop: threading.Event) -> Generator[Head | bytes]:
         if checked.control:
             handle.query(checked.sql)
             return
         name = checked.format or request.default_format
+        sql = _GREETING_ANSWER if checked.sql == _GREETING else checked.sql
         started = time.monotonic_ns()
         parameters = dict(request.parameters)
         if checked.select and name in STREAMED_FORMATS and not request.wait:
-            stream = handle.send_query(checked.sql, name, params=parameters)
+            stream = handle.send_query(sql, name, params=parameters)
             try:
                 empty = True
                 for chunk in stream:
@@ -108,7 +113,7 @@ class Executor:
             if not empty:
                 return
             # no block at all: the whole answer still has a header in some formats
-        result = handle.query(checked.sql, name, params=parameters)
+        result = handle.query(sql, name, params=parameters)
         body: bytes = result.bytes() or b""
         yield Head(
             format=name,

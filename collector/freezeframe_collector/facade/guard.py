@@ -125,7 +125,11 @@ class Guard:
         if query_class != "READ_ONLY":
             raise ClickHouseError(164, "READONLY", "Cannot execute query in readonly mode: this endpoint only reads the store")
         tree = self._parse(sql, parameters)
-        return Checked(sql=sql, format=self._walk(tree), select=tree.startswith("SelectWithUnionQuery"), control=False)
+        found = self._walk(tree)
+        if tree.startswith("ShowTables") and any(word.strip(b'`"').lower() == b"default" for word in tokens(raw)):
+            raise denied("the engine's own database")
+        select = tree.startswith("SelectWithUnionQuery")
+        return Checked(sql=sql, format=found if select else _last_format(raw), select=select, control=False)
 
     def close(self) -> None:
         """Close the handle that parses."""
@@ -182,6 +186,12 @@ class Guard:
             raise denied(f"table {name}")
         if database.lower() == "system" and table.lower() in SYSTEM_TABLES_REFUSED:
             raise denied(f"table {name}")
+
+
+def _last_format(raw: bytes) -> str | None:
+    """Return the format that SHOW, DESCRIBE and EXPLAIN end with; their trees do not show it."""
+    words = list(tokens(raw.strip().removesuffix(b";")))
+    return words[-1].decode() if len(words) > 2 and words[-2].upper() == b"FORMAT" else None
 
 
 def check_setting(name: str, value: str) -> None:

@@ -161,14 +161,20 @@ def make_encoder(name: str) -> Encoder:
             return zlib.compressobj(1)
 
 
+_MAGIC: Final = {"gzip": b"\x1f\x8b", "deflate": b"\x78", "zstd": b"\x28\xb5\x2f\xfd"}
+
+
 def decode_body(body: bytes, encoding: str) -> bytes:
-    """Return the body of a request without its Content-Encoding.
+    """Return the body of a request without its Content-Encoding, where aiohttp has not taken it off already.
 
     Raises:
         ClickHouseError: a coding that is not known, or bytes that are not of it.
     """
+    name = encoding.strip().lower()
+    if name in _MAGIC and not body.startswith(_MAGIC[name]):
+        return body
     try:
-        match encoding.strip().lower():
+        match name:
             case "" | "identity":
                 return body
             case "gzip":

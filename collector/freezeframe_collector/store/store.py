@@ -216,7 +216,7 @@ class Store:
                 " AND trace_id IN {ids:Array(String)} GROUP BY trace_id",
                 {"ids": "[" + ",".join(f"'{trace_id}'" for trace_id in older if trace_id.isalnum()) + "]"},
             )
-            known |= dict(rows)
+            known |= {str(row[0]): int(row[1]) for row in rows}
         hours = first | known
         with self._lock:
             for trace_id, hour in hours.items():
