@@ -172,7 +172,7 @@ TOOL_DEFINITIONS_HASH: Final = "freezeframe.tool.definitions.hash"
 USAGE_DETAILS: Final = "freezeframe.usage"
 """The provider's own usage object, verbatim JSON."""
 REQUEST_PARAMETERS: Final = "freezeframe.request.parameters"
-"""JSON object of the request's top-level fields that no other attribute holds (tool_choice, response_format, logit_bias, ...)."""
+"""JSON object of the request's top-level fields that no other attribute holds (tool_choice, response_format, ...)."""
 RESPONSE_ERROR: Final = "freezeframe.response.error"
 """The provider's own error object, verbatim JSON."""
 

@@ -60,6 +60,8 @@ class Route:
 PROVIDERS: Final = (
     Provider(name="openai", hosts=r"(?:[a-z-]+\.)?api\.openai\.com"),
     Provider(name="azure.ai.openai", hosts=r".+\.openai\.azure\.(?:com|us|cn)|.+\.cognitiveservices\.azure\.com"),
+    # Before Azure, whose domain its second host is in.
+    Provider(name="github_models", hosts=r"models\.github\.ai|models\.inference\.ai\.azure\.com"),
     Provider(name="azure.ai.inference", hosts=r".+\.(?:inference|services)\.ai\.azure\.com"),
     Provider(name="anthropic", hosts=r"api\.anthropic\.com"),
     Provider(name="gcp.gemini", hosts=r"generativelanguage\.googleapis\.com"),
@@ -84,7 +86,6 @@ PROVIDERS: Final = (
     Provider(name="moonshot_ai", hosts=r"api\.moonshot\.(?:ai|cn)"),
     Provider(name="alibaba_cloud", hosts=r"dashscope(?:-.+)?\.aliyuncs\.com"),
     Provider(name="nvidia", hosts=r"integrate\.api\.nvidia\.com"),
-    Provider(name="github_models", hosts=r"models\.github\.ai|models\.inference\.ai\.azure\.com"),
     Provider(name="ollama", hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?"),
 )
 

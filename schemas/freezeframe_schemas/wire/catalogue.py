@@ -1,0 +1,111 @@
+"""The page ``docs/dialects.md``, written from the registry, so that it cannot say anything else than the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from freezeframe_schemas.wire import generic
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.registry import PROVIDERS, ROUTES
+
+_HEAD: Final = """\
+# Wire dialects
+
+A dialect reads the bytes of a provider's requests and answers into the attributes of the OpenTelemetry GenAI conventions. It
+is a pure function: capture uses it to name what it recorded, the collector to fill in what is missing, replay for keys and diffs.
+This page is written from the registry (`freezeframe_schemas.wire.catalogue`); a test holds it current.
+
+* Streamed and synchronous answers that say the same give the same attributes: a stream is put together to the synchronous
+  answer first, and there is one reader for both. A stream that was cut gives what came, and no finish reason.
+* `gen_ai.response.finish_reasons` keeps the provider's word (`end_turn`); messages have the conventions' (`stop`).
+* Token totals are the conventions': input includes cached tokens, output includes thinking, whatever the provider adds up. The
+  provider's own usage object is kept verbatim in `freezeframe.usage`.
+* What has no attribute survives: request fields in `freezeframe.request.parameters`, content that the conventions do not know
+  as generic parts, unknown keys of messages on the message. The exact bytes are on the exchange span in any case.
+* Transient fields never decide the answer, so they are no part of a replay key.
+
+## Dialects
+
+"""
+
+_MIDDLE: Final = """
+Paths are matched at their end, on any host unless a provider is named; `POST` only. Any other request to a provider below is
+`generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
+
+## Providers
+
+The host says whose endpoint it is; the names are the conventions' where they enumerate one. On an unknown host (a proxy, a
+local server) a known path is recognised all the same, and the provider is the dialect's own, as a guess.
+
+"""
+
+_TAIL: Final = """
+## A new provider
+
+One module with three functions (`read_request`, `read_response`, `assemble`) and a `WireDialect`, and one row in
+`freezeframe_schemas.wire.registry`. If it speaks a format that is here already, the row with its host is all.
+"""
+
+
+def to_markdown() -> str:
+    """Return the page."""
+    return _HEAD + _dialects() + _MIDDLE + _providers() + _TAIL
+
+
+def _dialects() -> str:
+    by_name: dict[str, WireDialect] = {}
+    paths: dict[str, list[str]] = {}
+    for route in ROUTES:
+        by_name.setdefault(route.dialect.name, route.dialect)
+        where = f" ({', '.join(sorted(route.providers))})" if route.providers else ""
+        paths.setdefault(route.dialect.name, []).extend(f"`{path}`{where}" for path in _readable(route.path).split("|"))
+    by_name[generic.DIALECT.name] = generic.DIALECT
+    paths.setdefault(generic.DIALECT.name, []).append("any other, on the hosts below")
+    rows = [
+        (
+            f"`{name}`",
+            f"`{dialect.operation}`",
+            "<br>".join(paths.get(name, [])),
+            ", ".join(f"`{field}`" for field in sorted(dialect.transient_fields)),
+        )
+        for name, dialect in sorted(by_name.items())
+    ]
+    return _table(("dialect", "operation", "paths", "transient fields"), rows)
+
+
+def _providers() -> str:
+    rows = [
+        (f"`{row.name}`", ", ".join(f"`{host}`" for host in _readable(row.hosts).split("|")))
+        for row in sorted(PROVIDERS, key=lambda row: row.name)
+    ]
+    return _table(("provider", "hosts"), rows)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _readable(pattern: str) -> str:
+    """Return a regular expression of the registry as a person writes it: ``/models/{model}:generateContent``."""
+    text = re.sub(r"\(\?P<model>(endpoints/)?(?:\[\^[^]]*\][*+])?(\w*)[^()]*\)", _model, pattern)
+    text = re.sub(r"\(\?:((?:[^()]|\([^()]*\))*)\)(\??)", _group, text)
+    text = re.sub(r"\(\?:((?:[^()]|\([^()]*\))*)\)(\??)", _group, text)
+    for regular, plain in ((r"\.+", "*"), (r"[a-z0-9-]+", "*"), (r"[a-z-]+", "*"), (r"\d+", "*"), (r"[12]", "{1,2}")):
+        text = text.replace(regular, plain)
+    text = re.sub(r"(?<!\\)\.[+*]", "*", text)
+    return text.replace("\\", "").replace("$", "").replace("[rR]", "r")
+
+
+def _model(match: re.Match[str]) -> str:
+    return f"{match[1] or ''}{{*{match[2]}*}}" if match[2] else f"{match[1] or ''}{{model}}"
+
+
+def _group(match: re.Match[str]) -> str:
+    """Return ``(?:a|b)`` as ``{a,b}`` and ``(?:a)?`` as ``[a]``."""
+    inner = match[1].replace("|", ",")
+    if match[2]:
+        return f"[{inner}]"
+    return f"{{{inner}}}" if "," in inner else inner
