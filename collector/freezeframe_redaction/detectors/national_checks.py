@@ -62,7 +62,7 @@ def br_cnpj(d: str) -> bool:
 
 
 def ca_sin(d: str) -> bool:
-    return d[0] not in "08" and luhn(d)
+    return luhn(d)
 
 
 def ch_ahv(d: str) -> bool:

@@ -1,0 +1,217 @@
+"""The redactor through its public door."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import phonenumbers
+import pytest
+
+from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy, redact
+from freezeframe_redaction.checksums import iban, luhn
+from freezeframe_redaction.detectors import ALL
+from freezeframe_redaction.detectors.numbers import rules
+
+DATA = Path(__file__).parents[1] / "data" / "pii"
+KEY = TenantKey(id="test/1", secret=b"k" * 32)
+
+
+@pytest.fixture(scope="session")
+def redactor() -> Redactor:
+    return Redactor(load_policy(), KEY)
+
+
+def _adversarial() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / "adversarial.jsonl").read_text("utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("case", _adversarial(), ids=lambda case: f"{case['category']}-{case['id']}")
+def test_hostile_input_is_masked_and_nothing_else_is(redactor: Redactor, case: dict[str, Any]) -> None:
+    """Each case names what must go and what must stay; a second pass changes nothing."""
+    out = redactor.redact(case["input"]).value
+    assert isinstance(out, str)
+    assert [value for value in case["must_mask"] if value in out] == []
+    assert [value for value in case["must_keep"] if value not in out] == []
+    if case["format"] == "json":
+        json.loads(out)
+    assert redactor.redact(out).value == out
+
+
+@pytest.mark.parametrize(
+    ("detector", "example"),
+    [(detector, example) for detector in ALL for example in detector.examples],
+    ids=lambda value: getattr(value, "name", None) or getattr(value, "value", "")[:24],
+)
+def test_each_detector_finds_its_example(redactor: Redactor, detector: Any, example: Any) -> None:
+    """The listed value is found whole, and the near miss is left alone."""
+    result = redactor.redact(example.text)
+    found = {example.text[finding.start : finding.end] for finding in result.findings}
+    assert any(example.value in value or value in example.value for value in found), found
+    assert isinstance(result.value, str)
+    assert example.value not in result.value
+    if example.near_miss:
+        assert redactor.redact(example.near_miss).value == example.near_miss
+
+
+def test_no_detector_lacks_an_example() -> None:
+    """A detector without an example cannot be reviewed."""
+    assert [detector.name for detector in ALL if not detector.examples] == []
+    assert len({detector.name for detector in ALL}) == len(ALL)
+    assert len(rules()) == 6
+
+
+def test_labelled_sample_reaches_the_goals(redactor: Redactor) -> None:
+    """Recall of each class on a sample of the labelled corpus; the benchmark prints exact figures."""
+    total: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for line in gzip.open(DATA / "labelled_sample.jsonl.gz", "rt", encoding="utf-8"):
+        row = json.loads(line)
+        covered: set[int] = set()
+        for finding in redactor.redact(row["text"]).findings:
+            covered.update(range(finding.start, finding.end))
+        for start, end, class_, _ in row["spans"]:
+            total[class_] += 1
+            whole[class_] += all(at in covered for at in range(start, end) if row["text"][at].isalnum())
+    low = {name: whole[name] / total[name] for name in total if whole[name] / total[name] < (0.9 if name in ("PERSON", "ADDRESS") else 0.95)}
+    assert low == {}
+
+
+def test_surrogates_keep_the_shape_that_programs_parse(redactor: Redactor) -> None:
+    """An e-mail is one, a card passes Luhn, an IBAN mod 97, a phone parses, JSON keeps its types."""
+    text = json.dumps(
+        {
+            "email": "bob.smith@gmail.com",
+            "card": 4111111111111111,
+            "iban": "DE89 3704 0044 0532 0130 00",
+            "phone": "+49 30 901820",
+            "ip": "8.8.8.8",
+        }
+    )
+    result = redactor.redact(text)
+    assert isinstance(result.value, str)
+    made = json.loads(result.value)
+    assert made["email"].count("@") == 1
+    assert made["email"] != "bob.smith@gmail.com"
+    assert isinstance(made["card"], int)
+    assert made["card"] != 4111111111111111
+    assert luhn(str(made["card"]))
+    assert iban(made["iban"].replace(" ", ""))
+    assert made["iban"].startswith("DE")
+    assert made["phone"].startswith("+49 ")
+    phonenumbers.parse(made["phone"], None)
+    assert sorted(result.surrogates.values()) == ["CARD", "EMAIL", "IBAN", "IP", "PHONE"]
+
+
+def test_equal_values_get_equal_surrogates_wherever_they_stand(redactor: Redactor) -> None:
+    """Text, JSON, JSON in JSON, URL-encoded, full-width: one value, one surrogate."""
+    made = [
+        redactor.redact(text).value
+        for text in (
+            "bob.smith@gmail.com",
+            '{"a": "bob.smith@gmail.com"}',
+            json.dumps({"a": json.dumps({"b": "Bob.Smith@Gmail.com"})}),
+            "?e=bob.smith%40gmail.com&",
+            "bob.smith＠gmail．com",
+        )
+    ]
+    local = str(made[0]).partition("@")[0]
+    assert all(local in str(text) for text in made), made
+
+
+def test_the_same_value_gets_another_surrogate_under_another_key(redactor: Redactor) -> None:
+    """Tenants cannot be joined on their surrogates."""
+    other = redact("bob.smith@gmail.com", (), load_policy(), TenantKey(id="other/1", secret=b"o" * 32))
+    assert other.value != redactor.redact("bob.smith@gmail.com").value
+
+
+def test_findings_carry_offsets_of_the_original_text(redactor: Redactor) -> None:
+    """Also through escapes and JSON in JSON."""
+    text = json.dumps({"a": json.dumps({"note": "line\nmail bob@gmail.com now"}), "caf\u00e9": "call (415) 555-2671"})
+    found = {text[finding.start : finding.end]: finding.class_ for finding in redactor.redact(text).findings}
+    assert found == {"bob@gmail.com": "EMAIL", "(415) 555-2671": "PHONE"}
+
+
+def test_json_around_a_finding_stays_byte_exact(redactor: Redactor) -> None:
+    """Spacing, number formats, escapes, key order and repeated keys survive."""
+    text = '{"x":1.10,\n "m" : "\\u00e9 bob@gmail.com \\/", "x":1e5, "d":"caf\\u00e9",  "z":[1, 2]}'
+    made = redactor.redact(text).value
+    assert isinstance(made, str)
+    head, tail = text.split("bob@gmail.com")
+    assert made.startswith(head)
+    assert made.endswith(tail)
+
+
+def test_a_value_under_a_repeated_key_is_not_overlooked(redactor: Redactor) -> None:
+    """A parser that keeps the last of two equal keys would hide the first."""
+    made = redactor.redact('{"a":"bob@gmail.com","a" :"x"}').value
+    assert "bob@gmail.com" not in str(made)
+
+
+def test_numbers_in_json_stay_numbers(redactor: Redactor) -> None:
+    """A phone or account kept as a number is replaced by a number."""
+    made = json.loads(str(redactor.redact('{"phone": 4155552671, "order": 123456789012, "ssn": 123456789}').value))
+    assert isinstance(made["phone"], int)
+    assert made["phone"] != 4155552671
+    assert made["order"] == 123456789012
+    assert isinstance(made["ssn"], int)
+    assert made["ssn"] != 123456789
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "order AC-1027 costs $1,299.00 since 2026-04-22T10:15:30.123456Z",
+        "chunk-17 of doc_2024-11 scored 0.8444218515250481",
+        "3f2b8c1e-6f0a-4d51-9b7e-0d5f2a7c9e11 gpt-4o-mini-2024-07-18 claude-sonnet-4-20250514",
+        "sha256:5b7899edc5d082ca39ae67f0a9b8c50b3d0ab5339dc3a4def5874bf14396069d",
+        "call_9rGmHkQ2vXw1Zb3T toolu_01A09q90qw90lq917835lq9 chatcmpl-AbC123dEf456GhI789",
+        "git@github.com:org/repo.git lodash@4.17.21 127.0.0.1:8080",
+        '{"id":"msg_01XFDUDYJgAACzvnptvVoYEL","created":1698283932,"tokens":123456789}',
+        "invoice INV-2024-000123, 3 items at 19.99 EUR, total 59.97",
+    ],
+)
+def test_what_is_nobodys_data_stays_byte_exact(redactor: Redactor, text: str) -> None:
+    """Order ids, prices, dates, hashes, UUIDs, model names and protocol ids are not findings."""
+    assert redactor.redact(text).value == text
+
+
+def test_known_surrogates_are_left_alone(redactor: Redactor) -> None:
+    """A replay without the key takes the fixture's surrogates as such."""
+    first = redactor.redact("My name is Lena Vogelsang, call +49 30 901820")
+    other = Redactor(load_policy(), TenantKey.generate(), surrogates=first.surrogates)
+    assert other.redact(first.value).value == first.value
+
+
+def test_an_alias_of_the_original_equals_the_alias_of_the_redacted_text(redactor: Redactor) -> None:
+    """What lets a live request match a recording without the key."""
+    text = "I am Lena Vogelsang <lena@corp.com>. Lena Vogelsang again, born 1985-03-04, card 4111 1111 1111 1111"
+    made = redactor.redact(text)
+    aliaser = Aliaser(load_policy(), made.surrogates)
+    assert aliaser.alias(str(made.value)) == aliaser.alias(text)
+    assert aliaser.alias(text).startswith("I am <PERSON#1> <PERSON#2> <<EMAIL#1>>. <PERSON#1> <PERSON#2> again")
+
+
+def test_nested_values_and_bytes_are_redacted(redactor: Redactor) -> None:
+    """Tuples, dicts, bytes in UTF-8 and in no encoding at all."""
+    made = redactor.redact({"who": ("bob@gmail.com", 7, None), "raw": b"mail bob@gmail.com", "bin": b"\xff\xfe bob@gmail.com"}).value
+    assert "bob@gmail" not in repr(made)
+    assert isinstance(made, dict)
+    assert made["who"][1:] == (7, None)  # type: ignore[index]
+
+
+def test_off_changes_nothing_and_shouts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Redaction can be switched off only by name, and never quietly."""
+    made = Redactor(load_policy("off"), KEY).redact("bob@gmail.com")
+    assert made.value == "bob@gmail.com"
+    assert "REDACTION IS OFF" in capsys.readouterr().err
+
+
+def test_nothing_that_the_redactor_says_holds_a_value(redactor: Redactor) -> None:
+    """Findings, results and keys print without the value or the secret."""
+    result = redactor.redact("mail bob.smith@gmail.com")
+    assert "bob" not in repr(result)
+    assert "kkkk" not in repr(KEY)
