@@ -14,8 +14,8 @@ _HEAD: Final = """\
 # Wire dialects
 
 A dialect reads the bytes of a provider's requests and answers into the attributes of the OpenTelemetry GenAI conventions. It
-is a pure function: capture uses it to name what it recorded, the collector to fill in what is missing, replay for keys and diffs.
-This page is written from the registry (`freezeframe_schemas.wire.catalogue`); a test holds it current.
+is a pure function: capture uses it to name what it recorded, the collector to fill in what is missing, replay for keys and
+diffs. This page is written from the registry (`freezeframe_schemas.wire.catalogue`); a test holds it current.
 
 * Streamed and synchronous answers that say the same give the same attributes: a stream is put together to the synchronous
   answer first, and there is one reader for both. A stream that was cut gives what came, and no finish reason.
