@@ -6,6 +6,7 @@ fails here fails with the report of the replay, never with a stack of ours.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,9 +70,10 @@ class FrozenRun:
 
         try:
             report = reenact(self.directory, self.command, cwd=self.cwd, ignore=self.ignore, timeout_s=self.timeout_s)
+            return Result(report=report)
         except FreezeframeError as error:
-            _fail(f"the replay could not be carried out\n\n{error}")
-        return Result(report=report)
+            message = f"the replay could not be carried out\n\n{error}"
+        _fail(message)  # outside the handler, or pytest shows our error a second time, as its cause
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -99,7 +101,7 @@ def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
         cwd = _working_directory(fixture.entry.file, directory, request.config)
     return FrozenRun(
         directory=directory,
-        command=None if command is None else tuple(str(item) for item in command),
+        command=None if command is None else _program(command),
         cwd=cwd,
         ignore=_texts(options.get("ignore", ())),
         timeout_s=float(options.get("timeout_s", _DEFAULT_TIMEOUT_S)),
@@ -117,6 +119,12 @@ def _marker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
             options["path"] = marker.args[0]
         options.update(marker.kwargs)
     return options
+
+
+def _program(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command with ``python`` as the interpreter that runs the tests, whatever stands first on the PATH."""
+    first, *rest = [str(item) for item in command]
+    return (sys.executable if first in ("python", "python3") else first, *rest)
 
 
 def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
@@ -137,7 +145,8 @@ def _load(directory: Path) -> Fixture:
     try:
         return load_fixture(directory)
     except FreezeframeError as error:
-        _fail(f"no recorded run to replay\n\n{error}")
+        message = f"no recorded run to replay\n\n{error}"
+    _fail(message)
 
 
 def _working_directory(entry_file: str | None, directory: Path, config: pytest.Config) -> Path:
