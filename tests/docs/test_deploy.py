@@ -1,0 +1,57 @@
+"""What lies in `deploy/` is accepted by what it is for, as far as that can be tried here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from freezeframe_collector.__main__ import main
+from freezeframe_collector.config import ENVIRONMENT_PREFIX, load_config
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+def test_the_servers_configuration_has_no_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config", str(DEPLOY / "collector.toml"), "--check"]) == 0
+    assert "no faults" in capsys.readouterr().out
+
+
+def test_what_is_commented_out_in_it_is_known_too(tmp_path: Path) -> None:
+    """Its files are not there, and that is all that is wrong with it."""
+    text = re.sub(r"^# (\w+ = )", r"\1", (DEPLOY / "collector.toml").read_text(), flags=re.MULTILINE)
+    for key in re.findall(r'= "(/etc/freezeframe/[\w.]+)"', text):
+        (tmp_path / Path(key).name).write_text("")
+    file = tmp_path / "collector.toml"
+    file.write_text(text.replace("/etc/freezeframe", str(tmp_path)))
+    config = load_config(file, {})
+    assert config.auth.tokens_file
+    assert config.tls.cert_file
+
+
+def test_the_containers_variables_are_settings() -> None:
+    """A variable that names no setting is a fault, so the container would not start."""
+    pairs = re.findall(rf"({ENVIRONMENT_PREFIX}\w+)=(\S+)", (DEPLOY / "Dockerfile").read_text())
+    assert load_config(None, dict(pairs)).service.data == "/data"
+
+
+def test_the_unit_stops_the_collector_later_than_it_stops_itself() -> None:
+    unit = (DEPLOY / "freezeframe-collector.service").read_text()
+    stop_s = int(re.findall(r"TimeoutStopSec=(\d+)", unit)[0])
+    assert stop_s > load_config(DEPLOY / "collector.toml", {}).service.shutdown_s
+
+
+def test_the_tokens_recipe_makes_a_file_that_is_read(tmp_path: Path) -> None:
+    """The shell lines of `deploy/README.md`, run as they stand."""
+    import subprocess
+
+    from freezeframe_collector.auth import Authenticator
+
+    block = re.search(r"```\n(token=.*?)```", (DEPLOY / "README.md").read_text(), flags=re.DOTALL)
+    assert block is not None
+    script = block[1].replace("$(openssl rand -hex 24)", "s3cret") + '\nprintf %s "$token" > token'
+    subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True)
+    assert tomllib.loads((tmp_path / "tokens.toml").read_text())["tokens"]["acme"].startswith("sha256:")
+    assert Authenticator(tmp_path / "tokens.toml").tenant_of("Bearer s3cret") == "acme"

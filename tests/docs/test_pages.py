@@ -1,0 +1,101 @@
+"""What the pages name exists: files, links, extras, commands, make targets."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.cli.commands import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    path
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/*"), *ROOT.glob("examples/**/*.md")]
+    if path.is_file() and path.name != "template.md"
+)
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def code_of(path: Path) -> list[str]:
+    """Return the pieces of a page that are set as code: fenced lines and backticks; of another file, its lines."""
+    text = path.read_text()
+    if path.suffix != ".md":
+        return text.splitlines()
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [line for block in fenced for line in block.splitlines()] + re.findall(r"`([^`\n]+)`", rest)
+
+
+def extras_named_in(text: str) -> set[str]:
+    groups = re.findall(r"freezeframe\[([a-z, ]+)\]", text)
+    return {extra.strip() for group in groups for extra in group.split(",")}
+
+
+@pytest.mark.parametrize("page", [path for path in PAGES if path.suffix == ".md"], ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_extras_are_declared(page: Path) -> None:
+    """`pip install 'freezeframe[...]'` on a page would warn and install nothing."""
+    declared = set(PYPROJECT["project"]["optional-dependencies"])
+    code = [path for folder in ("schemas", "instrumentation", "collector", "replay") for path in (ROOT / folder).rglob("*.py")]
+    assert {extra for path in code for extra in extras_named_in(path.read_text())} - declared == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_exist(page: Path) -> None:
+    known = {command.name for command in COMMANDS} | {"run", "COMMAND"}
+    named = {match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+)\b", code)}
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_make_targets_exist(page: Path) -> None:
+    known = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = {match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])make ([a-z][a-z-]*)", code)}
+    benches = {
+        f"bench-{path.stem.removeprefix('bench_').replace('_', '-')}" for path in ROOT.glob("tests/benchmarks/bench_*.py")
+    }
+    assert named - known - benches - {"bench-"} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_that_are_named_exist(page: Path) -> None:
+    """A path from the root, or from a package's own root, to a file of the project."""
+    roots = [ROOT, page.parent, *(ROOT / folder for folder in ("schemas", "instrumentation", "collector", "replay"))]
+    named = {
+        code
+        for code in code_of(page)
+        if re.fullmatch(r"[a-z_]+(/[a-z_0-9]+)+\.(py|toml|md|json|sql)", code) and not code.startswith("tests/regressions/")
+    }
+    assert {path for path in named if not any((root / path).is_file() for root in roots)} == set()
+
+
+def test_every_decision_is_listed() -> None:
+    index = (ROOT / "docs/decisions/README.md").read_text()
+    records = [path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md")]
+    assert records
+    assert [record for record in records if f"({record})" not in index] == []
+
+
+def test_the_glossary_is_in_order() -> None:
+    words = re.findall(r"^\*\*([^*]+)\.\*\*", (ROOT / "docs/glossary.md").read_text(), flags=re.MULTILINE)
+    assert words == sorted(words, key=lambda word: word.lower().replace("-", ""))
+
+
+def test_the_licence_is_whole() -> None:
+    """And it is the one that the package's metadata name."""
+    text = (ROOT / "LICENSE").read_text()
+    assert PYPROJECT["project"]["license"] == "Apache-2.0"
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
