@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
@@ -23,6 +24,7 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 
+_SCOPES_COUNTED: Final = 200
 Decoder = Callable[[bytes, Limits], Decoded]
 
 
@@ -53,11 +55,25 @@ class Meter:
         self._lock = threading.Lock()
         self.counts: Counter[str] = Counter()
         self.rejected_by_reason: Counter[str] = Counter()
+        self.spans_by_dialect: Counter[str] = Counter()
+        self.spans_by_unknown_scope: Counter[str] = Counter()
 
     def add(self, **amounts: int) -> None:
         """Add to the counts."""
         with self._lock:
             self.counts.update(amounts)
+
+    def note_conventions(self, spans: Sequence[SpanRecord]) -> None:
+        """Count spans by the dialect that read them, and by scope the ones in which nothing of GenAI was found."""
+        with self._lock:
+            for span in spans:
+                source = span.attributes.get(genai.NORMALISED_FROM)
+                if isinstance(source, str):
+                    self.spans_by_dialect[source] += 1
+                elif genai.OPERATION_NAME not in span.attributes and genai.EXCHANGE_KIND not in span.attributes:
+                    name = span.scope.name[:100]
+                    known = name in self.spans_by_unknown_scope or len(self.spans_by_unknown_scope) < _SCOPES_COUNTED
+                    self.spans_by_unknown_scope[name if known else "others"] += 1
 
     def reject(self, rejected: Sequence[Rejected]) -> None:
         """Count rejected spans by reason."""
@@ -114,6 +130,7 @@ class Pipeline:
                 rejected.append(taken)
             else:
                 spans.append(taken)
+        self.meter.note_conventions(spans)
         try:
             encoded = encode_spans(spans)
         except WireError:

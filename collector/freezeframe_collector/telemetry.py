@@ -125,6 +125,8 @@ class Reporter:
             },
             "since_start": dict(self._meter.counts),
             "rejected_by_reason": dict(self._meter.rejected_by_reason),
+            "spans_by_dialect": dict(self._meter.spans_by_dialect),
+            "spans_by_unknown_scope": dict(self._meter.spans_by_unknown_scope),
         }
 
     def metrics(self) -> str:
@@ -168,10 +170,17 @@ class Reporter:
                 if kind == "gauge"
                 else (f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {int(value)}\n")
             )
-        full = "freezeframe_collector_rejected_by_reason_total"
-        yield f"# HELP {full} Spans rejected since start, by reason.\n# TYPE {full} counter\n"
-        for reason, count in sorted(self._meter.rejected_by_reason.items()):
-            yield f'{full}{{reason="{_label(reason)}"}} {count}\n'
+        by_label = (
+            ("rejected_by_reason_total", "reason", "Spans rejected since start.", self._meter.rejected_by_reason),
+            ("spans_by_dialect_total", "dialect", "Spans that a dialect read, since start.", self._meter.spans_by_dialect),
+            ("spans_unknown_total", "scope", "Spans without GenAI, since start.", self._meter.spans_by_unknown_scope),
+        )
+        for name, label, text, counter in by_label:
+            full = f"freezeframe_collector_{name}"
+            yield f"# HELP {full} {text}\n# TYPE {full} counter\n"
+            # A copy: receivers count on while the page is written.
+            for value, count in sorted(counter.copy().items()):
+                yield f'{full}{{{label}="{_label(value)}"}} {count}\n'
 
     def _lag_s(self) -> float:
         since = self._writer.state.busy_since

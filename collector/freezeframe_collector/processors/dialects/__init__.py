@@ -1,0 +1,31 @@
+"""Vendor dialects: one module per attribute convention. A new one is a module and its place in `DIALECTS`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from freezeframe_collector.processors.dialects import (
+    exchange,
+    genai_history,
+    langsmith,
+    logfire,
+    openinference,
+    openllmetry,
+    pydantic_ai,
+    vercel,
+)
+from freezeframe_collector.processors.dialects.dialect import Dialect
+
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    exchange.DIALECT,
+    openinference.DIALECT,
+    openllmetry.DIALECT,
+    vercel.DIALECT,
+    langsmith.DIALECT,
+    logfire.DIALECT,
+    pydantic_ai.DIALECT,
+)
+"""The first that fits a span is its vendor's."""
+
+HISTORY: Final = genai_history.DIALECT
+"""For every span, after its vendor's."""

@@ -1,0 +1,282 @@
+"""Vendors' spans read as the GenAI conventions: golden results of real instrumentations, and the laws of the stage.
+
+Write the golden files again with ``UPDATE_GOLDEN=1``, then read the diff as code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_collector.otlp import Limits, decode_traces
+from freezeframe_collector.otlp_logs import decode_logs
+from freezeframe_collector.processors.normalise import normalise
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, exchange_attributes
+from freezeframe_schemas.span import AttributeValue, Event, Scope, SpanRecord
+
+TESTS = Path(__file__).parents[1]
+RECORDED = TESTS / "data" / "otlp"
+GOLDEN = TESTS / "golden" / "otlp"
+SCENARIOS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
+
+
+def spans_of(scenario: str) -> list[SpanRecord]:
+    """Return the scenario's spans as they came, log events included."""
+    spans: list[SpanRecord] = []
+    for path in sorted((RECORDED / scenario).glob("*.traces.pb")):
+        decoded = decode_traces(path.read_bytes())
+        assert decoded.faults == []
+        spans.extend(decoded.spans)
+    for path in sorted((RECORDED / scenario).glob("*.logs.pb")):
+        spans.extend(decode_logs(path.read_bytes(), Limits()).events.spans)
+    return spans
+
+
+def _readable(value: AttributeValue) -> Any:
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _added(span: SpanRecord) -> dict[str, Any]:
+    found = normalise(span, "").attributes
+    return {name: _readable(found[name]) for name in sorted(found) if found[name] != span.attributes.get(name)}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_recorded_instrumentation_gives_its_golden_attributes(scenario: str) -> None:
+    """What each span gains is written down, span by span."""
+    found = [{"scope": span.scope.name, "span": span.name, "gains": _added(span)} for span in spans_of(scenario)]
+    file = GOLDEN / f"{scenario}.json"
+    if os.environ.get("UPDATE_GOLDEN"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    assert found == json.loads(file.read_text())
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_normalising_changes_nothing_twice_and_removes_nothing(scenario: str) -> None:
+    """The stage is idempotent, and every attribute that the sender wrote is still there."""
+    for span in spans_of(scenario):
+        once = normalise(span, "")
+        assert normalise(once, "") == once
+        assert span.attributes.keys() <= once.attributes.keys()
+        changed = {name for name, value in span.attributes.items() if once.attributes[name] != value}
+        assert changed <= {genai.RESPONSE_FINISH_REASONS, genai.REQUEST_STOP_SEQUENCES}
+
+
+def _said(messages: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """Return (role, kind, text) of each part, with what instrumentations write differently made alike."""
+    parts: list[tuple[str, str, str]] = []
+    for message in messages:
+        for part in message["parts"]:
+            value = part.get("content", part.get("arguments", part.get("response")))
+            if isinstance(value, list):  # a text in a list of one content block
+                value = value[0].get("text", value)
+            if isinstance(value, str) and value.startswith("{"):
+                value = json.loads(value)
+            text = f"{part['name']} {json.dumps(value)}" if part["type"] == "tool_call" else str(value)
+            parts.append((message["role"], part["type"], text))
+    return parts
+
+
+WEATHER = "Today, the weather in Seattle is 50 degrees and raining, while in San Francisco, it's 70 degrees and sunny."
+CALLS = [name for name in SCENARIOS if name.startswith("openai-chat-") and name != "openai-chat-v2old"]
+
+
+@pytest.mark.parametrize("scenario", CALLS)
+def test_one_conversation_reads_the_same_through_each_instrumentation(scenario: str) -> None:
+    """The same two calls, recorded by each instrumentation: the same messages, tokens and model after normalising."""
+    found = [normalise(span, "") for span in spans_of(scenario)]
+    calls = [span for span in found if span.text(genai.OPERATION_NAME) == "chat" and genai.EVENT_NAME not in span.attributes]
+    answers = sorted(
+        (span.integer(genai.USAGE_INPUT_TOKENS) or 0, _said(json.loads(span.text(genai.OUTPUT_MESSAGES) or "[]")))
+        for span in calls
+    )
+    assert answers == [
+        (
+            75,
+            [
+                ("assistant", "tool_call", 'get_current_weather {"location": "Seattle, WA"}'),
+                ("assistant", "tool_call", 'get_current_weather {"location": "San Francisco, CA"}'),
+            ],
+        ),
+        (
+            99,
+            [("assistant", "text", WEATHER)],
+        ),
+    ]
+    for span in calls:
+        roles = [role for role, _, _ in _said(json.loads(span.text(genai.INPUT_MESSAGES) or "[]"))]
+        assert roles in (["system", "user"], ["system", "user", "assistant", "assistant", "tool", "tool"])
+        assert span.text(genai.PROVIDER_NAME) == "openai"
+        assert span.text(genai.REQUEST_MODEL) == "gpt-4o-mini"
+
+
+def test_message_events_of_old_log_records_are_read() -> None:
+    """Each log record is a span below its call, with the message in the conventions' form."""
+    events = [span for span in spans_of("openai-chat-v2old") if genai.EVENT_NAME in span.attributes]
+    assert len(events) == 9
+    said: list[tuple[str, str, str]] = []
+    for event in events:
+        attributes = normalise(event, "").attributes
+        for name in (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES):
+            said.extend(_said(json.loads(str(attributes.get(name, "[]")))))
+    assert said[:4] == [
+        ("system", "text", "You're a helpful assistant."),
+        ("user", "text", "What's the weather in Seattle and San Francisco today?"),
+        ("assistant", "tool_call", 'get_current_weather {"location": "Seattle, WA"}'),
+        ("assistant", "tool_call", 'get_current_weather {"location": "San Francisco, CA"}'),
+    ]
+    calls = {span.span_id for span in spans_of("openai-chat-v2old") if genai.EVENT_NAME not in span.attributes}
+    assert {event.parent_span_id for event in events} == calls
+
+
+def test_message_events_on_a_span_are_read() -> None:
+    """Conventions 1.28 put the messages on the span as events."""
+    span = _span(
+        {genai.PAST_SYSTEM: "openai"},
+        events=(
+            Event(time_unix_nano=1, name=genai.PAST_MESSAGE_EVENTS[1], attributes={"content": "hello"}),
+            Event(
+                time_unix_nano=2,
+                name=genai.PAST_CHOICE_EVENT,
+                attributes={"index": 0, "finish_reason": "stop", "message": '{"role": "assistant", "content": "hi"}'},
+            ),
+        ),
+    )
+    attributes = normalise(span, "").attributes
+    assert json.loads(str(attributes[genai.INPUT_MESSAGES])) == [
+        {"role": "user", "parts": [{"type": "text", "content": "hello"}]}
+    ]
+    assert json.loads(str(attributes[genai.OUTPUT_MESSAGES])) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "hi"}], "finish_reason": "stop"}
+    ]
+
+
+def _span(attributes: dict[str, AttributeValue], scope: str = "", events: tuple[Event, ...] = ()) -> SpanRecord:
+    return SpanRecord(
+        trace_id="1" * 32,
+        span_id="1" * 16,
+        name="call",
+        start_time_unix_nano=1,
+        end_time_unix_nano=2,
+        attributes=attributes,
+        events=events,
+        scope=Scope(name=scope),
+    )
+
+
+def test_an_exchange_span_without_attributes_is_filled_in() -> None:
+    """The recorded bytes of an OpenAI call give the attributes that its sender left out."""
+    request = b'{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}'
+    answer = (
+        b'{"id":"c1","model":"gpt-4o-x","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"hi"}}]}'
+    )
+    exchange = Exchange(
+        kind=Kind.MODEL,
+        name="POST /v1/chat/completions",
+        seam="httpx",
+        request=Request(method="POST", url="https://api.openai.com/v1/chat/completions", body=request),
+        response=Response(
+            status=200,
+            headers=(("content-type", "application/json"),),
+            chunks=(Chunk(data=answer),),
+            completion=Completion.COMPLETE,
+        ),
+    )
+    attributes = normalise(_span(exchange_attributes(exchange), genai.SCOPE), "").attributes
+    assert attributes[genai.PROVIDER_NAME] == "openai"
+    assert attributes[genai.RESPONSE_MODEL] == "gpt-4o-x"
+    assert "hi" in str(attributes[genai.OUTPUT_MESSAGES])
+    assert attributes[genai.NORMALISED_FROM] == "exchange"
+
+
+def test_a_span_that_no_dialect_knows_is_the_same_object() -> None:
+    """Not a copy, not a mark: unchanged."""
+    span = _span({"http.request.method": "GET"}, "requests")
+    assert normalise(span, "") is span
+
+
+_NAMES = st.sampled_from(
+    [
+        "openinference.span.kind",
+        "llm.input_messages.0.message.role",
+        "llm.input_messages.0.message",
+        "llm.input_messages.x.message.tool_calls.0.tool_call.function",
+        "llm.tools.0.tool.json_schema",
+        "llm.invocation_parameters",
+        "output.value",
+        "ai.operationId",
+        "ai.prompt.messages",
+        "ai.prompt",
+        "ai.prompt.tools",
+        "ai.response.toolCalls",
+        "langsmith.span.kind",
+        "langsmith.metadata.usage_metadata",
+        "traceloop.span.kind",
+        "llm.request.functions.0.parameters",
+        "request_data",
+        "response_data",
+        "events",
+        "pydantic_ai.all_messages",
+        "model_request_parameters",
+        genai.PAST_PROMPT,
+        genai.PAST_COMPLETION,
+        f"{genai.PAST_PROMPT}.0.content",
+        f"{genai.PAST_PROMPT}.0.tool_calls.0.name",
+        f"{genai.PAST_COMPLETION}.99999999999.role",
+        genai.EVENT_NAME,
+        genai.EVENT_BODY,
+        genai.EXCHANGE_KIND,
+        genai.RESPONSE_BODY,
+        genai.RESPONSE_CHUNK_SIZES,
+        genai.REQUEST_HEADERS,
+        genai.HTTP_RESPONSE_STATUS_CODE,
+    ]
+)
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(["user", "tool", "text"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["messages", "role", "content", "type", "lc", "id", "kwargs", "choices", "message", "input"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+_VALUES = st.one_of(
+    _JSON.map(json.dumps),
+    st.sampled_from(["LLM", "TOOL", "llm", "tool", "ai.toolCall", "ai.x.doGenerate", "ai.generateText", "agent", "model"]),
+    st.sampled_from([*genai.PAST_MESSAGE_EVENTS, genai.PAST_CHOICE_EVENT]),
+    st.text(max_size=8),
+    st.integers(-5, 700),
+    st.binary(max_size=4),
+    st.lists(st.text(max_size=3), max_size=3).map(tuple),
+    st.none(),
+)
+
+
+@given(
+    attributes=st.dictionaries(_NAMES, _VALUES, max_size=10),
+    scope=st.sampled_from(["", "logfire.openai", "pydantic-ai", "ai"]),
+)
+def test_no_attributes_break_the_stage(attributes: dict[str, AttributeValue], scope: str) -> None:
+    """Whatever a sender writes under a vendor's names, the stage gives a span, and the same one again."""
+    event = Event(time_unix_nano=1, name=genai.PAST_CHOICE_EVENT, attributes=attributes)
+    once = normalise(_span(attributes, scope, (event,)), "")
+    assert normalise(once, "") == once
+    assert attributes.keys() <= once.attributes.keys()
