@@ -7,8 +7,6 @@ Source: https://ai.google.dev/api/generate-content and https://ai.google.dev/api
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
@@ -23,7 +21,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.gemini_stream import assemble, camel
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     GenericPart,
@@ -56,14 +54,6 @@ _CONFIGURED: Final = frozenset(
 )
 _NUMBERED_REASONS: Final = ("", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
 _ROLES: Final = {"model": "assistant", "function": "tool"}
-_CAPITAL: Final = re.compile(r"_([a-z])")
-
-
-def camel(document: JsonObject) -> JsonObject:
-    """Return the object with its own keys in camelCase."""
-    if not any("_" in key for key in document):
-        return document
-    return {_CAPITAL.sub(lambda m: m[1].upper(), key): value for key, value in document.items()}
 
 
 # -- request ------------------------------------------------------------------------------------------------------------
@@ -146,7 +136,10 @@ def read_part(part: JsonObject) -> Part:
         case {"text": str(text)}:
             return TextPart(content=text, extra=extra("text", "thought"))
         case {"functionCall": {"name": str(name)} as call}:
-            return ToolCallPart(id=as_text(call.get("id")), name=name, arguments=call.get("args"), extra=extra("functionCall"))
+            rest = {key: value for key, value in call.items() if key not in ("id", "name", "args")}
+            return ToolCallPart(
+                id=as_text(call.get("id")), name=name, arguments=call.get("args"), extra={**rest, **extra("functionCall")}
+            )
         case {"functionResponse": dict(answer)}:
             named: JsonObject = {"name": answer["name"]} if "name" in answer else {}
             return ToolCallResponsePart(
@@ -224,41 +217,6 @@ def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
     out.integer(genai.USAGE_CACHE_READ_TOKENS, usage.get("cachedContentTokenCount"))
     out.integer(genai.USAGE_REASONING_TOKENS, thoughts)
     out.json(genai.USAGE_DETAILS, usage)
-
-
-# -- stream -------------------------------------------------------------------------------------------------------------
-def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the answer that the chunks amount to: parts one after another, texts of a kind joined, the last of the rest."""
-    document: JsonObject = {}
-    candidates: dict[int, JsonObject] = {}
-    for frame in frames:
-        chunk = camel(as_object(frame.value))
-        document.update({key: value for key, value in chunk.items() if key != "candidates"})
-        for piece in as_objects(chunk.get("candidates")):
-            index = as_integer(piece.get("index")) or 0
-            candidate = candidates.setdefault(index, {})
-            before, more = as_object(candidate.get("content")), as_object(piece.get("content"))
-            parts = as_list(before.get("parts"))
-            for part in as_objects(more.get("parts")):
-                _extend_parts(parts, part)
-            candidate.update({key: value for key, value in piece.items() if value is not None})
-            candidate["content"] = {**before, **more, "parts": parts}
-    if candidates:
-        document["candidates"] = [candidates[index] for index in sorted(candidates)]
-    return document
-
-
-def _extend_parts(parts: list[JsonValue], part: JsonObject) -> None:
-    last = parts[-1] if parts else None
-    if (
-        isinstance(last, dict)
-        and isinstance(text := part.get("text"), str)
-        and isinstance(before := last.get("text"), str)
-        and bool(part.get("thought")) == bool(last.get("thought"))
-    ):
-        parts[-1] = {**last, **part, "text": before + text}
-    else:
-        parts.append(dict(part))
 
 
 # -- embeddings ---------------------------------------------------------------------------------------------------------

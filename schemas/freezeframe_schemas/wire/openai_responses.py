@@ -39,9 +39,6 @@ from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS
 from freezeframe_schemas.wire.openai_content import read_url
 
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
-_SERVER_TOOLS: Final = frozenset(
-    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call"}
-)
 _REQUEST_FIELDS: Final = frozenset(
     {
         "model",
@@ -129,28 +126,26 @@ def read_item(item: JsonObject) -> list[Part]:
                     extra=extra,
                 )
             ]
-        case _ if kind in _SERVER_TOOLS:
-            details: JsonObject = {key: value for key, value in item.items() if key not in ("id", "type")}
-            return [
-                ServerToolCallPart(
-                    id=as_text(item.get("id")),
-                    name=kind.removesuffix("_call"),
-                    server_tool_call={"type": kind, **details},
-                )
-            ]
         case _ if kind.endswith("_output"):
             return [ToolCallResponsePart(id=as_text(item.get("call_id")), response=item.get("output"))]
-        case _ if kind.endswith("_call") and "action" in item:  # computer_call, local_shell_call, shell_call
-            return [
-                ToolCallPart(
-                    id=as_text(item.get("call_id")),
-                    name=kind.removesuffix("_call"),
-                    arguments=item.get("action"),
-                    extra={"tool_type": kind},
-                )
-            ]
+        case _ if kind.endswith("_call"):
+            return [_other_call(kind, item)]
         case _:
             return [GenericPart(type=kind, extra={key: v for key, v in item.items() if key != "type"})]
+
+
+def _other_call(kind: str, item: JsonObject) -> Part:
+    """Return a built-in tool's call: one with a `call_id` waits for our answer (computer, shell, apply_patch), the others (web
+    search, code interpreter, ...) are the provider's own and bring their outcome along.
+    """
+    name = kind.removesuffix("_call")
+    if not isinstance(call_id := item.get("call_id"), str):
+        details: JsonObject = {key: value for key, value in item.items() if key not in ("id", "type")}
+        return ServerToolCallPart(id=as_text(item.get("id")), name=name, server_tool_call={"type": kind, **details})
+    asked = next((key for key in ("action", "operation", "arguments") if key in item), None)
+    taken = {"id", "type", "call_id", "status", asked}
+    rest: JsonObject = {key: value for key, value in item.items() if key not in taken and value is not None}
+    return ToolCallPart(id=call_id, name=name, arguments=item[asked] if asked else None, extra={"tool_type": kind, **rest})
 
 
 def _reasoning(item: JsonObject) -> Part:
@@ -218,13 +213,11 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
         out.json(genai.USAGE_DETAILS, usage)
     items = as_objects(document.get("output"))
     if items:
-        calls = any(item.get("type") in ("function_call", "custom_tool_call") for item in items)
+        parts = tuple(part for item in items for part in read_item(item))
+        answered = {part.id for part in parts if isinstance(part, ToolCallResponsePart)}
+        calls = any(isinstance(part, ToolCallPart) and part.id not in answered for part in parts)
         word = finish_reason_of(reason)
-        message = Message(
-            role="assistant",
-            parts=tuple(part for item in items for part in read_item(item)),
-            finish_reason="tool_call" if word == "stop" and calls else word,
-        )
+        message = Message(role="assistant", parts=parts, finish_reason="tool_call" if word == "stop" and calls else word)
         out.messages(genai.OUTPUT_MESSAGES, [message])
 
 
