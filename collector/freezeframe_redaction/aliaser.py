@@ -4,6 +4,9 @@
 without the key finds the recording of a request that has an original value hard-coded.
 
 Law (held by a property test): ``alias(redact(t).value) == alias(t)``, built with ``redact(t).surrogates``.
+
+A live text may mix both forms: the customer's own name from the input, its surrogate from a recorded answer. `bind` learns
+from one pair of equal texts which original stands for which surrogate, and from then on they count as one value.
 """
 
 from __future__ import annotations
@@ -17,18 +20,38 @@ from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
 
 
+Canonical = tuple[str, str]
+"""Class and canonical value."""
+
+
 class Aliaser:
-    """Aliases texts under one policy and one set of known surrogates (a fixture's)."""
+    """Aliases texts under one policy and one set of known surrogates (a fixture's). Lives as long as one replay."""
 
     def __init__(self, policy: Policy, surrogates: Mapping[str, str]) -> None:
         self._scanner = Scanner(policy, surrogates)
         self._surrogates = dict(surrogates)
+        self._bound: dict[Canonical, Canonical] = {}
 
     def alias(self, text: str) -> str:
         """Return the text with each finding and each known surrogate as ``<CLASS#n>``, n by first occurrence of its value."""
+        return self._alias(text)[0]
+
+    def bind(self, recorded: str, live: str) -> None:
+        """Learn which originals in `live` stand for which surrogates in `recorded`. Texts with unequal aliases teach nothing."""
+        if recorded == live:
+            return
+        (recorded_alias, recorded_values), (live_alias, live_values) = self._alias(recorded), self._alias(live)
+        if recorded_alias != live_alias:
+            return
+        for was, now in zip(recorded_values, live_values, strict=True):
+            if was != now:
+                self._bound[now] = was
+
+    def _alias(self, text: str) -> tuple[str, list[Canonical]]:
+        """Return the aliased text, and its values in the order of their first occurrence."""
         node = walk.plant(text)
         leaves, streams = gather([node])
-        numbers: dict[tuple[str, str], str] = {}
+        numbers: dict[Canonical, str] = {}
         counts: dict[str, int] = {}
         scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
         for leaf, (view, spans) in zip(leaves, scanned, strict=True):
@@ -39,6 +62,7 @@ class Aliaser:
                     value = view.text[start:end]
                     entry = CLASSES.get(class_)
                     canonical = (class_, entry.canonical(value, kind) if entry else value)
+                    canonical = self._bound.get(canonical, canonical)
                     name = numbers.get(canonical)
                     if name is None:
                         counts[class_] = counts.get(class_, 0) + 1
@@ -47,4 +71,4 @@ class Aliaser:
             leaf.edits = edits
         for stream in streams:
             stream.distribute(cut=False)
-        return walk.render(node)
+        return walk.render(node), list(numbers)

@@ -27,7 +27,7 @@ class Candidate(NamedTuple):
     shown: tuple[int, int] | None = None
 
 
-Find = Callable[[str, int, int, int], "Candidate | None"]
+Find = Callable[[str, int, int, int], "tuple[Candidate, ...]"]
 """``find(text, low, high, at)``: verify a trigger that ended at `at`, in the leaf ``text[low:high]``. Linear in a fixed window."""
 Replace = Callable[[Prf, str, str], str]
 """``replace(prf, value, kind)``: the surrogate of a view value."""

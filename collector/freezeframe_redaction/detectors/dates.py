@@ -62,19 +62,6 @@ _WORDS = (
     r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do\xf0um tarihi|dogum tarihi|syntym\xe4aika|birth)(?:[^A-Za-z0-9]|_|$)"
 )
 
-DETECTORS = (
-    Detector(
-        name="date of birth",
-        class_=CLASS,
-        # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
-        triggers=(_WORDS,),
-        find=_find,
-        examples=(
-            Example(text="born March 4, 1985", value="March 4, 1985", near_miss="due 03/04/2027"),
-            Example(text="Geburtsdatum: 04.03.1985", value="04.03.1985", near_miss="Geburtstagsfeier am Montag"),
-        ),
-    ),
-)
 
 _FOREIGN_WORD = re.compile(
     r"(?:дата рождения|родил(?:ся|ась)|出生日期|出生于|生年月日|生日|誕生日|생년월일|생일|تاريخ الميلاد|जन्म ?तिथि|जन्मतिथि|תאריך לידה|ημερομηνία γέννησης|urodzon|doğum tarihi|ngày sinh)[:：]?\s?"
@@ -89,7 +76,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-FOREIGN = Detector(
+_FOREIGN = Detector(
     name="date of birth, other scripts",
     class_=CLASS,
     triggers=(r"[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",),
@@ -99,4 +86,18 @@ FOREIGN = Detector(
         Example(text="дата рождения 04.03.1985", value="04.03.1985"),
     ),
 )
-DETECTORS = (*DETECTORS, FOREIGN)
+
+DETECTORS = (
+    Detector(
+        name="date of birth",
+        class_=CLASS,
+        # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
+        triggers=(_WORDS,),
+        find=_find,
+        examples=(
+            Example(text="born March 4, 1985", value="March 4, 1985", near_miss="due 03/04/2027"),
+            Example(text="Geburtsdatum: 04.03.1985", value="04.03.1985", near_miss="Geburtstagsfeier am Montag"),
+        ),
+    ),
+    _FOREIGN,
+)

@@ -42,7 +42,7 @@ _NUMBERS = (
     _row("NL BSN", (9,), r"\bbsn\b|burgerservice|sofinummer|sofi-nummer", check.nl_bsn, "BSN 111222333"),
     _row("PT NIF", (9,), r"\bnif\b|contribuinte|fiscal", check.pt_nif, "NIF 501964843"),
     _row("GR AFM", (9,), r"\bafm\b|αφμ|α\.φ\.μ", check.gr_afm, "AFM 023456780"),
-    _row("HU TAJ", (9,), r"\btaj\b", check.hu_taj, "TAJ 087687589"),
+    _row("HU TAJ", (9,), r"\btaj\b", check.hu_taj, "TAJ 925780322"),
     _row("IL TZ", (9,), r"teudat|zehut|israeli? id|\bת\.?ז|מספר זהות|תעודת", check.il_tz, "teudat zehut 039337423"),
     _row("NZ IRD", (8, 9), r"\bird\b|inland revenue", check.nz_ird, "IRD 49-091-850"),
     _row("GB NHS", (10,), r"\bnhs\b", check.gb_nhs, "NHS number 943 476 5870"),
@@ -56,7 +56,7 @@ _NUMBERS = (
     _row("UA RNOKPP", (10,), r"rnokpp|рнокпп|\bіпн\b|\bинн\b|\bipn\b", check.ua_rnokpp, "RNOKPP 1759013776"),
     _row("EC CI", (10,), r"c[eé]dula", check.ec_cedula, "cédula 1714307103"),
     _row("CO NIT", (10,), r"\bnit\b", check.co_cedula_nit, "NIT 213.123.432-1"),
-    _row("SA ID", (10,), r"iqama|saudi|هوية|إقامة", check.sa_id, "iqama 1010101012"),
+    _row("SA ID", (10,), r"iqama|saudi|هوية|إقامة", check.sa_id, "iqama 1019362977"),
     _row("BR CPF", (11,), r"\bcpf\b|cadastro", check.br_cpf, "CPF 390.533.447-05", (3, 3, 3, 2)),
     _row("DE IDNR", (11,), r"steuer|\bidnr|\btin\b|\btax|steuernummer", check.de_idnr, "Steuer-ID 36574261809"),
     _row("PL PESEL", (11,), r"pesel", check.pl_pesel, "PESEL 44051401359"),
@@ -73,7 +73,7 @@ _NUMBERS = (
     _row("IN AADHAAR", (12,), r"aad?haa?r|uidai|आधार|\buid\b", check.in_aadhaar, "aadhaar 2345 6789 0124"),
     _row("JP MY", (12,), r"my ?number|マイナンバー|個人番号|kojin", check.jp_my_number, "マイナンバー 123456789018"),
     _row("RU INN", (12,), r"\binn\b|\bинн\b", check.ru_inn, "ИНН 500100732259"),
-    _row("KZ IIN", (12,), r"\biin\b|\bжсн\b|\bиин\b", check.kz_iin, "ИИН 870412300313"),
+    _row("KZ IIN", (12,), r"\biin\b|\bжсн\b|\bиин\b", check.kz_iin, "ИИН 870412677780"),
     _row("MY NRIC", (12,), r"nric|mykad|\bic\b|kad pengenalan", check.my_nric, "MyKad 770305-02-1234"),
     _row("VN CCCD", (12,), r"cccd|căn cước|can cuoc|cmnd", check.always, "CCCD 001099012345"),
     _row("CH AHV", (13,), r"\bahv|\bavs|sozialvers", check.ch_ahv, "AHV 756.9217.0769.85", (3, 4, 4, 2)),
@@ -85,7 +85,7 @@ _NUMBERS = (
     _row("PK CNIC", (13,), r"cnic|pakistan|شناختی", check.always, "CNIC 34201-0891231-8", (5, 7, 1)),
     _row("EG TN", (14,), r"egypt|الرقم القومي|raqam", check.eg_tn, "الرقم القومي 29501023201952"),
     _row("FR NIR", (15,), r"\bnir\b|s[eé]curit|insee|\bsecu\b|s[eé]cu\b|sociale", check.fr_nir, "NIR 2 95 10 99 126 111 93", (1, 2, 2, 2, 3, 3, 2)),
-    _row("AE EID", (15,), r"emirates|هوية", check.emirates, "Emirates ID 784-1980-1234567-0", (3, 4, 7, 1)),
+    _row("AE EID", (15,), r"emirates|هوية", check.emirates, "Emirates ID 784-1980-7375168-1", (3, 4, 7, 1)),
     _row("ID NIK", (16,), r"\bnik\b|\bktp\b|kependudukan", check.id_nik, "NIK 3171011708450001"),
     _row("CN RIC", (18,), r"identity|身份证|身份|resident|公民|shenfen|居民", check.cn_ric, "身份证 11010519491231002X"),
 )  # fmt: skip
@@ -161,7 +161,7 @@ _IDENTIFIERS = (
     _identifier("TW ID", r"\b[A-Z][12][0-9]{8}\b", r"[A-Z][12][0-9]{8}", r"taiwan|身分證|身份證|ident|\bid\b|國民", check.tw_id, "身分證 A123456789"),
     _identifier("HK ID", r"\b[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"hkid|hong kong|身份證|\bid\b|ident", check.hk_id, "HKID A123456(3)"),
     _identifier("CN RIC", r"\b[1-9][0-9]{16}[Xx]\b", r"[1-9][0-9]{16}X", None, check.cn_ric, "身份证 11010519491231002X"),
-    _identifier("FR NIR", r"\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 15"),
+    _identifier("FR NIR", r"\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 35"),
     _identifier("MX RFC", r"\b[A-Z&\xd1]{4}[0-9]{6}[A-Z0-9]{3}\b", r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", r"\brfc\b|contribuyente", lambda d: check.ymd(d[4:10]), "RFC GODE561231GR8"),
 )  # fmt: skip
 _BARE = re.compile(r"[^0-9A-Za-zÑñ+&-]|(?<=[A-Za-z0-9])-(?=[0-9A-Za-z]?$)|(?<=^[XYZxyz])-")
@@ -225,7 +225,7 @@ DETECTORS = (
     ),
     *(
         Detector(
-            name=f"national id: {identifier.country}",
+            name=f"national id: {identifier.country}, with letters",
             class_=CLASS,
             triggers=(identifier.trigger,),
             find=_finder(identifier),

@@ -48,8 +48,6 @@ def bg_egn(d: str) -> bool:
 def br_cpf(d: str) -> bool:
     if len(set(d)) == 1:
         return False
-    first = -weighted(d[:9], range(10, 1, -1)) % 11 % 10
-    second = -weighted(d[:10], range(11, 1, -1)) % 11 % 10
     first = (11 - weighted(d[:9], range(10, 1, -1)) % 11) % 11 % 10
     second = (11 - weighted(d[:10], range(11, 1, -1)) % 11) % 11 % 10
     return d[9:] == f"{first}{second}"
@@ -109,7 +107,7 @@ def ec_cedula(d: str) -> bool:
 
 
 def ee_isikukood(d: str) -> bool:
-    if d[0] not in "123456" or not ymd(d[1:7]):
+    if d[0] not in "12345678" or not ymd(d[1:7]):
         return False
     check = weighted(d[:10], (1, 2, 3, 4, 5, 6, 7, 8, 9, 1)) % 11
     if check == 10:
@@ -211,11 +209,7 @@ def jp_my_number(d: str) -> bool:
 
 
 def kr_rrn(d: str) -> bool:
-    return (
-        ymd(d[:6])
-        and d[6] in "12345678"
-        and (11 - weighted(d[:12], (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)) % 11) % 10 == int(d[12])
-    )
+    return ymd(d[:6]) and (11 - weighted(d[:12], (2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)) % 11) % 10 == int(d[12])
 
 
 def kz_iin(d: str) -> bool:
@@ -276,7 +270,8 @@ def pt_nif(d: str) -> bool:
 
 
 def ro_cnp(d: str) -> bool:
-    return d[0] != "0" and ymd(d[1:7]) and weighted(d[:12], (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11 % 10 == int(d[12])
+    check = weighted(d[:12], (2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9)) % 11
+    return d[0] != "0" and ymd(d[1:7]) and (1 if check == 10 else check) == int(d[12])
 
 
 def ru_snils(d: str) -> bool:
@@ -340,7 +335,7 @@ def za_id(d: str) -> bool:
 
 def ar_cuit(d: str) -> bool:
     return (
-        d[:2] in ("20", "23", "24", "25", "26", "27", "30", "33", "34")
+        d[:2] in ("20", "23", "24", "25", "26", "27", "30", "33", "34", "50", "51", "55")
         and "012345678990"[(11 - weighted(d[:10], (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11) % 11] == d[10]
     )
 
