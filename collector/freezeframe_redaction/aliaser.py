@@ -19,7 +19,6 @@ from freezeframe_redaction.redactor import Scanner, parts_of
 from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
 
-
 Canonical = tuple[str, str]
 """Class and canonical value."""
 
@@ -37,7 +36,7 @@ class Aliaser:
         return self._alias(text)[0]
 
     def bind(self, recorded: str, live: str) -> None:
-        """Learn which originals in `live` stand for which surrogates in `recorded`. Texts with unequal aliases teach nothing."""
+        """Learn which originals in `live` stand for which surrogates in `recorded`, from two texts with equal aliases."""
         if recorded == live:
             return
         (recorded_alias, recorded_values), (live_alias, live_values) = self._alias(recorded), self._alias(live)

@@ -219,11 +219,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         name="record_env",
         variables=("FREEZEFRAME_RECORD_ENV",),
-        default=("LANG", "LC_ALL", "TZ", "PYTHONHASHSEED"),
+        default=(
+            *("LANG", "LC_ALL", "TZ", "PYTHONHASHSEED"),
+            *("*_BASE_URL", "*_API_BASE", "*_API_URL", "*_API_VERSION", "*_API_TYPE", "*_ENDPOINT", "OLLAMA_HOST"),
+            *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_*"),
+            *("*_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ),
         parse=_parse_list,
         accepts=_is_texts,
         expected="names joined by commas",
-        help="Environment variables recorded with a process's root span. Others never are.",
+        help="Environment variables recorded with a run's entry point; `*` matches any characters. Of keys and secrets it is "
+        "recorded only that they were set. Others never are.",
     ),
     Option(
         name="compression",

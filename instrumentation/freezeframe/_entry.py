@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._context import PLACE, Lane, Place, RunContext, current_place
+from freezeframe._environment import told_environment
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe_schemas import genai, values
@@ -43,10 +44,11 @@ class EntryPoint:
 class EntryPayload:
     """What is kept beside an entry span until its export."""
 
-    __slots__ = ("_point", "_random_state", "error", "flags", "output")
+    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output")
 
-    def __init__(self, point: EntryPoint, flags: Mapping[str, object]) -> None:
+    def __init__(self, point: EntryPoint, flags: Mapping[str, object], environment: Mapping[str, str]) -> None:
         self.flags = flags
+        self._environment = environment
         self.output: str | None = None
         self.error: str | None = None
         self._point = point
@@ -72,6 +74,7 @@ class EntryPayload:
             genai.ENTRY_TARGET: point.target,
             genai.ENTRY_INPUT: point.input,
             genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state),
+            genai.ENTRY_ENVIRONMENT: json.dumps(self._environment),
             genai.FLAGS: values.encode(dict(self.flags)),
         }
         present = {name: value for name, value in optional.items() if value is not None}
@@ -113,7 +116,7 @@ class EntryScope:
         self.run = replace(self._place.run or self.run, span=span)
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
-            self._payload = EntryPayload(point, self.run.flags)
+            self._payload = EntryPayload(point, self.run.flags, told_environment(recorder.settings.record_env))
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -241,9 +244,9 @@ class ProcessRoot:
         if self._recorder is None:
             return None
         with guard("root.open"):
-            point = command_entry(self._settings.record_env)
+            point = command_entry()
             span = self._recorder.tracer.start_span(point.name)
-            self._payload = EntryPayload(point, {})
+            self._payload = EntryPayload(point, {}, told_environment(self._settings.record_env))
             self._span = span
         return self._span
 
@@ -258,18 +261,19 @@ def is_script() -> bool:
     return not any(path.is_relative_to(prefix) for prefix in installed)
 
 
-def command_entry(env_names: tuple[str, ...], input_json: str | None = None, name: str | None = None) -> EntryPoint:
-    """Return this process as an entry point: its command line, and the environment that may be told."""
+def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:
+    """Return this process as an entry point, by its command line. Its arguments are input, and no part of the target."""
     argv = ["python", *(relative_path(part) for part in sys.orig_argv[1:])]
-    given: dict[str, Any] = {"argv": argv, "env": {key: os.environ[key] for key in env_names if key in os.environ}}
+    given: dict[str, Any] = {"argv": argv}
     if input_json is not None:
         given["input"] = values.decode(input_json)
     main = _program_file()
+    file = relative_path(main) if main else None
     return EntryPoint(
         kind=EntryKind.COMMAND,
         name=name or (Path(main).name if main else "python"),
-        target=" ".join(argv),
-        file=relative_path(main) if main else None,
+        target=file or "python",
+        file=file,
         input=values.encode(given),
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -13,10 +15,13 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe._guard import guard
+from freezeframe.seams.http import clean_url
 from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.span import AttributeValue
 
 _GIT_TIMEOUT_S: Final = 2.0
+_SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL")
 
 PACKAGES: Final = (
     "freezeframe", "openai", "anthropic", "google-genai", "mistralai", "cohere", "groq", "boto3", "botocore", "ollama",
@@ -53,6 +58,15 @@ def installed_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
+    """Return the environment variables whose names match a pattern; of secrets only that they were set."""
+    told: dict[str, str] = {}
+    for name, value in os.environ.items():
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            told[name] = SECRET_REMOVED if _SECRET_NAME.search(name) else clean_url(value)
+    return told
 
 
 def time_zone() -> str:

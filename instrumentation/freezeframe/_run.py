@@ -149,7 +149,7 @@ class RunScope:
 
     def __enter__(self) -> CurrentRun:
         name = self._options.name or "run"
-        point = command_entry((), values.encode(self._options.input), name)
+        point = command_entry(values.encode(self._options.input), name)
         scope = EntryScope(point, self._options.context(name, (), {}))
         inside = scope.inside()
         inside.__enter__()

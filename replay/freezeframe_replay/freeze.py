@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Lane
@@ -35,7 +35,7 @@ Alias = Callable[[str], str]
 def freeze(run: Run) -> Fixture:
     """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them."""
     redaction = _redaction(run.spans)
-    alias = make_alias(redaction)
+    alias = make_aliases(redaction).alias
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
     by_span = {span.span_id: span for span in run.spans}
     issued: Counter[tuple[Lane, str]] = Counter()
@@ -88,17 +88,35 @@ def transient_fields(method: str, url: str) -> frozenset[str]:
     return match.dialect.transient_fields if match is not None else frozenset()
 
 
-def make_alias(redaction: Redaction) -> Alias:
-    """Return the function under which a surrogate and the value that it stands for are the same text.
+class Aliases(Protocol):
+    """Under what a surrogate and the value that it stands for are the same text. Needs no key."""
 
-    It needs no key: a finding becomes its class and the place of its first occurrence. A run that was never redacted is
-    compared as it is.
-    """
+    def alias(self, text: str) -> str:
+        """Return the text with each personal value as its class and the place of its first occurrence."""
+        ...
+
+    def bind(self, recorded: str, live: str) -> None:
+        """Learn from two equal texts which live value stands for which recorded one."""
+        ...
+
+
+class _Verbatim:
+    """For a run that was never redacted: every text is compared as it is."""
+
+    def alias(self, text: str) -> str:
+        return text
+
+    def bind(self, recorded: str, live: str) -> None:
+        del recorded, live
+
+
+def make_aliases(redaction: Redaction) -> Aliases:
+    """Return how texts of the run are compared, by the policy that it was redacted under and the surrogates in it."""
     if not redaction.policy:
-        return str
+        return _Verbatim()
     from freezeframe_redaction import Aliaser, load_policy
 
-    return Aliaser(load_policy(redaction.policy.partition("@")[0]), redaction.surrogates).alias
+    return Aliaser(load_policy(redaction.policy.partition("@")[0]), redaction.surrogates)
 
 
 def _redaction(spans: tuple[SpanRecord, ...]) -> Redaction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,19 +10,20 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import freezeframe
 from freezeframe_replay.child import FIXTURE_VARIABLE, IGNORE_VARIABLE, REPORT_VARIABLE
-from freezeframe_schemas import genai
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import EntryKind
 
 DEFAULT_TIMEOUT_S: Final = 600.0
-_PLACEHOLDER_KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-"""Clients refuse to be built without a key; in a replay none is ever sent, so that any text will do."""
+_PLACEHOLDER: Final = "replay"
+"""Stands for a recorded key: clients refuse to be built without one, and in a replay none is ever sent."""
 
 
 def reenact(
@@ -38,7 +40,8 @@ def reenact(
 
     Args:
         fixture: the fixture, or the directory that holds one.
-        command: what to start; by default the recorded entry point is called with the recorded input.
+        command: what to start; by default the recorded function is called, or the recorded command started, with the
+            recorded input.
         cwd: working directory of the program (default: this one).
         env: variables laid over this process's own.
         ignore: key components that must not decide, for example ``body.temperature``.
@@ -61,7 +64,7 @@ def reenact(
         variables[REPORT_VARIABLE] = str(report_path)
         variables[IGNORE_VARIABLE] = ",".join(ignore)
         started = list(command or _entry_command(loaded))
-        if command:
+        if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.child:activate", variables)
         outcome = _run(started, variables, cwd, timeout_s, quiet)
         if not report_path.exists():
@@ -77,17 +80,22 @@ def reenact(
 
 
 def _entry_command(fixture: Fixture) -> list[str]:
-    if fixture.entry.kind is not EntryKind.FUNCTION:
+    entry = fixture.entry
+    if entry.kind is EntryKind.FUNCTION:
+        return [sys.executable, "-m", "freezeframe_replay.child"]
+    argv: Any = values.decode(entry.input).get("argv") if entry.kind is EntryKind.COMMAND and entry.input else None
+    if not isinstance(argv, list) or len(argv) < 2:
         raise ReplayError(
-            f"run {fixture.run_id}: no function was recorded as its entry point",
+            f"run {fixture.run_id}: neither a function nor a command was recorded as its entry point",
             do="mark it with @freezeframe.run, or name the command to start: freezeframe replay RUN -- CMD",
         )
-    return [sys.executable, "-m", "freezeframe_replay.child"]
+    return [sys.executable, *(str(part) for part in argv[1:])]
 
 
 def _environment(fixture: Fixture) -> dict[str, str]:
-    """Return the variables that put the program where the run was: its time zone, and keys that clients ask for."""
-    variables = {name: "replay" for name in _PLACEHOLDER_KEYS if not os.environ.get(name)}
+    """Return the variables that put the program where the run was: the recorded ones, and its time zone."""
+    recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
+    variables = {name: _PLACEHOLDER if value == SECRET_REMOVED else value for name, value in recorded.items()}
     zone = fixture.environment.get(genai.TIMEZONE)
     if zone:
         variables["TZ"] = zone

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from freezeframe.seams import Call
 from freezeframe_replay.compare import first_difference, shorten
-from freezeframe_replay.freeze import Alias, exchange_key, make_alias, transient_fields
+from freezeframe_replay.freeze import exchange_key, make_aliases, transient_fields
 from freezeframe_replay.pace import Pace
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report, Served
 from freezeframe_schemas.errors import ReplayMiss
@@ -60,7 +60,8 @@ class ReplaySession:
         self._ignore = ignore
         self._on_step = on_step
         self._on_enter = on_enter
-        self._alias: Alias = make_alias(fixture.redaction)
+        self._aliases = make_aliases(fixture.redaction)
+        self._alias = self._aliases.alias
         self._pace = Pace()
         self._lock = threading.Lock()
         self._recorded = [
@@ -130,7 +131,9 @@ class ReplaySession:
             recorded = self._fixture.entry.input
             if recorded is not None:
                 found = first_difference(self._comparable(recorded), self._comparable(input_json))
-                if found is not None:
+                if found is None:
+                    self._aliases.bind(recorded, input_json)
+                else:
                     self._divergences.append(
                         Divergence(
                             kind=DivergenceKind.INPUT_CHANGED,
@@ -226,6 +229,7 @@ class ReplaySession:
     def _use(self, found: _Recorded, how: str, call: Call) -> None:
         number = found.step.number
         self._used[number] = how
+        self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
         before = self._last_in_lane.get(call.lane, 0)
         self._last_in_lane[call.lane] = max(before, number)
         if number < before:
@@ -321,6 +325,10 @@ class ReplaySession:
 
     def _shown(self, request: Request) -> str:
         return shorten(comparable_body(request, alias=self._alias))
+
+
+def _text(request: Request) -> str:
+    return request.body.decode(errors="replace")
 
 
 def _class_and_args(error: Any) -> Any:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
@@ -21,6 +21,10 @@ _E = TypeVar("_E", bound=StrEnum)
 Headers = tuple[tuple[str, str], ...]
 Lane = tuple[int, ...]
 """Spawn ordinals from the entry point down to the task or thread; ``()`` is the entry point's own."""
+
+
+SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - what stands for a secret is none
+"""Stands where a secret was: header values, keys in URLs, environment variables. Secrets are never recorded."""
 
 
 class Kind(StrEnum):

@@ -197,7 +197,7 @@ def _digest(manifest: Mapping[str, Any], steps: list[dict[str, Any]]) -> str:
 # -- values -------------------------------------------------------------------------------------------------------------
 
 
-_ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readings", "flags")
+_ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readings", "flags", "environment")
 
 
 def _entry_to_json(entry: Entry) -> dict[str, Any]:

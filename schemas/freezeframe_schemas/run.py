@@ -42,6 +42,8 @@ class Entry:
     random_state: str | None = None
     clock_readings: str | None = None
     flags: str | None = None
+    environment: str | None = None
+    """JSON object, see `genai.ENTRY_ENVIRONMENT`."""
     user: str | None = None
     tenant: str | None = None
     session: str | None = None
@@ -131,6 +133,7 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
         random_state=span.text(genai.ENTRY_RANDOM_STATE),
         clock_readings=span.text(genai.CLOCK_READINGS),
         flags=span.text(genai.FLAGS),
+        environment=span.text(genai.ENTRY_ENVIRONMENT),
         user=span.text(genai.USER_ID),
         tenant=span.text(genai.TENANT),
         session=span.text(genai.SESSION_ID),
@@ -227,6 +230,7 @@ KIT: tuple[KitField, ...] = (
     _kit("python_version", 5, Scope.RESOURCE, (genai.RUNTIME_VERSION,), "Python's version"),
     _kit("package_versions", 5, Scope.RESOURCE, (genai.PACKAGES,), "versions of SDKs and frameworks"),
     _kit("time_zone", 5, Scope.RESOURCE, (genai.TIMEZONE,), "local time zone"),
+    _kit("environment", 5, Scope.ENTRY, (genai.ENTRY_ENVIRONMENT,), "variables such as base URLs and regions"),
     _kit("flags", 5, Scope.ENTRY, (genai.FLAGS,), "feature flags with their values"),
     _kit("random_state", 5, Scope.ENTRY, (genai.ENTRY_RANDOM_STATE,), "state of `random` at entry"),
 )

@@ -17,11 +17,8 @@ from freezeframe.seams import _port
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, lane_of_call
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, Request, Response
+from freezeframe_schemas.exchange import SECRET_REMOVED, Completion, Exchange, Headers, Kind, Request, Response
 from freezeframe_schemas.wire import find_dialect
-
-REMOVED: Final = "freezeframe-removed"
-"""Stands where a secret was."""
 
 _SECRET_HEADER: Final = re.compile(
     r"^(?:(?:proxy-)?authorization|cookie2?|set-cookie2?|(?:.*[-_])?(?:api[-_]?key|key|token|secret|password|signature|auth))$",
@@ -81,7 +78,7 @@ def _is_suppressed() -> bool:
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
     """Return headers as text in wire order, secrets replaced."""
     found = ((_text(name), _text(value)) for name, value in pairs)
-    return tuple((name, REMOVED if _SECRET_HEADER.match(name) else value) for name, value in found)
+    return tuple((name, SECRET_REMOVED if _SECRET_HEADER.match(name) else value) for name, value in found)
 
 
 def clean_url(url: str) -> str:
@@ -90,7 +87,7 @@ def clean_url(url: str) -> str:
         parts = urlsplit(url)
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     head, mark, query = url.partition("?")
-    return head + mark + _SECRET_QUERY.sub(rf"\g<1>{REMOVED}", query) if mark else url
+    return head + mark + _SECRET_QUERY.sub(rf"\g<1>{SECRET_REMOVED}", query) if mark else url
 
 
 def _text(value: bytes | str) -> str:

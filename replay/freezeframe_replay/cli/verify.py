@@ -53,9 +53,9 @@ def _check(path: str) -> Checked:
 
 
 def _faults(path: str, fixture: Fixture) -> Iterable[str]:
-    from freezeframe_replay.freeze import exchange_key, make_alias
+    from freezeframe_replay.freeze import exchange_key, make_aliases
 
-    alias = make_alias(fixture.redaction)
+    alias = make_aliases(fixture.redaction).alias
     numbers = {step.number for step in fixture.steps}
     for step in fixture.steps:
         found = exchange_key(step.exchange, alias=alias).digest
