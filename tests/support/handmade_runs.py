@@ -69,6 +69,7 @@ def make_run(
             genai.ENTRY_INPUT: values.encode({"args": [question], "kwargs": {}}),
             genai.ENTRY_OUTPUT: values.encode(answer),
             genai.FLAGS: "{}",
+            genai.ENTRY_ENVIRONMENT: "{}",
         },
         resource=resource,
     )
