@@ -58,7 +58,7 @@ ready         L3, completions frozen
   carries L2  tool_request, tool_response
   carries L3  model_request, model_response, model_chunks, model_completion, entry_point, entry_input
   carries L4  endpoint
-  carries L5  python_version, time_zone, flags
+  carries L5  python_version, time_zone, environment, flags
   lacks L4    model_requested (model id asked for), 1 of 3 spans have it
   lacks L4    provider (who was asked), 0 of 3 spans have it
   lacks L5    commit (commit of the agent's code), 0 of 1 spans have it
