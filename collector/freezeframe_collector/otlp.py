@@ -72,31 +72,45 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
         WireError: the body is no such message; nothing of it could be read.
     """
     limits = limits or Limits()
-    try:
-        request = raw.parse_request(body)
-    except DecodeError as error:
-        raise WireError(f"OTLP traces: {len(body)} bytes that are no ExportTraceServiceRequest ({error})") from None
     decoded = Decoded()
-    for resource_spans in request.resource_spans:
+    for resource_spans in _parse(body, limits).resource_spans:
+        resources: list[Resource] = []
         for scope_spans in resource_spans.scope_spans:
             try:
-                resource = _resource(resource_spans.resource, resource_spans.schema_url)
+                if not resources:
+                    resources.append(_resource(resource_spans.resource, resource_spans.schema_url))
                 scope = _scope(scope_spans.scope, scope_spans.schema_url)
             except (DecodeError, UnicodeDecodeError, RecursionError) as error:
                 fault = SpanFault(reason="unreadable resource or scope", detail=_describe(error))
                 decoded.faults.extend([fault] * len(scope_spans.spans))
                 continue
-            for data in scope_spans.spans:
-                _decode_into(decoded, data, resource, scope, limits)
+            for span in scope_spans.spans:
+                _decode_into(decoded, span, resources[0], scope, limits)
     return decoded
 
 
-def _decode_into(decoded: Decoded, data: bytes, resource: Resource, scope: Scope, limits: Limits) -> None:
+def _parse(body: bytes, limits: Limits) -> raw.RawRequest | raw.SlicedRequest:
+    try:
+        # A request smaller than the limit of one span needs no look at the size of each.
+        if len(body) <= limits.span_bytes:
+            return raw.parse_request(body)
+    except DecodeError:
+        pass  # one span of it may be at fault: the other schema leaves spans to be parsed one by one
+    try:
+        return raw.parse_sliced_request(body)
+    except DecodeError as error:
+        raise WireError(f"OTLP traces: {len(body)} bytes that are no ExportTraceServiceRequest ({error})") from None
+
+
+def _decode_into(decoded: Decoded, found: raw.RawSpan | bytes, resource: Resource, scope: Scope, limits: Limits) -> None:
     trace_id = span_id = ""
     try:
-        if len(data) > limits.span_bytes:
-            raise _SpanRejectedError("over limit", f"the span has {len(data)} bytes, the limit is {limits.span_bytes}")
-        span = raw.parse_span(data)
+        if isinstance(found, bytes):
+            if len(found) > limits.span_bytes:
+                raise _SpanRejectedError("over limit", f"the span has {len(found)} bytes, the limit is {limits.span_bytes}")
+            span = raw.parse_span(found)
+        else:
+            span = found
         trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
         decoded.spans.append(_span(span, trace_id, span_id, resource, scope, limits))
     except _SpanRejectedError as error:
@@ -234,7 +248,8 @@ def _attribute(data: bytes) -> tuple[str, AttributeValue]:
         if start + length == len(data) and length and data[start] == 0x0A:
             text_length, text_at = _read_varint(data, start + 1)
             if text_at + text_length == len(data):
-                return data[2:value_at].decode(), data[text_at:].decode()
+                # The view saves a copy of a text that may be megabytes long.
+                return data[2:value_at].decode(), str(memoryview(data)[text_at:], "utf-8")
     pair = KeyValue.FromString(data)
     return pair.key, decode_value(pair.value)
 

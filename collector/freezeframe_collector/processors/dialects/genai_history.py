@@ -61,10 +61,19 @@ def provider_of(name: str | None) -> str | None:
     return found or lower
 
 
+_NAMES: Final = frozenset(
+    {past for past, _ in _RENAMED_INTEGERS + _RENAMED_TEXTS} | {genai.PAST_SYSTEM, genai.PAST_STREAMING, genai.EVENT_NAME}
+)
+_INDEXED: Final = (f"{genai.PAST_PROMPT}.", f"{genai.PAST_COMPLETION}.")
+
+
 def _fits(span: SpanRecord) -> bool:
-    if any(name.startswith(genai.EVENT_PREFIX) for name in span.attributes):
+    # Every span passes here, and most of today's have nothing of the past: the set operation is what they cost.
+    if not _NAMES.isdisjoint(span.attributes):
         return True
-    return any(event.name.startswith(genai.EVENT_PREFIX) for event in span.events)
+    if any(event.name.startswith(genai.EVENT_PREFIX) for event in span.events):
+        return True
+    return any(name.startswith(_INDEXED) for name in span.attributes)
 
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:

@@ -1,0 +1,183 @@
+"""OTLP protobuf and SpanRecord: nothing is lost either way, and the official classes read what we write."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+
+from freezeframe_collector.otlp import Decoded, Limits, decode_traces, decode_value, encode_spans, encode_traces, join_spans
+from freezeframe_collector.otlp_json import decode_json_traces
+from freezeframe_collector.otlp_logs import decode_logs
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
+
+RECORDED = Path(__file__).parents[1] / "data" / "otlp"
+
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=150)
+_SCALARS = st.one_of(
+    _TEXT,
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.binary(max_size=150),
+    st.none(),
+)
+_VALUES: st.SearchStrategy[AttributeValue] = st.recursive(
+    _SCALARS,
+    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+_ATTRIBUTES = st.dictionaries(_TEXT, _VALUES, max_size=4)
+_UINT32 = st.integers(0, 2**32 - 1)
+_TIMES = st.integers(0, 2**63 - 1)
+_TRACE_IDS = st.integers(1, 2**128 - 1).map(lambda number: f"{number:032x}")
+_SPAN_IDS = st.integers(1, 2**64 - 1).map(lambda number: f"{number:016x}")
+_EVENTS = st.builds(Event, time_unix_nano=_TIMES, name=_TEXT, attributes=_ATTRIBUTES, dropped_attributes_count=_UINT32)
+_LINKS = st.builds(
+    Link,
+    trace_id=_TRACE_IDS,
+    span_id=_SPAN_IDS,
+    trace_state=_TEXT,
+    attributes=_ATTRIBUTES,
+    dropped_attributes_count=_UINT32,
+    flags=_UINT32,
+)
+_SPANS = st.builds(
+    SpanRecord,
+    trace_id=_TRACE_IDS,
+    span_id=_SPAN_IDS,
+    parent_span_id=st.one_of(st.just(""), _SPAN_IDS),
+    name=_TEXT,
+    start_time_unix_nano=_TIMES,
+    end_time_unix_nano=_TIMES,
+    kind=st.sampled_from(SpanKind),
+    trace_state=_TEXT,
+    flags=_UINT32,
+    attributes=_ATTRIBUTES,
+    status_code=st.sampled_from(StatusCode),
+    status_message=_TEXT,
+    events=st.lists(_EVENTS, max_size=2).map(tuple),
+    links=st.lists(_LINKS, max_size=2).map(tuple),
+    resource=st.builds(Resource, attributes=_ATTRIBUTES, dropped_attributes_count=_UINT32, schema_url=_TEXT),
+    scope=st.builds(
+        Scope, name=_TEXT, version=_TEXT, attributes=_ATTRIBUTES, dropped_attributes_count=_UINT32, schema_url=_TEXT
+    ),
+    dropped_attributes_count=_UINT32,
+    dropped_events_count=_UINT32,
+    dropped_links_count=_UINT32,
+)
+
+
+@given(spans=st.lists(_SPANS, max_size=4))
+def test_a_span_survives_the_wire(spans: list[SpanRecord]) -> None:
+    """Encode, decode: the same spans (grouped by resource and scope, so in any order); keys are equal for equal spans."""
+    body = encode_traces(spans)
+    decoded = decode_traces(body)
+    assert decoded.faults == []
+    assert len(decoded.spans) == len(spans)
+    assert all(span in decoded.spans for span in spans)
+    assert {span.key for span in encode_spans(decoded.spans)} == {span.key for span in encode_spans(spans)}
+    # What the official classes read and write again means the same.
+    official = ExportTraceServiceRequest.FromString(body)
+    assert decode_traces(official.SerializeToString()).spans == decoded.spans
+
+
+@given(span=_SPANS)
+def test_the_official_classes_agree_on_attributes(span: SpanRecord) -> None:
+    """Each attribute decodes to the same value by the raw schema and by the official one."""
+    request = ExportTraceServiceRequest.FromString(encode_traces([span]))
+    found = request.resource_spans[0].scope_spans[0].spans[0]
+    assert {pair.key: decode_value(pair.value) for pair in found.attributes} == span.attributes
+    assert (found.name, found.trace_id.hex(), found.kind) == (span.name, span.trace_id, span.kind)
+
+
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("*/*.traces.pb")), ids=lambda path: f"{path.parent.name}-{path.name[:3]}")
+def test_recorded_requests_survive_the_wire(path: Path) -> None:
+    """Real instrumentations' requests decode without a fault, and to the same after encoding."""
+    decoded = decode_traces(path.read_bytes())
+    assert decoded.faults == []
+    assert decode_traces(encode_traces(decoded.spans)) == decoded
+
+
+def test_numbers_keep_their_type() -> None:
+    """1, 1.0 and True are three values; so are 0.0 and -0.0, and not-a-number survives."""
+    values: dict[str, AttributeValue] = {"int": 1, "float": 1.0, "bool": True, "minus": -0.0, "nan": math.nan}
+    span = SpanRecord(
+        trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2, attributes=values
+    )
+    found = decode_traces(encode_traces([span])).spans[0].attributes
+    assert [type(value) for value in found.values()] == [int, float, bool, float, float]
+    minus, nan = found["minus"], found["nan"]
+    assert isinstance(minus, float)
+    assert math.copysign(1, minus) == -1
+    assert isinstance(nan, float)
+    assert math.isnan(nan)
+
+
+@pytest.mark.parametrize("value", ["lone \ud800 surrogate", 2**64])
+def test_what_has_no_form_is_an_error(value: AttributeValue) -> None:
+    """The error names the span and not the value."""
+    span = SpanRecord(
+        trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2, attributes={"k": value}
+    )
+    with pytest.raises(WireError, match="span 1111111111111111: a value has no OTLP form"):
+        encode_traces([span])
+
+
+def test_nesting_beyond_the_parser_costs_the_span() -> None:
+    """A value nested deeper than protobuf allows is a fault of its span, not a crash."""
+    value = AnyValue(string_value="deep").SerializeToString()
+    for _ in range(400):
+        array = b"\x0a" + _varint(len(value)) + value
+        value = b"\x2a" + _varint(len(array)) + array
+    pair = b"\x0a\x01k\x12" + _varint(len(value)) + value
+    good = SpanRecord(trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2)
+    [encoded] = encode_spans([good])
+    bad = encoded.span + b"\x4a" + _varint(len(pair)) + pair
+    body = join_spans([encoded]) + b"\x0a" + _wrapped(bad)
+    decoded = decode_traces(body)
+    assert (len(decoded.spans), len(decoded.faults)) == (1, 1)
+
+
+def _wrapped(span: bytes) -> bytes:
+    scope_spans = b"\x12" + _varint(len(span)) + span
+    resource_spans = b"\x12" + _varint(len(scope_spans)) + scope_spans
+    return _varint(len(resource_spans)) + resource_spans
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+_SEEDS = [path.read_bytes() for path in sorted(RECORDED.glob("*/*.pb"))]
+
+
+@given(data=st.data())
+def test_no_bytes_break_the_readers(data: st.DataObject) -> None:
+    """Cut, spliced and flipped requests give spans, faults or a WireError, from every reader, and nothing else."""
+    seed = bytearray(data.draw(st.sampled_from(_SEEDS)))
+    for _ in range(data.draw(st.integers(0, 6))):
+        at = data.draw(st.integers(0, len(seed) - 1))
+        seed[at] ^= data.draw(st.integers(1, 255))
+    body = bytes(seed[: data.draw(st.integers(0, len(seed)))]) + data.draw(st.binary(max_size=20))
+    for read in (decode_traces, decode_json_traces, _decode_events):
+        try:
+            decoded = read(body, Limits())
+        except WireError:
+            continue
+        encode_spans(decoded.spans)
+
+
+def _decode_events(body: bytes, limits: Limits) -> Decoded:
+    return decode_logs(body, limits).events
