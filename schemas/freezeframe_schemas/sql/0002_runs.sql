@@ -20,6 +20,7 @@ SELECT
         s.flag_values)) AS entry,
     min((if(s.status = 'Error', s.start_time, toDateTime64('2262-01-01 00:00:00', 9, 'UTC')),
         if(s.status = 'Error', if(s.error_type != '', toString(s.error_type), s.status_message), ''))) AS first_error,
+    max(toUInt8(s.exchange_kind != '')) AS has_exchanges,
     groupUniqArrayIf(toString(s.request_model), s.request_model != '') AS models,
     maxMap(map(cityHash64(s.span_id),
         toUInt64(s.status = 'Error') + 2 * (s.exchange_kind = 'model') + 4 * (s.exchange_kind IN ('tool', 'mcp'))

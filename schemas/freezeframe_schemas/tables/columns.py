@@ -235,12 +235,13 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
         "SimpleAggregateFunction(min, Tuple(start_time DateTime64(9, 'UTC'), error String))",
         "Error of the first span that failed; in the far future where none did",
     ),
+    _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 where the run was recorded with exchanges"),
     _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Models that were asked for"),
     # Maps keyed by span, so that a span which was sent twice counts once: a sum would count it twice.
     _derived(
         "marks",
         "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
-        "Span -> bits: 1 error, 2 model, 4 tool, 8 retrieval exchange, 16 other exchange, 32 model, 64 tool, 128 retrieval operation",
+        "Span -> bits: 1 error; exchange: 2 model, 4 tool, 8 retrieval, 16 other; operation: 32 model, 64 tool, 128 retrieval",
     ),
     _derived("tokens_in", "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))", "Span -> input tokens"),
     _derived("tokens_out", "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))", "Span -> output tokens"),

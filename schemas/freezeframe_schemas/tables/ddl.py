@@ -13,7 +13,7 @@ from importlib import resources
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
+from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, PAYLOAD_COLUMNS, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
 
 _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 DATABASE: Final = "freezeframe"
@@ -97,9 +97,24 @@ def with_names(sql: str) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] == "MODEL_OPERATIONS":
             return ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
+        if match[1] == "ATTRIBUTE_PAIRS":
+            return _attribute_pairs()
         return str(getattr(genai, match[1]))
 
     return _NAME.sub(value, sql)
+
+
+def _attribute_pairs() -> str:
+    """Return the typed columns as ``'name', text`` pairs for a map of all attributes."""
+    pairs: list[str] = []
+    for column in ATTRIBUTE_COLUMNS:
+        text = f"toString(s.{column.name})"
+        if column.type.startswith("Nullable"):
+            text = f"ifNull({text}, '')"
+        elif column.type.startswith("Array"):
+            text = f"if(empty(s.{column.name}), '', {text})"
+        pairs.append(f"{quoted(column.attribute)}, {text}")
+    return ", ".join(pairs)
 
 
 def checksum(sql: str) -> str:

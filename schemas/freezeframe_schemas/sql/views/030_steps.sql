@@ -28,10 +28,8 @@ SELECT
     s.start_time AS start_time,
     s.span_id AS span_id,
     s.parent_span_id AS parent_span_id
-FROM (
-    SELECT *, countIf(exchange_kind != '') OVER (PARTITION BY tenant, trace_id) AS run_exchanges
-    FROM {db}.spans
-) AS s
+FROM {db}.spans AS s
 WHERE s.exchange_kind != ''
-    OR (s.run_exchanges = 0 AND s.operation IN ({MODEL_OPERATIONS}, '{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}'))
+    OR (s.operation IN ({MODEL_OPERATIONS}, '{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}')
+        AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
 COMMENT 'The exchanges of each run in order: SELECT * FROM steps WHERE trace_id = ''...'' ORDER BY step';

@@ -1,0 +1,13 @@
+-- One row per tool call (MCP included).
+CREATE OR REPLACE VIEW {db}.tool_calls {on_cluster} AS
+SELECT
+    s.tenant AS tenant, s.trace_id AS trace_id, s.run_id AS run_id, s.span_id AS span_id, s.parent_span_id AS parent_span_id,
+    s.start_time AS start_time, s.ms AS ms, if(s.tool_name != '', s.tool_name, s.name) AS tool, s.tool_call_id AS tool_call_id,
+    s.service AS service, s.commit AS commit,
+    if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status,
+    s.error_type AS error_type, s.input_preview AS arguments, s.output_preview AS result, s.exchange_kind != '' AS exact
+FROM {db}.spans AS s
+WHERE s.exchange_kind IN ('tool', 'mcp')
+    OR (s.exchange_kind = '' AND s.operation = '{OP_EXECUTE_TOOL}'
+        AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+COMMENT 'One row per tool call: SELECT tool, count(), countIf(status = ''error'') FROM tool_calls GROUP BY tool';

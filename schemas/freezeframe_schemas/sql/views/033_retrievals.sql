@@ -1,0 +1,13 @@
+-- One row per retrieval.
+CREATE OR REPLACE VIEW {db}.retrievals {on_cluster} AS
+SELECT
+    s.tenant AS tenant, s.trace_id AS trace_id, s.run_id AS run_id, s.span_id AS span_id, s.parent_span_id AS parent_span_id,
+    s.start_time AS start_time, s.ms AS ms, if(s.data_source != '', s.data_source, s.name) AS source,
+    s.service AS service, if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status,
+    s.error_type AS error_type, s.input_preview AS query, s.output_preview AS documents,
+    s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, s.exchange_kind != '' AS exact
+FROM {db}.spans AS s
+WHERE s.exchange_kind = 'retrieval'
+    OR (s.exchange_kind = '' AND s.operation = '{OP_RETRIEVAL}'
+        AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+COMMENT 'One row per retrieval; the chunks whole are in contents';
