@@ -8,6 +8,7 @@ from freezeframe_redaction.keys import KeyRing, TenantKey, load_or_create_keys
 from freezeframe_redaction.model import Finding, Redacted
 from freezeframe_redaction.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor, redact
+from freezeframe_redaction.rewrite import redact_run
 
 __all__ = [
     "Aliaser",
@@ -20,4 +21,5 @@ __all__ = [
     "load_or_create_keys",
     "load_policy",
     "redact",
+    "redact_run",
 ]

@@ -48,8 +48,8 @@ class Aliaser:
 
     def _alias(self, text: str) -> tuple[str, list[Canonical]]:
         """Return the aliased text, and its values in the order of their first occurrence."""
-        node = walk.plant(text)
-        leaves, streams = gather([node])
+        node = walk.plant(text, telling=self._scanner.telling)
+        leaves, streams = gather([node], self._scanner.telling)
         numbers: dict[Canonical, str] = {}
         counts: dict[str, int] = {}
         scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)

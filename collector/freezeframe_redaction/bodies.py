@@ -148,10 +148,10 @@ def body_edits(redactor: Redactor, text: str, surrogates: dict[str, str]) -> lis
     """Return the edits that redact the body's text."""
     lines = _stream_lines(text)
     if lines is None:
-        node = walk.plant(text)
+        node = redactor.plant(text)
         redactor.settle_nodes([node], surrogates)
         return walk.edits_of(node)
-    nodes = [(start, walk.plant(text[start:end], stream=True)) for start, end in lines]
+    nodes = [(start, redactor.plant(text[start:end], stream=True)) for start, end in lines]
     redactor.settle_nodes([node for _, node in nodes], surrogates)
     return [(start + a, start + b, new) for start, node in nodes for a, b, new in walk.edits_of(node)]
 

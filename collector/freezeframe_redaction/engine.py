@@ -12,6 +12,7 @@ from typing import Any
 
 import hyperscan
 
+from freezeframe_redaction.compiled import load_or_compile
 from freezeframe_redaction.model import Candidate, Detector, Find
 from freezeframe_redaction.view import scan_bytes
 
@@ -37,13 +38,7 @@ class Engine:
                 expressions.append(trigger.encode("latin-1"))
                 self._finds.append(detector.find)
                 self._names.append(detector.name)
-        self._database: Any = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._database.compile(
-            expressions=expressions,
-            ids=list(range(len(expressions))),
-            elements=len(expressions),
-            flags=[0] * len(expressions),
-        )
+        self._database: Any = load_or_compile(expressions)
         self._local = threading.local()
 
     def _scan(self, data: bytes) -> list[tuple[int, int]]:

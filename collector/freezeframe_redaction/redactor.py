@@ -92,6 +92,7 @@ class Scanner:
     def __init__(self, policy: Policy, known: Mapping[str, str]) -> None:
         self.policy = policy
         self._engine = engine_of(policy) if policy.redacts else None
+        self.telling = frozenset(key for entry in policy.custom for key in entry.keys)
         self._classes = policy.classes | {entry.name for entry in policy.custom}
         self._allow = policy.allow
         self._allow_patterns = (
@@ -234,16 +235,20 @@ class Redactor:
         return tuple(self._value(item, path, findings, surrogates) for item in value)
 
     def _text(self, text: str, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> str:
-        node = walk.plant(text, *_key_and_parent(path))
+        node = self.plant(text, *_key_and_parent(path))
         self.settle_nodes([node], surrogates, with_findings=True)
         for start, end, note in walk.findings_of(node):
             class_, _, detector = note.partition("\x1f")
             findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
         return walk.render(node)
 
+    def plant(self, text: str, key: str = "", parent: str = "", *, stream: bool = False) -> walk.Node:
+        """Return the tree of a text, as this policy reads it."""
+        return walk.plant(text, key, parent, stream=stream, telling=self._scanner.telling)
+
     def settle_nodes(self, nodes: Sequence[walk.Node], surrogates: dict[str, str], *, with_findings: bool = False) -> None:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates."""
-        leaves, streams = gather(nodes)
+        leaves, streams = gather(nodes, self._scanner.telling)
         outcomes = self._outcomes([(leaf.text, leaf.prefix) for leaf in leaves])
         for leaf, outcome in zip(leaves, outcomes, strict=True):
             if outcome is not CLEAN:

@@ -46,7 +46,10 @@ _BODIES = (
 def redact_span(redactor: Redactor, span: SpanRecord) -> SpanRecord:
     """Return the span redacted and stamped (see `Redactor.redact_span`)."""
     policy = redactor.policy
-    stamp: dict[str, AttributeValue] = {genai.REDACTION_POLICY: policy.label, genai.REDACTION_KEY_ID: redactor.key.id}
+    stamp: dict[str, AttributeValue] = {
+        genai.REDACTION_POLICY: policy.label,
+        genai.REDACTION_KEY_ID: _key_ids(span, redactor.key.id),
+    }
     if not policy.redacts:
         return span.with_attributes(stamp)
     work = _Work(redactor)
@@ -91,6 +94,12 @@ def _scope(scope: Scope, attributes: Attributes) -> Scope:
     return scope if attributes == scope.attributes else replace(scope, attributes=attributes)
 
 
+def _key_ids(span: SpanRecord, current: str) -> str:
+    """Return the ids of the keys whose surrogates the span holds, oldest first, joined by commas."""
+    earlier = span.text(genai.REDACTION_KEY_ID)
+    return ",".join(dict.fromkeys([*(earlier.split(",") if earlier else ()), current]))
+
+
 def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
     merged = dict(surrogates)
     earlier = span.text(genai.REDACTION_SURROGATES)
@@ -115,7 +124,7 @@ class _Work:
     def text(self, text: str, key: str = "") -> _Text:
         if len(text) < 3:
             return _Text(None, text)
-        node = walk.plant(text, key)
+        node = self._redactor.plant(text, key)
         self._nodes.append(node)
         return _Text(node, text)
 

@@ -38,7 +38,7 @@ def _set_findings(leaf: walk.Leaf, spans: list[walk.Span]) -> None:
     leaf.findings = spans
 
 
-def gather(nodes: Sequence[walk.Node]) -> tuple[list[walk.Leaf], list[Stream]]:
+def gather(nodes: Sequence[walk.Node], telling: frozenset[str]) -> tuple[list[walk.Leaf], list[Stream]]:
     """Return the leaves to scan below the nodes: single ones, and those of the texts that streams spell."""
     leaves: list[walk.Leaf] = []
     channels: dict[walk.Channel, list[walk.Leaf]] = {}
@@ -48,17 +48,17 @@ def gather(nodes: Sequence[walk.Node]) -> tuple[list[walk.Leaf], list[Stream]]:
                 leaves.append(leaf)
             else:
                 channels.setdefault(leaf.channel, []).append(leaf)
-    streams = [assemble(pieces) for pieces in channels.values()]
+    streams = [assemble(pieces, telling) for pieces in channels.values()]
     for stream in streams:
         leaves.extend(walk.leaves_of(stream.node))
     return leaves, streams
 
 
-def assemble(pieces: Sequence[walk.Leaf]) -> Stream:
+def assemble(pieces: Sequence[walk.Leaf], telling: frozenset[str]) -> Stream:
     """Return the stream of the pieces, in the order given."""
     first = pieces[0]
     text = first.text if len(pieces) == 1 else "".join(piece.text for piece in pieces)
-    node = walk.plant(text)
+    node = walk.plant(text, telling=telling)
     if node.whole:
         node.leaves[0].prefix = first.prefix
     return Stream(pieces, node)

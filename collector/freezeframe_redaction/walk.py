@@ -115,17 +115,22 @@ def prefix_of(key: str, parent: str = "") -> str:
     return prefix
 
 
-def plant(text: str, key: str = "", parent: str = "", *, stream: bool = False) -> Node:
-    """Return the tree of the text found under the key; `stream` marks one event of a stream."""
-    return _plant(text, key, parent, 0, stream=stream)
+def plant(text: str, key: str = "", parent: str = "", *, stream: bool = False, telling: frozenset[str] = frozenset()) -> Node:
+    """Return the tree of the text found under the key.
+
+    `stream` marks one event of a stream. `telling` are keys of the policy's own that say what their value is.
+    """
+    return _plant(text, key, parent, 0, stream=stream, telling=telling)
 
 
-def _plant(text: str, key: str, parent: str, depth: int, *, stream: bool = False) -> Node:
+def _plant(
+    text: str, key: str, parent: str, depth: int, *, stream: bool = False, telling: frozenset[str] = frozenset()
+) -> Node:
     node = Node(text)
     if looks_like_json(text) and depth < MAX_DEPTH:
         try:
             value: Any = orjson.loads(text)
-            gatherer = _Gatherer(node, depth, stream)
+            gatherer = _Gatherer(node, depth, stream, telling)
             gatherer.walk(value, key, parent)
             if gatherer.is_complete():
                 return node
@@ -134,14 +139,14 @@ def _plant(text: str, key: str, parent: str, depth: int, *, stream: bool = False
         node.leaves.clear()
         try:
             pairs: Any = json.loads(text, object_pairs_hook=tuple)
-            gatherer = _Gatherer(node, depth, stream)
+            gatherer = _Gatherer(node, depth, stream, telling)
             gatherer.walk(pairs, key, parent)
         except (ValueError, RecursionError):
             node.leaves.clear()
         else:
             return node
     node.whole = True
-    node.leaves.append(Leaf(text, prefix_of(key, parent), 0, False))
+    node.leaves.append(Leaf(text, f"{key}: " if key in telling else prefix_of(key, parent), 0, False))
     return node
 
 
@@ -161,9 +166,10 @@ def looks_like_json(text: str) -> bool:
 
 
 class _Gatherer:
-    __slots__ = ("channel", "depth", "node", "ordinal", "quotes", "stream", "strings")
+    __slots__ = ("channel", "depth", "node", "ordinal", "quotes", "stream", "strings", "telling")
 
-    def __init__(self, node: Node, depth: int, stream: bool) -> None:
+    def __init__(self, node: Node, depth: int, stream: bool, telling: frozenset[str]) -> None:
+        self.telling = telling
         self.stream = stream
         self.channel: Channel | None = () if stream else None
         self.node = node
@@ -215,8 +221,8 @@ class _Gatherer:
                 self._key(name)
                 self.walk(item, name, key)
         elif kind is int:
-            if value > _LONG_NUMBER or (value > 9999 and prefix_of(key, parent)):
-                self.node.leaves.append(Leaf(str(value), prefix_of(key, parent), self.ordinal, True))
+            if value > _LONG_NUMBER or (value > 9999 and self._prefix(key, parent)):
+                self.node.leaves.append(Leaf(str(value), self._prefix(key, parent), self.ordinal, True))
             self.ordinal += 1
         elif kind is float:
             self.ordinal += 1
@@ -248,6 +254,9 @@ class _Gatherer:
             self.node.leaves.append(Leaf(name, "", self.ordinal, False))
         self.ordinal += 1
 
+    def _prefix(self, key: str, parent: str) -> str:
+        return f"{key}: " if key in self.telling else prefix_of(key, parent)
+
     def _string(self, text: str, key: str, parent: str) -> None:
         self.strings += 1
         if '"' in text:
@@ -257,14 +266,15 @@ class _Gatherer:
         ):
             # ``role``, ``assistant``, ``function_call``: most strings of an agent's JSON are such words, and hold nothing,
             # unless their key says that they are a name or a password.
-            if len(text) > 2 and prefix_of(key, parent):
-                self.node.leaves.append(Leaf(text, prefix_of(key, parent), self.ordinal, False))
+            prefix = self._prefix(key, parent)
+            if len(text) > 2 and prefix:
+                self.node.leaves.append(Leaf(text, prefix, self.ordinal, False))
         elif text:
-            leaf = Leaf(text, prefix_of(key, parent), self.ordinal, False)
+            leaf = Leaf(text, self._prefix(key, parent), self.ordinal, False)
             if self.channel is not None and (key in _DELTA_KEYS):
                 leaf.channel = (*self.channel, key)
             elif (text[0] in '{["' or text[0].isspace()) and looks_like_json(text):
-                child = _plant(text, key, parent, self.depth + 1)
+                child = _plant(text, key, parent, self.depth + 1, telling=self.telling)
                 if not child.whole:
                     leaf.child = child
             self.node.leaves.append(leaf)

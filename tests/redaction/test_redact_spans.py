@@ -43,7 +43,9 @@ def _sse(*events: Any) -> list[bytes]:
 
 
 def _openai(*pieces: str) -> list[bytes]:
-    return _sse(*({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces)) + [b"data: [DONE]\n\n"]
+    return _sse(*({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces)) + [
+        b"data: [DONE]\n\n"
+    ]
 
 
 def _body(span: SpanRecord) -> tuple[str, tuple[int, ...]]:
@@ -67,7 +69,12 @@ def test_every_text_of_a_span_is_redacted(redactor: Redactor) -> None:
         start_time_unix_nano=1,
         end_time_unix_nano=2,
         status_message=f"no such user {MAIL}",
-        attributes={genai.INPUT_MESSAGES: json.dumps([{"content": MAIL}]), "list": (MAIL, 1), "map": {"a": MAIL}, "raw": MAIL.encode()},
+        attributes={
+            genai.INPUT_MESSAGES: json.dumps([{"content": MAIL}]),
+            "list": (MAIL, 1),
+            "map": {"a": MAIL},
+            "raw": MAIL.encode(),
+        },
         events=(Event(time_unix_nano=1, name=f"saw {MAIL}", attributes={genai.EXCEPTION_STACKTRACE: f"ValueError: {MAIL}"}),),
         links=(Link(trace_id="1" * 32, span_id="3" * 16, attributes={"x": MAIL}),),
         resource=Resource(attributes={"owner": MAIL}),
@@ -106,7 +113,9 @@ def test_a_span_without_findings_is_unchanged_but_for_the_stamp(redactor: Redact
 def test_a_value_split_over_deltas_gets_its_one_surrogate(redactor: Redactor) -> None:
     """The answer spells the same surrogate as unsplit text, in as many events, and the borders follow the bytes."""
     chunks = _openai("Write to bob.", "smith@gm", "ail.com", " or call (415) 55", "5-2671", ". Bye")
-    made = redactor.redact_span(_exchange(b"".join(chunks).decode(), tuple(map(len, chunks)), ("content-type", "text/event-stream")))
+    made = redactor.redact_span(
+        _exchange(b"".join(chunks).decode(), tuple(map(len, chunks)), ("content-type", "text/event-stream"))
+    )
     body, sizes = _body(made)
     whole = redactor.redact("Write to bob.smith@gmail.com or call (415) 555-2671. Bye").value
     assert _content(body) == whole
@@ -134,14 +143,38 @@ def test_borders_that_cut_events_anywhere_stay_in_place(redactor: Redactor) -> N
     "events",
     [
         [
-            {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}},
-            {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"email": "bob.sm'}},
+            {
+                "type": "content_block_start",
+                "index": 1,
+                "content_block": {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}},
+            },
+            {
+                "type": "content_block_delta",
+                "index": 1,
+                "delta": {"type": "input_json_delta", "partial_json": '{"email": "bob.sm'},
+            },
             {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "other"}},
-            {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": 'ith@gmail.com"}'}},
+            {
+                "type": "content_block_delta",
+                "index": 1,
+                "delta": {"type": "input_json_delta", "partial_json": 'ith@gmail.com"}'},
+            },
         ],
         [
-            {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "content_index": 0, "delta": "at bob.smith@"},
-            {"type": "response.output_text.delta", "item_id": "m1", "output_index": 0, "content_index": 0, "delta": "gmail.com"},
+            {
+                "type": "response.output_text.delta",
+                "item_id": "m1",
+                "output_index": 0,
+                "content_index": 0,
+                "delta": "at bob.smith@",
+            },
+            {
+                "type": "response.output_text.delta",
+                "item_id": "m1",
+                "output_index": 0,
+                "content_index": 0,
+                "delta": "gmail.com",
+            },
             {"type": "response.completed", "response": {"output": [{"content": [{"text": "at bob.smith@gmail.com"}]}]}},
         ],
         [
@@ -176,14 +209,31 @@ def test_streams_of_each_provider_are_put_together(redactor: Redactor, events: l
     for line in body.splitlines():
         if line.startswith("data: "):
             gather(json.loads(line[6:]))
-    assert surrogate in "".join(text for text in texts if text not in ("other", '{"x":1}', "input_json_delta", "content_block_delta", "text_delta", "response.output_text.delta", "m1", "model"))
+    assert surrogate in "".join(
+        text
+        for text in texts
+        if text
+        not in (
+            "other",
+            '{"x":1}',
+            "input_json_delta",
+            "content_block_delta",
+            "text_delta",
+            "response.output_text.delta",
+            "m1",
+            "model",
+        )
+    )
     assert "bob.sm" not in body
     assert sum(sizes) == len(body.encode())
 
 
 def test_newline_delimited_streams_are_put_together(redactor: Redactor) -> None:
     """Ollama's way."""
-    lines = [json.dumps({"message": {"role": "assistant", "content": piece}, "done": False}) + "\n" for piece in ("at bob.sm", "ith@gmail", ".com")]
+    lines = [
+        json.dumps({"message": {"role": "assistant", "content": piece}, "done": False}) + "\n"
+        for piece in ("at bob.sm", "ith@gmail", ".com")
+    ]
     body, _ = _body(redactor.redact_span(_exchange("".join(lines), tuple(map(len, lines)))))
     assert "".join(json.loads(line)["message"]["content"] for line in body.splitlines()) == redactor.redact("at " + MAIL).value
 

@@ -76,7 +76,11 @@ def test_labelled_sample_reaches_the_goals(redactor: Redactor) -> None:
         for start, end, class_, _ in row["spans"]:
             total[class_] += 1
             whole[class_] += all(at in covered for at in range(start, end) if row["text"][at].isalnum())
-    low = {name: whole[name] / total[name] for name in total if whole[name] / total[name] < (0.9 if name in ("PERSON", "ADDRESS") else 0.95)}
+    low = {
+        name: whole[name] / total[name]
+        for name in total
+        if whole[name] / total[name] < (0.9 if name in ("PERSON", "ADDRESS") else 0.95)
+    }
     assert low == {}
 
 
@@ -197,7 +201,9 @@ def test_an_alias_of_the_original_equals_the_alias_of_the_redacted_text(redactor
 
 def test_nested_values_and_bytes_are_redacted(redactor: Redactor) -> None:
     """Tuples, dicts, bytes in UTF-8 and in no encoding at all."""
-    made = redactor.redact({"who": ("bob@gmail.com", 7, None), "raw": b"mail bob@gmail.com", "bin": b"\xff\xfe bob@gmail.com"}).value
+    made = redactor.redact(
+        {"who": ("bob@gmail.com", 7, None), "raw": b"mail bob@gmail.com", "bin": b"\xff\xfe bob@gmail.com"}
+    ).value
     assert "bob@gmail" not in repr(made)
     assert isinstance(made, dict)
     assert made["who"][1:] == (7, None)  # type: ignore[index]

@@ -179,16 +179,13 @@ def classify(run: Run) -> Candidate | None:
 def _is_marked_phone(run: Run) -> bool:
     """Whether the run is the surrogate of a phone number.
 
-    The mark has three digits, so it counts only where a phone number would: behind a ``+``, or next to a word for a phone. Surrogates
-    keep out of the ranges that a numbering plan assigns: a valid number carries the mark by chance.
+    The mark has three digits, so it counts only where a phone number would: behind a ``+`` or ``00``, or next to a word for a phone.
     """
     from freezeframe_redaction.detectors import phone
 
-    if run.international:
-        return is_marked_subscriber(run.digits, international=True) and not phone.valid("+" + run.digits, None)
-    if not (run.digits[:2] == "00" or phone.is_announced(run)):
-        return False
-    return is_marked_subscriber(run.digits, international=False)
+    if run.international or run.digits[:2] == "00" or phone.is_announced(run):
+        return is_marked_subscriber(run.digits, international=run.international)
+    return False
 
 
 TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt]|%2[bB])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)

@@ -1,0 +1,208 @@
+"""``freezeframe redact``: redact files and pipes, show what would be redacted, and explain findings in a text of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO, cast
+
+import orjson
+
+from freezeframe_redaction import detectors
+from freezeframe_redaction.keys import TenantKey, load_or_create_keys
+from freezeframe_redaction.model import Finding
+from freezeframe_redaction.policy import Policy, load_policy
+from freezeframe_redaction.redactor import Redactor
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
+
+_EXAMPLES = """\
+examples:
+  freezeframe redact < samples.jsonl > redacted.jsonl
+  freezeframe redact --policy minimal a.jsonl b.jsonl
+  freezeframe redact --text notes.txt              one text instead of JSON lines
+  freezeframe redact --dry-run samples.jsonl       counts only: what would be redacted, no value shown
+  echo 'mail jane@corp.io' | freezeframe redact --text --explain
+
+input:  one JSON object a line, {"id": ..., "text": "..."} or {"id": ..., "value": any JSON}
+output: one JSON object a line, in the same order:
+        {"id": ..., "value": ..., "findings": [{"class": "EMAIL", "start": 5, "end": 17}]}
+        Offsets are characters of the text; for a value that is no text, of the leaf that held the finding.
+
+exit status: 0 done, 1 a line could not be read (named on standard error; the others are done), 2 wrong usage.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="freezeframe redact",
+        description="Replace personal data and credentials by surrogates of the same shape.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files to read; standard input without any, or for -")
+    parser.add_argument("--policy", default="strict", help="strict (default), minimal, off, or the path of a TOML file")
+    parser.add_argument("--tenant", default="default", help="whose key to use (default: default)")
+    parser.add_argument(
+        "--keys",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="directory of the keys (default: the local data directory's, where there is one)",
+    )
+    parser.add_argument("--text", action="store_true", help="read each file as one text, and write the redacted text")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="write counts of findings by class and detector, and no text at all"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say for each finding which detector found it, and what the detector looks for"
+    )
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        policy = load_policy(arguments.policy)
+        redactor = Redactor(policy, _key(arguments.keys, arguments.tenant))
+        return _run(arguments, redactor)
+    except FreezeframeError as error:
+        print(f"freezeframe redact: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing to say, and nowhere to say it.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - keeps the interpreter's last flush quiet
+        return 0
+
+
+def _key(directory: Path | None, tenant: str) -> TenantKey:
+    if directory is None:
+        local = Path(os.environ.get("FREEZEFRAME_DATA_DIR", ".freezeframe")) / "keys"
+        if not local.is_dir():
+            print(
+                "freezeframe redact: no key found, using an ephemeral one: surrogates will differ in the next run"
+                " (--keys DIR keeps one)",
+                file=sys.stderr,
+            )
+            return TenantKey.generate()
+        directory = local
+    key = load_or_create_keys(directory).current(tenant)
+    print(f"freezeframe redact: using key {key.id} of {directory}", file=sys.stderr)
+    return key
+
+
+def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
+    tally = _Tally()
+    files = cast("list[str]", arguments.files) or ["-"]
+    status = 0
+    for name in files:
+        with _open(name) as stream:
+            if arguments.text:
+                _text(stream.read(), redactor, arguments, tally)
+            else:
+                for number, line in enumerate(stream, 1):
+                    if line.strip() and not _line(line, f"{name}:{number}", redactor, arguments, tally):
+                        status = 1
+    if arguments.dry_run:
+        tally.print(redactor.policy)
+    return status
+
+
+def _open(name: str) -> TextIO:
+    if name == "-":
+        # Not closed by the caller's `with` in a way that matters: the process ends with it.
+        return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
+    try:
+        return open(name, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def _text(text: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> None:
+    result = redactor.redact(text)
+    tally.add(result.findings, len(text))
+    if arguments.explain:
+        for line in explain(text, result.findings):
+            print(line)
+    elif not arguments.dry_run:
+        sys.stdout.write(str(result.value).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> bool:
+    try:
+        record = _record(line)
+    except WireError as error:
+        print(f"freezeframe redact: {where}: {error}", file=sys.stderr)
+        return False
+    given = record["text"] if "text" in record else record["value"]
+    result = redactor.redact(given)
+    tally.add(result.findings, len(line))
+    if arguments.dry_run:
+        return True
+    findings: list[dict[str, Any]] = [{"class": f.class_, "start": f.start, "end": f.end} for f in result.findings]
+    if arguments.explain:
+        for shown, finding in zip(findings, result.findings, strict=True):
+            shown["detector"] = finding.detector
+            shown["looks_for"] = _looks_for(finding.detector)
+    made = {"id": record.get("id"), "value": result.value, "findings": findings}
+    sys.stdout.write(_dump(made) + "\n")
+    return True
+
+
+def _record(line: str) -> dict[str, Any]:
+    try:
+        record: Any = orjson.loads(line.encode("utf-8", "surrogateescape"))
+    except orjson.JSONDecodeError:
+        # The standard parser takes lone surrogates and huge numbers, which orjson refuses.
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise WireError("found no JSON", do="give one JSON object a line, or --text for plain text") from None
+    if not isinstance(record, dict) or not ("text" in record or "value" in record):
+        raise WireError("found no key `text` and no key `value`", do='write {"id": 1, "text": "..."}')
+    return cast("dict[str, Any]", record)
+
+
+def _dump(made: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(made).decode()
+    except TypeError:
+        # Lone surrogates, and numbers beyond 64 bits.
+        return json.dumps(made)
+
+
+def explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield one line for each finding in a text of the user's own: where, what, and why."""
+    for finding in findings:
+        line = text.count("\n", 0, finding.start) + 1
+        column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
+        yield f"{line}:{column}  {finding.class_}  {text[finding.start : finding.end]!r}  by {finding.detector}: {_looks_for(finding.detector)}"
+
+
+def _looks_for(detector: str) -> str:
+    found = next((entry for entry in detectors.ALL if entry.name == detector), None)
+    if found is None:
+        return "a class of the policy"
+    example = found.examples[0]
+    return f"like {example.value!r} in {example.text!r}"
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.classes: Counter[tuple[str, str]] = Counter()
+        self.inputs = 0
+        self.characters = 0
+
+    def add(self, findings: Sequence[Finding], characters: int) -> None:
+        self.inputs += 1
+        self.characters += characters
+        self.classes.update((finding.class_, finding.detector) for finding in findings)
+
+    def print(self, policy: Policy) -> None:
+        print(f"policy {policy.label}: {self.inputs} inputs, {self.characters} characters, {self.classes.total()} findings")
+        for (class_, detector), count in sorted(self.classes.items(), key=lambda item: (-item[1], item[0])):
+            print(f"  {count:8d}  {class_:16s} {detector}")

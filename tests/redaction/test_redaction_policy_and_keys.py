@@ -1,0 +1,224 @@
+"""Policies, keys, rotation, redacting stored runs again, the vault, and the command."""
+
+from __future__ import annotations
+
+import json
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
+from freezeframe_redaction.cli import main
+from freezeframe_redaction.vault import Vault
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
+from freezeframe_schemas.span import SpanRecord
+
+KEY = TenantKey(id="test/1", secret=b"k" * 32)
+ACME = """
+name = "acme"
+version = 1
+except = ["IP"]
+allow = ["support@acme.io"]
+allow_patterns = ["[^@]+@partner\\\\.io"]
+
+[[class]]
+name = "EMPLOYEE_ID"
+pattern = "EMP-[0-9]{6}"
+keys = ["badge"]
+example = "EMP-123456"
+"""
+
+
+def _policy(tmp_path: Path, source: str = ACME) -> Policy:
+    path = tmp_path / "policy.toml"
+    path.write_text(source)
+    return load_policy(path)
+
+
+def test_a_policy_of_ones_own_adds_classes_and_lets_values_through(tmp_path: Path) -> None:
+    """Patterns, key names, allow lists and classes taken off."""
+    redactor = Redactor(_policy(tmp_path), KEY)
+    made = redactor.redact("EMP-004211 wrote support@acme.io and ann@partner.io and bob@gmail.com from 8.8.8.8")
+    assert isinstance(made.value, str)
+    assert [finding.class_ for finding in made.findings] == ["EMPLOYEE_ID", "EMAIL"]
+    assert "support@acme.io and ann@partner.io" in made.value
+    assert "8.8.8.8" in made.value
+    assert made.value.startswith("EMP-") or made.value[3] == "-"
+    assert redactor.redact(made.value).value == made.value
+    keyed = redactor.redact('{"badge": "blue falcon"}')
+    assert "falcon" not in str(keyed.value)
+    assert redactor.redact(keyed.value).value == keyed.value
+
+
+def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
+    """Comments and order do not matter; any change of what is redacted does."""
+    one = _policy(tmp_path)
+    assert one.hash == _policy(tmp_path, "# a comment\n" + ACME).hash
+    assert one.hash != _policy(tmp_path, ACME.replace("{6}", "{7}").replace("123456", "1234567")).hash
+    assert load_policy("strict").label.startswith("strict@")
+    assert len(load_policy().hash) == 12
+
+
+def test_a_wrong_policy_is_refused_with_all_its_faults(tmp_path: Path) -> None:
+    """At once, so that the file is fixed once."""
+    with pytest.raises(ConfigError) as caught:
+        _policy(tmp_path, 'name = "x y"\nversion = 2\nclasses = ["NOPE"]\nfoo = 1\n[[class]]\nname = "low"\npattern = "("\n')
+    message = str(caught.value)
+    assert all(
+        part in message for part in ("version: found 2", "NOPE", "unknown key 'foo'", "name: found 'x y'", "'low'", "pattern")
+    )
+
+
+def test_nothing_but_off_may_redact_nothing(tmp_path: Path) -> None:
+    """A typing error must not switch redaction off."""
+    with pytest.raises(ConfigError, match="must be named 'off'"):
+        _policy(tmp_path, 'name = "x"\nversion = 1\nclasses = []\n')
+    with pytest.raises(ConfigError, match="neither built in"):
+        load_policy("of")
+
+
+def test_keys_are_made_once_kept_apart_and_readable_by_their_owner_only(tmp_path: Path) -> None:
+    """Two loads give one key; each tenant has its own; an open file is refused."""
+    ring = load_or_create_keys(tmp_path)
+    assert ring.current() == load_or_create_keys(tmp_path).current()
+    acme = ring.current("acme")
+    assert acme != ring.current()
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
+    rotated = ring.rotate("acme")
+    assert rotated.current("acme").id == "acme/2"
+    assert rotated.by_id("acme/1") == acme
+    (tmp_path / "acme.1.key.json").chmod(0o644)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        load_or_create_keys(tmp_path)
+
+
+def _span(text: str, number: int) -> SpanRecord:
+    return SpanRecord(
+        trace_id="1" * 32,
+        span_id=f"{number:016x}",
+        name="chat",
+        start_time_unix_nano=1,
+        end_time_unix_nano=2,
+        attributes={genai.INPUT_MESSAGES: json.dumps([{"role": "user", "content": text}])},
+    )
+
+
+def test_a_stored_run_redacted_again_keeps_its_surrogates() -> None:
+    """A stricter policy and a rotated key replace what was let through, and nothing else; twice is once."""
+    minimal = Redactor(load_policy("minimal"), KEY)
+    run = [minimal.redact_span(_span("card 4111 1111 1111 1111 of bob@gmail.com", at)) for at in (1, 2)]
+    card = next(iter(json.loads(str(run[0].attributes[genai.REDACTION_SURROGATES]))))
+    again = redact_run(run, load_policy(), TenantKey(id="test/2", secret=b"n" * 32))
+    for span in again:
+        text = str(span.attributes[genai.INPUT_MESSAGES])
+        assert card in text
+        assert "bob@gmail.com" not in text
+        assert span.attributes[genai.REDACTION_KEY_ID] == "test/1,test/2"
+        assert set(json.loads(str(span.attributes[genai.REDACTION_SURROGATES])).values()) == {"CARD", "EMAIL"}
+    assert again[0].attributes[genai.INPUT_MESSAGES] == again[1].attributes[genai.INPUT_MESSAGES]
+    assert redact_run(again, load_policy(), TenantKey(id="test/2", secret=b"n" * 32)) == again
+
+
+def test_the_vault_reveals_logs_and_forgets(tmp_path: Path) -> None:
+    """Originals are sealed, every reveal is logged, and a forgotten subject is gone for good."""
+    old, new = Vault.generate_key(), Vault.generate_key()
+    vault = Vault(tmp_path / "vault.db", {"acme/1": old}, "acme/1")
+    vault.seal("acme", "customer-7", {"u1@d1.example.com": ("EMAIL", "bob@gmail.com")})
+    vault.seal("acme", "customer-8", {"u2@d1.example.com": ("EMAIL", "eve@gmail.com")})
+    assert vault.reveal("acme", "u1@d1.example.com", who="officer", reason="ticket 12") == "bob@gmail.com"
+    assert vault.reveal("other", "u1@d1.example.com", who="officer", reason="ticket 12") is None
+    assert b"gmail" not in (tmp_path / "vault.db").read_bytes()
+    assert stat.S_IMODE((tmp_path / "vault.db").stat().st_mode) == 0o600
+    both = Vault(tmp_path / "vault.db", {"acme/1": old, "acme/2": new}, "acme/2")
+    assert both.rotate("acme") == 2
+    only_new = Vault(tmp_path / "vault.db", {"acme/2": new}, "acme/2")
+    assert only_new.reveal("acme", "u2@d1.example.com", who="officer", reason="audit") == "eve@gmail.com"
+    assert only_new.forget("acme", "customer-7") == 1
+    assert only_new.reveal("acme", "u1@d1.example.com", who="officer", reason="again") is None
+    with pytest.raises(RunError, match="forgotten"):
+        only_new.seal("acme", "customer-7", {"u9@d1.example.com": ("EMAIL", "x@y.io")})
+    assert [(line.who, line.found) for line in only_new.log()] == [
+        ("officer", True),
+        ("officer", False),
+        ("officer", True),
+        ("officer", False),
+    ]
+
+
+def test_the_vault_refuses_a_wrong_key(tmp_path: Path) -> None:
+    """Neither a missing nor another key opens it."""
+    vault = Vault(tmp_path / "vault.db", {"a/1": Vault.generate_key()}, "a/1")
+    vault.seal("a", "s", {"x": ("EMAIL", "bob@gmail.com")})
+    with pytest.raises(PermanentStoreError, match="was not wrapped"):
+        Vault(tmp_path / "vault.db", {"a/1": Vault.generate_key()}, "a/1").reveal("a", "x", who="w", reason="r")
+
+
+def _run(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> tuple[int, str, str]:
+    monkeypatch.chdir(tmp_path)
+    status = main(arguments)
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def test_the_command_redacts_lines_in_order(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Ids, values and findings; a bad line is named and the others are done."""
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"id":1,"text":"mail bob@gmail.com"}\nnope\n{"id":"b","value":{"a":["x@y.io",1.5]}}\n')
+    status, out, err = _run([str(source)], monkeypatch, capsys, tmp_path)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert status == 1
+    assert [row["id"] for row in rows] == [1, "b"]
+    assert rows[0]["findings"] == [{"class": "EMAIL", "start": 5, "end": 18}]
+    assert rows[1]["value"]["a"][1] == 1.5
+    assert "in.jsonl:2" in err
+    assert "ephemeral" in err
+
+
+def test_a_dry_run_shows_counts_and_no_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """What an officer may look at before switching on."""
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"id":1,"text":"mail bob@gmail.com"}\n')
+    status, out, _ = _run(["--dry-run", str(source)], monkeypatch, capsys, tmp_path)
+    assert status == 0
+    assert "1 findings" in out
+    assert "bob" not in out
+
+
+def test_explain_says_where_what_and_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """For a developer's own text."""
+    source = tmp_path / "note.txt"
+    source.write_text("first\nmail bob@gmail.com")
+    status, out, _ = _run(["--text", "--explain", str(source)], monkeypatch, capsys, tmp_path)
+    assert status == 0
+    assert out.startswith("2:6  EMAIL  'bob@gmail.com'  by email")
+
+
+def test_the_command_uses_the_local_key(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Two runs with the data directory's key give the same surrogates; help shows examples."""
+    load_or_create_keys(tmp_path / ".freezeframe" / "keys")
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"id":1,"text":"mail bob@gmail.com"}\n')
+    outs = {_run([str(source)], monkeypatch, capsys, tmp_path)[1] for _ in range(2)}
+    assert len(outs) == 1
+    status, out, _ = _run(["--help"], monkeypatch, capsys, tmp_path)
+    assert status == 0
+    assert "examples:" in out
+
+
+def test_equal_policies_are_equal_values() -> None:
+    """Policies are frozen values; a changed one is another."""
+    assert load_policy() == load_policy()
+    assert replace(load_policy(), classes=frozenset({"EMAIL"})).hash != load_policy().hash
