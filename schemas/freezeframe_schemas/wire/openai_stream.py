@@ -26,8 +26,9 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
             delta = part.get("delta")
             if isinstance(message, dict) and isinstance(delta, dict):
                 _merge_delta(message, delta)
+            taken = ("delta", "index", "message") if isinstance(delta, dict) else ("index",)  # Writer says both, twice the same
             for key, value in part.items():
-                if value is not None and key not in ("delta", "index"):
+                if value is not None and key not in taken:
                     choice[key] = value
     if choices:
         document["choices"] = [choices[index] for index in sorted(choices)]
