@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import os
 import platform
 import stat
@@ -49,7 +50,7 @@ def _path(expressions: Sequence[bytes]) -> Path | None:
     if chosen is None and not os.path.isabs(home):
         return None
     digest = hashlib.sha256()
-    for part in (hyperscan.__version__.encode(), platform.machine().encode(), *expressions):
+    for part in (importlib.metadata.version("hyperscan").encode(), platform.machine().encode(), *expressions):
         digest.update(len(part).to_bytes(4, "big") + part)
     return Path(chosen or Path(home) / "freezeframe") / f"triggers-{digest.hexdigest()[:32]}.db"
 

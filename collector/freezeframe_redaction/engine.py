@@ -1,6 +1,6 @@
 """The trigger engine: one Vectorscan pass over the scan bytes of a batch, then each hit is checked by its detector.
 
-The database is compiled once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan demands.
+The database is made once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan demands.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def settle(
 ) -> list[tuple[Candidate, str]]:
     """Return the candidates that hold: claims first, then by priority and length, none overlapping, in order of start.
 
-    Claims (classes without a priority) block what overlaps them and are dropped, but for the class `reported`; so is what begins
-    before `floor`.
+    Claims (classes without a priority) block what overlaps them and are dropped, but for the class `reported`; so is what
+    begins before `floor`.
     """
     # A surrogate known by its text wins over a claim by its look; both win over every class (priorities are >= 0).
     ordered = sorted(

@@ -1,0 +1,74 @@
+"""The cache of compiled patterns never decides what is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from freezeframe_redaction.compiled import load_or_compile
+
+EXPRESSIONS = [b"[0-9]{3}-[0-9]{4}", b"@[a-z]+"]
+
+
+def hits(database: object, data: bytes = b"call 555-0199 or x@corp") -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+
+    def hit(expression: int, start: int, end: int, flags: int, context: object) -> None:
+        found.append((expression, end))
+
+    database.scan(data, match_event_handler=hit)  # type: ignore[attr-defined] # hyperscan has no types
+    return sorted(found)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FREEZEFRAME_CACHE", str(tmp_path))
+    return tmp_path
+
+
+def test_what_is_read_back_finds_the_same(cache: Path) -> None:
+    compiled = hits(load_or_compile(EXPRESSIONS))
+    assert len(list(cache.iterdir())) == 1
+    assert hits(load_or_compile(EXPRESSIONS)) == compiled != []
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", b"\x00" * 4096])
+def test_a_damaged_file_is_compiled_again_and_mended(cache: Path, damage: bytes) -> None:
+    compiled = hits(load_or_compile(EXPRESSIONS))
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(damage)
+    assert hits(load_or_compile(EXPRESSIONS)) == compiled
+    assert file.read_bytes() == whole
+
+
+def test_a_flipped_byte_is_noticed(cache: Path) -> None:
+    compiled = hits(load_or_compile(EXPRESSIONS))
+    (file,) = cache.iterdir()
+    body = bytearray(file.read_bytes())
+    body[len(body) // 2] ^= 0xFF
+    file.write_bytes(body)
+    assert hits(load_or_compile(EXPRESSIONS)) == compiled
+
+
+def test_a_file_that_others_may_write_is_not_read(cache: Path) -> None:
+    load_or_compile(EXPRESSIONS)
+    (file,) = cache.iterdir()
+    other = load_or_compile([b"never", b"anything"])
+    theirs = next(path for path in cache.iterdir() if path != file)
+    file.write_bytes(theirs.read_bytes())
+    file.chmod(0o666)
+    assert hits(load_or_compile(EXPRESSIONS)) != hits(other)
+
+
+def test_other_patterns_have_another_file(cache: Path) -> None:
+    load_or_compile(EXPRESSIONS)
+    load_or_compile(EXPRESSIONS[:1])
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_without_a_place_to_keep_it_everything_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FREEZEFRAME_CACHE", str(tmp_path / "file" / "below"))
+    (tmp_path / "file").write_text("no directory")
+    assert hits(load_or_compile(EXPRESSIONS)) != []
