@@ -166,10 +166,11 @@ class Demo:
 
     def _stored_run(self) -> str:
         """Return the id of the run, once its last span (the entry point's) can be read."""
+        query = "SELECT trace_id FROM runs WHERE entry_target != ''"
         for _ in range(30):
-            runs = cast("list[dict[str, Any]]", self.stage.read_json("freezeframe", "runs", "--json"))
-            if runs and runs[0]["entry_target"]:
-                return cast("str", runs[0]["trace_id"])
+            runs = cast("list[dict[str, str]]", self.stage.read_json("freezeframe", "sql", query, "--format", "json"))
+            if runs:
+                return runs[0]["trace_id"]
             time.sleep(1)
         raise ClaimError("the run is in the store: not so, 30 s after the agent ended")
 
