@@ -1,0 +1,37 @@
+"""The README's first steps, taken as they stand."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from freezeframe.seams import SEAMS
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def test_the_lines_of_code_run(tmp_path: Path) -> None:
+    """The Python block, with spans to a file in place of a collector; and one call, so that a run comes out."""
+    block = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert block is not None
+    program = tmp_path / "agent.py"
+    program.write_text(f"{block[1]}\nanswer('where is my order?')\n")
+    environment = {"FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl"), "PATH": ""}
+    subprocess.run([sys.executable, program], cwd=tmp_path, env=environment, check=True)
+    assert "__main__:answer" in (tmp_path / "spans.jsonl").read_text()
+
+
+def test_the_table_of_what_is_captured_names_every_seam() -> None:
+    captured = README.partition("## What is captured")[2].partition("## What is not")[0].lower()
+    missing = {seam.distribution for seam in SEAMS if seam.distribution.partition("-")[0] not in captured}
+    assert missing == set()
+
+
+def test_no_library_is_named_both_as_captured_and_as_not() -> None:
+    """Once a seam exists, the line that says otherwise goes."""
+    uncaptured = README.partition("## What is not")[2].partition("## ")[0].lower()
+    lines = [line for line in uncaptured.splitlines() if "not in the table" not in line]
+    wrong = {seam.distribution for seam in SEAMS if re.search(rf"\b{seam.distribution.lower()}\b", "\n".join(lines))}
+    assert wrong == set()
