@@ -36,6 +36,8 @@ KNOWN = [
     (f"{VERTEX}/google/models/text-embedding-005:predict", "gemini.embeddings", "gcp.vertex_ai"),
     (f"{BEDROCK}/converse", "bedrock.converse", "aws.bedrock"),
     (f"{BEDROCK}/invoke-with-response-stream", "bedrock.invoke", "aws.bedrock"),
+    ("https://chatgpt.com/backend-api/codex/responses", "openai.responses", "openai"),
+    ("https://gateway.ai.cloudflare.com/v1/a/g/anthropic/v1/messages", "anthropic.messages", "cloudflare_ai_gateway"),
     # A proxy or a local server is known by its path; the provider is then a guess from the dialect.
     ("http://127.0.0.1:8080/v1/chat/completions", "openai.chat", "openai"),
     ("http://litellm.internal:4000/v1/messages", "anthropic.messages", "anthropic"),

@@ -84,6 +84,11 @@ PROVIDERS: Final = (
     Provider(name="writer", hosts=r"api\.writer\.com"),
     Provider(name="z_ai", hosts=r"api\.z\.ai|open\.bigmodel\.cn"),
     Provider(name="moonshot_ai", hosts=r"api\.moonshot\.(?:ai|cn)"),
+    Provider(name="ai21", hosts=r"api\.ai21\.com"),
+    Provider(name="voyage_ai", hosts=r"api\.voyageai\.com"),
+    Provider(name="sambanova", hosts=r"api\.sambanova\.ai"),
+    Provider(name="deepinfra", hosts=r"api\.deepinfra\.com"),
+    Provider(name="cloudflare_ai_gateway", hosts=r"gateway\.ai\.cloudflare\.com"),
     Provider(name="alibaba_cloud", hosts=r"dashscope(?:-.+)?\.aliyuncs\.com"),
     Provider(name="nvidia", hosts=r"integrate\.api\.nvidia\.com"),
     Provider(name="ollama", hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?"),
@@ -98,7 +103,7 @@ ROUTES: Final = (
     Route(dialect=cohere.DIALECT, path=r"/v2/chat$", providers=frozenset({"cohere"})),
     Route(dialect=cohere.V1, path=r"/v1/chat$", providers=frozenset({"cohere"})),
     Route(dialect=cohere.EMBED, path=r"/v[12]/embed$", providers=frozenset({"cohere"})),
-    Route(dialect=openai_responses.DIALECT, path=r"/v1/responses$|/openai/responses$"),
+    Route(dialect=openai_responses.DIALECT, path=r"/v1/responses$|/openai/responses$|/codex/responses$"),
     Route(dialect=openai_completions.DIALECT, path=r"/v1/completions$"),
     Route(dialect=openai_embeddings.DIALECT, path=r"/v1/embeddings$"),
     Route(dialect=anthropic_messages.DIALECT, path=r"/v1/messages$"),
@@ -129,7 +134,8 @@ _ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
 def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = ()) -> Match | None:
     """Return what the request speaks, or None where it is no model call that we know."""
     del headers  # no dialect measured so far needs them
-    return _find(method.upper(), url)
+    # Without the query, which may hold an API key, and makes every URL of some APIs another one to remember.
+    return _find(method.upper(), url.partition("?")[0])
 
 
 @lru_cache(maxsize=512)
