@@ -7,7 +7,7 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -109,15 +109,15 @@ def down(home: Home, say: Say) -> bool:
     return ran
 
 
-def watch(home: Home) -> Iterator[str]:
-    """Yield the name of a process once it has ended. For `up --foreground`."""
-    seen = {name: note for name in NAMES if (note := running(home, name))}
-    while seen:
-        for name, note in list(seen.items()):
+def wait_for_end(home: Home) -> str | None:
+    """Wait until one of the processes that run now ends, and return its name; None where none runs."""
+    notes = {name: note for name in NAMES if (note := running(home, name))}
+    while notes:
+        for name, note in notes.items():
             if not processes.alive(note):
-                del seen[name]
-                yield name
+                return name
         time.sleep(_POLL_S * 10)
+    return None
 
 
 def get_json(url: str, *, timeout_s: float = 2.0) -> Any:

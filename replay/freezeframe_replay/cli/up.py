@@ -39,11 +39,21 @@ def execute(arguments: argparse.Namespace) -> int:
         clickhouse=arguments.clickhouse_port,
         replay=arguments.replay_port,
     )
-    daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
-    print(addresses_text(home))
-    if arguments.foreground:
-        return _stay(home)
-    return 0
+    if not arguments.foreground:
+        daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
+        print(addresses_text(home))
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
+        print(addresses_text(home), flush=True)
+        ended = daemon.wait_for_end(home)
+        _progress(f"the {ended} ended; its output is in {daemon.log_file(home, ended)}" if ended else "nothing runs")
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        daemon.down(home, _progress)
 
 
 def addresses_text(home: Home) -> str:
@@ -75,18 +85,5 @@ def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _stay(home: Home) -> int:
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
-    sys.stdout.flush()
-    try:
-        for name in daemon.watch(home):
-            _progress(f"the {name} ended; its output is in {daemon.log_file(home, name)}")
-            break
-    except KeyboardInterrupt:
-        daemon.down(home, _progress)
-        return 0
-    daemon.down(home, _progress)
-    return 1
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
