@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,15 +27,19 @@ _FORGOTTEN: Final = 10_000
 
 
 class OwnIds(IdGenerator):
-    """Ids from the operating system: the SDK's generator draws from `random`, and so changes a seeded program's results."""
+    """Ids from a generator of our own: the SDK's draws from `random` itself, and so changes a seeded program's results."""
+
+    def __init__(self) -> None:
+        self._random = random.Random()  # noqa: S311 - ids need to be unique, not secret; seeded by the operating system
+        os.register_at_fork(after_in_child=self._random.seed)
 
     def generate_span_id(self) -> int:
-        """Return 8 random bytes, not zero."""
-        return int.from_bytes(os.urandom(8), "big") or 1
+        """Return 64 random bits, not zero."""
+        return self._random.getrandbits(64) or 1
 
     def generate_trace_id(self) -> int:
-        """Return 16 random bytes, not zero."""
-        return int.from_bytes(os.urandom(16), "big") or 1
+        """Return 128 random bits, not zero."""
+        return self._random.getrandbits(128) or 1
 
     def is_trace_id_random(self) -> bool:
         """All bits are."""

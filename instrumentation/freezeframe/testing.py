@@ -75,6 +75,7 @@ def capture(**options: Any) -> Generator[Captured]:
 
     class Counting(OwnIds):
         def __init__(self) -> None:
+            super().__init__()
             self._spans = itertools.count(1)
             self._traces = itertools.count(1)
 

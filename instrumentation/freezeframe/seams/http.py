@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -77,8 +78,12 @@ def _is_suppressed() -> bool:
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
     """Return headers as text in wire order, secrets replaced."""
-    found = ((_text(name), _text(value)) for name, value in pairs)
-    return tuple((name, SECRET_REMOVED if _SECRET_HEADER.match(name) else value) for name, value in found)
+    return tuple([(_text(name), SECRET_REMOVED if _is_secret(name) else _text(value)) for name, value in pairs])
+
+
+@lru_cache(maxsize=1024)
+def _is_secret(name: bytes | str) -> bool:
+    return _SECRET_HEADER.match(_text(name)) is not None
 
 
 def clean_url(url: str) -> str:
