@@ -11,9 +11,8 @@ import json
 import random
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
-
 from pydoc_data import topics
+from typing import Any, Final
 
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, exchange_attributes
@@ -61,7 +60,9 @@ def _tool_schemas(service: str) -> tuple[Any, ...]:
                 "description": text(rng, 250),
                 "parameters": {
                     "type": "object",
-                    "properties": {key: {"type": "string", "description": text(rng, 60)} for key in ("query", "limit", "reason")},
+                    "properties": {
+                        key: {"type": "string", "description": text(rng, 60)} for key in ("query", "limit", "reason")
+                    },
                     "required": ["query"],
                 },
             },
@@ -159,16 +160,30 @@ class _Loop:
     def _model(self, messages: list[dict[str, Any]], reply: dict[str, Any] | None, *, status: int = 200) -> None:
         rng = self.rng
         body = json.dumps(
-            {"model": self.model[:-11], "messages": messages, "tools": _tool_schemas(self.service), "temperature": 0.2, "seed": 7},
+            {
+                "model": self.model[:-11],
+                "messages": messages,
+                "tools": _tool_schemas(self.service),
+                "temperature": 0.2,
+                "seed": 7,
+            },
             separators=(",", ":"),
         ).encode()
         response_id = f"chatcmpl-{rng.getrandbits(96):024x}"
         usage = {"prompt_tokens": len(body) // 4, "completion_tokens": rng.randrange(20, 400)}
         if reply is None:
-            answer = json.dumps({"error": {"message": "Rate limit reached, try again in 2s", "type": "rate_limit_error"}}).encode()
+            answer = json.dumps(
+                {"error": {"message": "Rate limit reached, try again in 2s", "type": "rate_limit_error"}}
+            ).encode()
         else:
             choice = {"index": 0, "message": reply, "finish_reason": "tool_calls" if "tool_calls" in reply else "stop"}
-            whole = {"id": response_id, "model": self.model, "choices": [choice], "usage": usage, "system_fingerprint": "fp_7c3a"}
+            whole = {
+                "id": response_id,
+                "model": self.model,
+                "choices": [choice],
+                "usage": usage,
+                "system_fingerprint": "fp_7c3a",
+            }
             answer = json.dumps(whole, separators=(",", ":")).encode()
         duration = rng.randrange(400_000_000, 6_000_000_000)
         exchange = Exchange(
@@ -180,7 +195,11 @@ class _Loop:
             request=Request(
                 method="POST",
                 url="https://api.openai.com/v1/chat/completions",
-                headers=(("content-type", "application/json"), ("authorization", "Bearer redacted"), ("user-agent", "OpenAI/3.54")),
+                headers=(
+                    ("content-type", "application/json"),
+                    ("authorization", "Bearer redacted"),
+                    ("user-agent", "OpenAI/3.54"),
+                ),
                 body=body,
             ),
             response=Response(
@@ -249,7 +268,9 @@ class _Loop:
 
     def _retrieval(self, query: str) -> None:
         rng = self.rng
-        documents = [{"id": f"chunk-{rng.randrange(5000)}", "score": round(rng.random(), 4), "content": text(rng, 400)} for _ in range(4)]
+        documents = [
+            {"id": f"chunk-{rng.randrange(5000)}", "score": round(rng.random(), 4), "content": text(rng, 400)} for _ in range(4)
+        ]
         exchange = Exchange(
             kind=Kind.RETRIEVAL,
             name="policies",
@@ -274,6 +295,7 @@ class _Loop:
             genai.ENTRY_INPUT: values.encode({"args": [question], "kwargs": {}}),
             genai.ENTRY_OUTPUT: values.encode(answer),
             genai.ENTRY_RANDOM_STATE: "[3,[1,2,3],null]",
+            genai.ENTRY_ENVIRONMENT: json.dumps({"OPENAI_BASE_URL": "https://api.openai.com/v1", "REGION": "eu"}),
             genai.FLAGS: json.dumps({"new_ranker": self.number % 3 == 0, "tone": "formal"}),
             genai.OPERATION_NAME: genai.OP_INVOKE_AGENT,
             genai.AGENT_NAME: self.service,

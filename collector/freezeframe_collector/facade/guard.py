@@ -18,7 +18,7 @@ DATABASES: Final = frozenset({"system", "information_schema"})
 TABLE_FUNCTIONS: Final = frozenset(
     {
         *("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "generateseries", "generaterandom"),
-        *("values", "null", "view", "viewexplain", "format", "merge", "mergetreeindex", "mergetreetextindex"),
+        *("values", "null", "view", "viewexplain", "format", "merge", "mergetreeindex", "mergetreetextindex", "search"),
     }
 )
 FUNCTIONS_REFUSED: Final = frozenset(

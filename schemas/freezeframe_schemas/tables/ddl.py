@@ -13,7 +13,14 @@ from importlib import resources
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, PAYLOAD_COLUMNS, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
+from freezeframe_schemas.tables.columns import (
+    ATTRIBUTE_COLUMNS,
+    PAYLOAD_COLUMNS,
+    REJECTED_COLUMNS,
+    RUN_COLUMNS,
+    SPAN_COLUMNS,
+    Column,
+)
 
 _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 DATABASE: Final = "freezeframe"

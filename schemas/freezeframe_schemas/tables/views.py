@@ -98,6 +98,8 @@ def _lacking(kit_field: KitField) -> str:
     resource = kit_field.scope is Scope.RESOURCE
     lacks = " AND ".join(f"NOT {presence(name, resource=resource)}" for name in kit_field.attributes)
     if kit_field.omitted is not None:
+        lacks = f"({lacks} OR {presence(kit_field.omitted, resource=resource)})"
+    if kit_field.omitted is not None:
         lacks = f"({lacks} OR {presence(kit_field.omitted)})"
     if kit_field.scope in (Scope.ENTRY, Scope.RESOURCE):
         return f"toUInt64(argMin({lacks}, entry_rank))"

@@ -1,0 +1,200 @@
+"""The views against the values that they speak of: Python and SQL say the same of the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import agent_loops
+import pytest
+
+from freezeframe_collector.store import Store
+from freezeframe_replay.store import RunStore, open_runs
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import RunError
+from freezeframe_schemas.run import KIT, Scope, build_run, readiness, spans_in_scope
+from freezeframe_schemas.span import Resource, SpanRecord
+from freezeframe_schemas.tables.ddl import DATABASE, checksum, migrations, tables_sql
+from freezeframe_schemas.tables.reference import tables_page
+
+TENANT = "views"
+
+
+@pytest.fixture(scope="module")
+def runs(facade_url: str) -> Iterator[RunStore]:
+    opened = open_runs(facade_url, tenant=TENANT)
+    yield opened
+    opened.close()
+
+
+def kept(number: int, trace_id: str) -> list[SpanRecord]:
+    """Return a run under another id, of this test's tenant."""
+    return [
+        replace(span, trace_id=trace_id).with_attributes({genai.TENANT: TENANT, genai.RUN_ID: f"view-{number}"})
+        for span in agent_loops.agent_run(number, turns=4)
+    ]
+
+
+def without(span: SpanRecord, names: tuple[str, ...]) -> SpanRecord:
+    """Return the span and its resource without some attributes."""
+    if genai.RESPONSE_BODY in names:  # chunks of a body that is not there would be a damaged span
+        names = (*names, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS)
+    attributes = {name: value for name, value in span.attributes.items() if name not in names}
+    carried = {name: value for name, value in span.resource.attributes.items() if name not in names}
+    return replace(span, attributes=attributes, resource=Resource(attributes=carried, schema_url=span.resource.schema_url))
+
+
+def asked(runs: RunStore, trace_id: str) -> tuple[int, set[str]]:
+    _, rows = runs.sql("SELECT level, missing FROM readiness WHERE trace_id = {t:String}", {"t": trace_id})
+    return rows[0][0], set(rows[0][1])
+
+
+@pytest.mark.parametrize("index", range(len(KIT)), ids=[field.name for field in KIT])
+def test_readiness_in_sql_is_readiness_in_python_for_each_field_that_is_missing(
+    store: Store, runs: RunStore, index: int
+) -> None:
+    field = KIT[index]
+    trace_id = f"{index + 1:032x}".replace("0", "d", 4)
+    whole = kept(next(n for n in range(200) if has(n, field.scope)), trace_id)
+    scope = {span.span_id for span in spans_in_scope(build_run(whole), field.scope)}
+    assert scope
+    broken = [without(span, field.attributes) if span.span_id in scope else span for span in whole]
+    store.insert(broken, token=trace_id)
+    expected = readiness(build_run(broken))
+    assert expected.missing
+    assert asked(runs, trace_id) == (expected.level, {missing.field.name for missing in expected.missing})
+
+
+def has(number: int, scope: Scope) -> bool:
+    """Tell whether a generated run has spans of a scope, and no failure, whose error would stand for an answer."""
+    spans = agent_loops.agent_run(number, turns=4)
+    clean = not any(genai.ERROR_TYPE in span.attributes for span in spans)
+    return clean and bool(spans_in_scope(build_run(spans), scope))
+
+
+def test_a_run_that_lacks_nothing_reaches_the_top(store: Store, runs: RunStore) -> None:
+    spans = kept(next(n for n in range(200) if has(n, Scope.RETRIEVAL)), "c" * 32)
+    store.insert(spans, token="whole")
+    assert asked(runs, "c" * 32) == (readiness(build_run(spans)).level, set())
+
+
+@pytest.mark.parametrize(
+    ("change", "gap"),
+    [
+        ({"dropped_attributes_count": 2}, "attributes_dropped"),
+        ({"parent_span_id": "0123456789abcdef"}, "orphan_spans"),
+        ({"attributes": {genai.RESPONSE_BODY_OMITTED: "over limit"}}, "response_omitted"),
+    ],
+)
+def test_a_gap_keeps_a_run_from_the_top(store: Store, runs: RunStore, change: dict[str, object], gap: str) -> None:
+    trace_id = f"{len(gap):032x}".replace("0", "b", 9)
+    spans = kept(0, trace_id)
+    attributes = change.get("attributes")
+    if isinstance(attributes, dict):
+        spans[-1] = spans[-1].with_attributes(attributes)
+    else:
+        spans[-1] = replace(spans[-1], **change)  # pyright: ignore[reportArgumentType]  (fields by name, of the table above)
+    store.insert(spans, token=gap)
+    expected = readiness(build_run(spans))
+    _, rows = runs.sql("SELECT level, gaps FROM readiness WHERE trace_id = {t:String}", {"t": trace_id})
+    assert rows == [(expected.level, [gap])]
+
+
+def test_runs_and_steps_count_what_is_there(store: Store, runs: RunStore) -> None:
+    spans = kept(3, "9" * 32)
+    run = build_run(spans)
+    store.insert(spans[:3], token="first half")
+    store.insert(spans[3:], token="second half")
+    store.insert(spans, token="sent again under another token")
+    row = runs.list_runs(where="trace_id = {t:String}", parameters={"t": "9" * 32})[0]
+    assert (row.spans, row.exchanges) == (len(spans), len(run.exchanges))
+    assert row.status == ("error" if run.failed else "ok")
+    assert row.model_calls == sum(exchange.kind.value == "model" for exchange in run.exchanges)
+    assert row.input_tokens == sum(span.integer(genai.USAGE_INPUT_TOKENS) or 0 for span in spans)
+    _, steps = runs.sql("SELECT span_id, step FROM steps WHERE trace_id = {t:String} ORDER BY step", {"t": "9" * 32})
+    assert steps == [(exchange.span_id, number) for number, exchange in enumerate(run.exchanges, 1)]
+    assert len(runs.load_spans("9" * 32)) == len(spans)
+
+
+def test_contents_are_the_values_whole(store: Store, runs: RunStore) -> None:
+    spans = kept(4, "8" * 32)
+    store.insert(spans, token="contents")
+    _, rows = runs.sql("SELECT span_id, attribute, body FROM contents WHERE trace_id = {t:String}", {"t": "8" * 32})
+    found = {(span_id, attribute): body for span_id, attribute, body in rows}
+    expected = {
+        (span.span_id, name): span.attributes[name]
+        for span in spans
+        for name in (genai.REQUEST_BODY, genai.RESPONSE_BODY, genai.INPUT_MESSAGES)
+        if span.attributes.get(name)
+    }
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_a_run_is_found_by_its_ways_of_naming_it(store: Store, runs: RunStore) -> None:
+    store.insert(kept(5, "7a1e" + "0" * 28), token="find1")
+    store.insert(kept(6, "7a1f" + "0" * 28), token="find2")
+    assert runs.find("7a1e") == "7a1e" + "0" * 28
+    assert runs.find("7A1E00") == "7a1e" + "0" * 28
+    assert runs.find("view-6") == "7a1f" + "0" * 28
+    assert runs.find("last") in {row.trace_id for row in runs.list_runs(limit=1)}
+    with pytest.raises(RunError, match=r"not in the store.*7a1"):
+        runs.find("7a10")
+    with pytest.raises(RunError, match="expected a trace id"):
+        runs.find("nothing like it")
+
+
+def test_a_prefix_of_several_runs_is_refused_with_their_names(store: Store, runs: RunStore) -> None:
+    store.insert(kept(5, "6b6b" + "1" * 28), token="amb1")
+    store.insert(kept(6, "6b6b" + "2" * 28), token="amb2")
+    with pytest.raises(RunError, match=r"names 2 runs: 6b6b1"):
+        runs.find("6b6b")
+
+
+def test_a_tenant_sees_its_own_runs_only(store: Store, facade_url: str) -> None:
+    store.insert(kept(7, "5" * 32), token="tenant")
+    other = open_runs(facade_url, tenant="somebody else")
+    with pytest.raises(RunError):
+        other.load_spans("5" * 32)
+    assert other.list_runs() == []
+    other.close()
+
+
+def test_otel_traces_has_the_exporters_columns(store: Store, runs: RunStore) -> None:
+    store.insert(kept(8, "4" * 32), token="otel")
+    columns, rows = runs.sql("SELECT * FROM otel_traces WHERE TraceId = {t:String} AND SpanKind = 'Client'", {"t": "4" * 32})
+    row = dict(zip(columns, rows[0], strict=True))
+    assert row["SpanAttributes"][genai.OPERATION_NAME] == "chat"
+    assert row["SpanAttributes"][genai.USAGE_INPUT_TOKENS].isdigit()
+    assert row["ResourceAttributes"][genai.SERVICE_NAME] == row["ServiceName"]
+    assert set(columns) >= {"Timestamp", "Duration", "StatusCode", "Events.Name", "Links.TraceId", "ScopeName"}
+
+
+def test_the_files_of_the_schema_are_current() -> None:
+    assert dict(migrations())["0001_tables.sql"] == tables_sql(), "run: python -m freezeframe_schemas.tables.ddl"
+
+
+def test_every_column_and_table_says_what_it_is(store: Store) -> None:
+    _, rows = store.query(
+        f"SELECT table, name FROM system.columns WHERE database = '{DATABASE}' AND comment = ''"
+        " AND table IN ('span_rows', 'payload_rows', 'run_rows', 'rejected_rows', 'prices')"
+    )
+    assert rows == []
+    _, rows = store.query(
+        f"SELECT name FROM system.tables WHERE database = '{DATABASE}' AND comment = '' AND name NOT LIKE '%feed'"
+    )
+    assert [name for (name,) in rows if name != "search"] == []
+
+
+def test_the_page_of_tables_is_current() -> None:
+    from pathlib import Path
+
+    page = Path(__file__).parents[2] / "docs" / "tables.md"
+    assert page.read_text(encoding="utf-8") == tables_page(), (
+        "run: python -m freezeframe_schemas.tables.reference > docs/tables.md"
+    )
+
+
+def test_migrations_are_named_by_number_and_have_checksums() -> None:
+    names = [name for name, _ in migrations()]
+    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+    assert len({checksum(sql) for _, sql in migrations()}) == len(names)
