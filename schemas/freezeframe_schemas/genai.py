@@ -175,6 +175,8 @@ USAGE_DETAILS: Final = "freezeframe.usage"
 """The provider's own usage object, verbatim JSON."""
 REQUEST_PARAMETERS: Final = "freezeframe.request.parameters"
 """JSON object of the request's top-level fields that no other attribute holds (tool_choice, response_format, ...)."""
+RESPONSE_DETAILS: Final = "freezeframe.response.details"
+"""JSON object of the answer's top-level fields that no other attribute holds (a router's provider, guardrail traces, ...)."""
 RESPONSE_ERROR: Final = "freezeframe.response.error"
 """The provider's own error object, verbatim JSON."""
 

@@ -227,8 +227,9 @@ def converse_events(document: Document, pieces: Pieces) -> Iterator[tuple[str, D
             for piece in pieces(block["text"]):
                 yield "contentBlockDelta", {**at, "delta": {"text": piece}}
         yield "contentBlockStop", at
-    yield "messageStop", {"stopReason": document["stopReason"]}
-    yield "metadata", {"usage": document["usage"]}
+    ends = ("stopReason", "additionalModelResponseFields")
+    yield "messageStop", {key: document[key] for key in ends if key in document}
+    yield "metadata", {key: value for key, value in document.items() if key not in ("output", *ends)}
 
 
 def converse(document: Document, pieces: Pieces) -> bytes:
@@ -303,7 +304,7 @@ ENCODERS: dict[str, tuple[Encode, str]] = {
 
 def normal(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes with JSON texts read, so that the order of keys does not count."""
-    names = (genai.OUTPUT_MESSAGES, genai.USAGE_DETAILS)
+    names = (genai.OUTPUT_MESSAGES, genai.USAGE_DETAILS, genai.RESPONSE_DETAILS)
     return {name: json.loads(value) if name in names else value for name, value in attributes.items()}
 
 

@@ -53,6 +53,9 @@ _REQUEST_FIELDS: Final = frozenset(
         "tools",
     }
 )
+_ANSWER_FIELDS: Final = frozenset(
+    {"id", "type", "role", "model", "content", "stop_reason", "usage", "error", "amazon-bedrock-invocationMetrics"}
+)
 _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _THINKING_FIELDS: Final = frozenset({"type", "thinking"})
 _USE_FIELDS: Final = frozenset({"type", "id", "name", "input"})
@@ -189,6 +192,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
             finish_reason=finish_reason_of(reason),
         )
         out.messages(genai.OUTPUT_MESSAGES, [message])
+    out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:

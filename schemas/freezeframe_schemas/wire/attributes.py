@@ -72,11 +72,11 @@ class AttributeWriter:
         if value is not None:
             self.attributes[name] = dump(value)
 
-    def rest(self, document: JsonObject, known: Collection[str]) -> None:
-        """Put the request fields that no other attribute holds."""
+    def rest(self, document: JsonObject, known: Collection[str], name: str = genai.REQUEST_PARAMETERS) -> None:
+        """Put the fields that no other attribute holds."""
         rest: JsonObject = {key: value for key, value in document.items() if key not in known and value is not None}
         if rest:
-            self.attributes[genai.REQUEST_PARAMETERS] = dump(rest)
+            self.attributes[name] = dump(rest)
 
     def messages(self, name: str, value: Sequence[Message]) -> None:
         """Put messages of the conventions as JSON text."""

@@ -36,6 +36,7 @@ from freezeframe_schemas.wire.messages import (
 )
 
 _REQUEST_FIELDS: Final = frozenset({"modelId", "messages", "system", "inferenceConfig", "schemaVersion"})
+_ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage", "metrics", "error", "amazon-bedrock-invocationMetrics"})
 _MEDIA: Final = frozenset({"image", "video", "audio", "document"})
 
 
@@ -134,6 +135,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     message = as_object(document.get("output")).get("message")
     if isinstance(message, dict):
         out.messages(genai.OUTPUT_MESSAGES, [read_message(message, reason)])
+    out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:

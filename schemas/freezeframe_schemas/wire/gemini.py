@@ -7,6 +7,7 @@ Source: https://ai.google.dev/api/generate-content and https://ai.google.dev/api
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
@@ -52,6 +53,8 @@ _CONFIGURED: Final = frozenset(
         "frequencyPenalty",
     }
 )
+_ANSWER_FIELDS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime", "error"})
+_CANDIDATE_FIELDS: Final = frozenset({"index", "content", "finishReason", "logprobsResult"})
 _NUMBERED_REASONS: Final = ("", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
 _ROLES: Final = {"model": "assistant", "function": "tool"}
 
@@ -186,13 +189,14 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     blocked = as_text(camel(as_object(document.get("promptFeedback"))).get("blockReason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, [reason for reason in (*reasons, blocked) if reason])
     read_usage(camel(as_object(document.get("usageMetadata"))), out)
-    out.messages(
-        genai.OUTPUT_MESSAGES,
-        [
-            read_content({"role": "model", **as_object(candidate.get("content"))}, reason)
-            for candidate, reason in zip(candidates, reasons, strict=True)
-        ],
-    )
+    out.messages(genai.OUTPUT_MESSAGES, [_answer(*pair) for pair in zip(candidates, reasons, strict=True)])
+    out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
+
+
+def _answer(candidate: JsonObject, reason: str | None) -> Message:
+    """Return the message of a candidate; what stands beside its content (grounding, citations, safety) goes along."""
+    message = read_content({"role": "model", **as_object(candidate.get("content"))}, reason)
+    return replace(message, extra={key: value for key, value in candidate.items() if key not in _CANDIDATE_FIELDS})
 
 
 def _reason(value: JsonValue) -> str | None:

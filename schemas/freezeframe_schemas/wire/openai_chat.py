@@ -23,6 +23,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
+from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
 from freezeframe_schemas.wire.openai_stream import assemble
 
@@ -50,6 +51,12 @@ _REQUEST_FIELDS: Final = frozenset(
         "functions",
     }
 )
+_ANSWER_FIELDS: Final = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "error", "x_groq"}
+    | {"p", "obfuscation"}  # padding of streams
+)
+_CHOICE_FIELDS: Final = frozenset({"index", "message", "delta", "finish_reason", "finish_details", "logprobs"})
+"""Logprobs say one number a token; who wants them reads the body."""
 _OUTPUT_TYPES: Final = {"json_object": "json", "json_schema": "json", "text": "text"}
 
 
@@ -103,10 +110,16 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
         for choice in choices
     ]
     read_completion(document, reasons, out)
-    out.messages(
-        genai.OUTPUT_MESSAGES,
-        [read_message(as_object(choice.get("message")), reason) for choice, reason in zip(choices, reasons, strict=True)],
-    )
+    out.messages(genai.OUTPUT_MESSAGES, [_answer(choice, reason) for choice, reason in zip(choices, reasons, strict=True)])
+    out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
+
+
+def _answer(choice: JsonObject, reason: str | None) -> Message:
+    """Return the message of a choice; what stands beside it (a filter's verdict, a router's native reason) goes along."""
+    message = as_object(choice.get("message"))
+    if choice.keys() <= _CHOICE_FIELDS:
+        return read_message(message, reason)
+    return read_message({**{key: choice[key] for key in choice if key not in _CHOICE_FIELDS}, **message}, reason)
 
 
 def read_completion(document: JsonObject, reasons: Sequence[str | None], out: AttributeWriter) -> None:
