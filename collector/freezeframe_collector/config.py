@@ -120,7 +120,7 @@ class WalConfig:
     """The write-ahead log. A request is acked when the log is on the disk."""
 
     flush_interval_s: float = _setting(
-        0.5, "Age at which a segment goes to the store; spans are in SQL soon after.", least=0.01, most=60
+        1.0, "Age at which a segment goes to the store; spans are in SQL soon after.", least=0.01, most=60
     )
     segment_bytes: int = _setting(64 * _MIB, "Size at which a segment goes to the store at once.", least=4096)
     max_bytes: int = _setting(8 * 1024 * _MIB, "Bytes of log on disk beyond which senders are asked to wait.", least=4096)

@@ -35,13 +35,14 @@ from freezeframe_schemas.span import SpanRecord
 _LOG = logging.getLogger(__name__)
 _GROUP_BYTES: Final = 32 << 20
 """A group commit takes at most about this much, so that the first of it need not wait long."""
+_GATHER_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSettings:
     """How the log behaves; each is a setting of ``[wal]``."""
 
-    flush_interval_s: float = 0.5
+    flush_interval_s: float = 1.0
     segment_bytes: int = 64 << 20
     max_bytes: int = 8 << 30
     memory_bytes: int = 128 << 20
@@ -142,6 +143,8 @@ class Log:
         self._open: Segment | None = None
         self._descriptor = -1
         self._opened_at = 0.0
+        self._company = 0
+        """Requests of the last group commit."""
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="freezeframe-log", daemon=True)
         self._thread.start()
@@ -285,6 +288,7 @@ class Log:
             group, closing = self._next_group()
             seal = closing or any(waiting.batch is None for waiting in group)
             batches = [waiting for waiting in group if waiting.batch is not None]
+            self._company = len(batches) if batches else self._company
             try:
                 if batches:
                     self._write(batches)
@@ -311,6 +315,9 @@ class Log:
         size_bytes = 0
         with contextlib.suppress(queue.Empty):
             item = self._queue.get(timeout=timeout)
+            if self._company > 1:
+                # Several senders wait at once: a moment more lets the others of this round into the same sync.
+                time.sleep(_GATHER_S)
             while item is not None:
                 group.append(item)
                 size_bytes += item.batch.size_bytes if item.batch else 0
