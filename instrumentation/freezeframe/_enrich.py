@@ -40,6 +40,8 @@ def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, Attr
             return _tool_attributes(exchange)
         case Kind.RETRIEVAL:
             return _retrieval_attributes(exchange)
+        case Kind.MCP:
+            return _mcp_attributes(exchange)
         case _:
             return _server_attributes(exchange)
 
@@ -90,6 +92,20 @@ def _tool_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         genai.TOOL_TYPE: "function",
         genai.TOOL_CALL_ARGUMENTS: _arguments_text(exchange.request.body),
     }
+    if exchange.error is None and exchange.response.chunks:
+        attributes[genai.TOOL_CALL_RESULT] = exchange.response.body.decode(errors="replace")
+    return attributes
+
+
+def _mcp_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
+    """Return those of a tool call where the request is one."""
+    if exchange.name != "tools/call":
+        return {}
+    params: Any = json.loads(exchange.request.body).get("kwargs", {})
+    attributes: dict[str, AttributeValue] = {genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL}
+    if isinstance(params.get("name"), str):
+        attributes[genai.TOOL_NAME] = params["name"]
+    attributes[genai.TOOL_CALL_ARGUMENTS] = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
     if exchange.error is None and exchange.response.chunks:
         attributes[genai.TOOL_CALL_RESULT] = exchange.response.body.decode(errors="replace")
     return attributes

@@ -262,7 +262,7 @@ def report(figures: Figures) -> None:
     """Print the table, and as the last line one JSON object."""
     rows: list[dict[str, Any]] = []
     print(f"{'':18} {'client CPU, ms per call':^40}      {'wall, ms per call':^32}")
-    heads = ("bare", "+freezeframe", "+openinference", "", "bare", "freezeframe", "openinference")
+    heads = ("bare", "+freezeframe", "+openinference", "bare", "freezeframe", "openinference")
     print(
         f"{'scenario':18} {heads[0]:>8} {heads[1]:>14} {heads[2]:>16} {heads[3]:4} {heads[4]:>8} {heads[5]:>12} {heads[6]:>14}"
     )

@@ -40,6 +40,21 @@ SEAMS: Final = (
     Seam(module="langchain_core.tools.base", installer="langchain", distribution="langchain-core", captures="tools"),
     Seam(module="langchain_core.retrievers", installer="langchain", distribution="langchain-core", captures="retrievers"),
     Seam(module="agents.tool", installer="openai_agents", distribution="openai-agents", captures="function tools"),
+    Seam(module="botocore.httpsession", installer="botocore", distribution="botocore", captures="Bedrock and other AWS calls"),
+    Seam(module="mcp.shared.jsonrpc_dispatcher", installer="mcp", distribution="mcp", captures="requests of MCP clients"),
+    Seam(module="mcp.client.stdio", installer="mcp", distribution="mcp", captures="servers over stdio"),
+    Seam(
+        module="pydantic_ai.tool_manager", installer="pydantic_ai", distribution="pydantic-ai-slim", captures="tools of agents"
+    ),
+    *(
+        Seam(module=f"llama_index.core.{name}", installer="llama_index", distribution="llama-index-core", captures=what)
+        for name, what in (
+            ("tools.function_tool", "function tools"),
+            ("tools.query_engine", "query engines as tools"),
+            ("tools.retriever_tool", "retrievers as tools"),
+            ("base.base_retriever", "retrievers"),
+        )
+    ),
 )
 
 _patches: Final = Patches()
