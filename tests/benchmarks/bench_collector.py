@@ -332,8 +332,9 @@ _BINARIES = {"rotel": "rotel-agent", "phoenix": "phoenix"}
 
 
 def peer_binary(name: str) -> Path:
-    """Return the command of an installed peer."""
-    return PEERS.absolute() / "bin" / name
+    """Return the command of an installed peer; rotel's lies in its package."""
+    inside = sorted(PEERS.absolute().glob(f"lib/*/site-packages/*/{name}"))
+    return inside[0] if inside else PEERS.absolute() / "bin" / name
 
 
 def install(peer: str) -> bool:
