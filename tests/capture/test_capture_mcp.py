@@ -1,0 +1,70 @@
+"""MCP clients over stdio and in memory: requests recorded, and served with no server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from capture_replay import replaying
+from mcp import StdioServerParameters
+from mcp.client.session import ClientSession
+from mcp.client.stdio import stdio_client
+
+import freezeframe
+from freezeframe.testing import capture
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Kind
+
+SERVER = '''
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("shop")
+calls = []
+
+@server.tool()
+def get_order(order_id: str) -> str:
+    """Look an order up."""
+    calls.append(order_id)
+    open(sys.argv[1], "a").write("called\\n")
+    return f"{order_id}: {len(calls)}"
+
+@server.tool()
+def broken() -> str:
+    """Fail."""
+    raise ValueError("out of order")
+
+server.run("stdio")
+'''
+
+
+@pytest.mark.long
+async def test_a_stdio_server_is_recorded_and_then_not_needed(tmp_path: Path) -> None:
+    script, log = tmp_path / "server.py", tmp_path / "calls"
+    script.write_text(SERVER)
+    parameters = StdioServerParameters(command=sys.executable, args=[str(script), str(log)])
+
+    @freezeframe.run
+    async def agent() -> Any:
+        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            tools = await session.list_tools()
+            first = await session.call_tool("get_order", {"order_id": "AC-1"})
+            second = await session.call_tool("get_order", {"order_id": "AC-1"})
+            failed = await session.call_tool("broken", {})
+            return [tools.model_dump(), first.model_dump(), second.model_dump(), failed.model_dump()]
+
+    with capture() as captured:
+        recorded_answer = await agent()
+        exchanges = captured.exchanges
+        spans = captured.spans
+    script.unlink()
+    with replaying(exchanges) as recorded:
+        assert await agent() == recorded_answer
+    assert recorded.left == []
+    assert log.read_text() == "called\ncalled\n"
+    assert {exchange.kind for exchange in exchanges} == {Kind.MCP}
+    calls = [span for span in spans if span.text(genai.MCP_METHOD) == "tools/call" and genai.EXCHANGE_KIND in span.attributes]
+    assert [span.text(genai.TOOL_NAME) for span in calls] == ["get_order", "get_order", "broken"]
+    assert calls[0].text(genai.TOOL_CALL_ARGUMENTS) == '{"order_id": "AC-1"}'

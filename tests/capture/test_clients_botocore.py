@@ -1,0 +1,139 @@
+"""boto3's engine: Bedrock calls, plain, streamed as an eventstream, failing; recorded and served. Needs botocore."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from capture_replay import replaying
+
+from freezeframe.testing import capture
+
+pytest.importorskip("botocore")
+
+
+def event(name: str, payload: dict[str, Any]) -> bytes:
+    """Return one message of application/vnd.amazon.eventstream."""
+    headers = b""
+    for key, value in ((":event-type", name), (":content-type", "application/json"), (":message-type", "event")):
+        headers += bytes([len(key)]) + key.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+    body = json.dumps(payload).encode()
+    prelude = struct.pack(">II", 16 + len(headers) + len(body), len(headers))
+    message = prelude + struct.pack(">I", binascii.crc32(prelude)) + headers + body
+    return message + struct.pack(">I", binascii.crc32(message))
+
+
+class Bedrock(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    count = 0
+    faults: list[str] = []  # noqa: RUF012 - set by each test
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Keep quiet."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        Bedrock.count += 1
+        fault = Bedrock.faults.pop(0) if Bedrock.faults else ""
+        text = {"role": "assistant", "content": [{"text": f"answer {Bedrock.count}"}]}
+        if fault == "throttled":
+            self.answer(429, json.dumps({"message": "slow down"}).encode(), {"x-amzn-errortype": "ThrottlingException"})
+        elif fault == "cut":
+            self.send_response(200)
+            self.send_header("content-length", "500")
+            self.end_headers()
+            self.wfile.write(b'{"output": ')
+            self.close_connection = True
+            self.connection.shutdown(2)
+        elif self.path.endswith("converse-stream"):
+            events = [event("messageStart", {"role": "assistant"})]
+            events += [event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": f"w{i}"}}) for i in range(3)]
+            events += [event("messageStop", {"stopReason": "end_turn"})]
+            self.answer(200, b"".join(events), {"content-type": "application/vnd.amazon.eventstream"})
+        else:
+            usage = {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}
+            body = {"output": {"message": text}, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
+            self.answer(200, json.dumps(body).encode(), {"content-type": "application/json"})
+
+    def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "content-length": str(len(body)), "x-amzn-requestid": "r1"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def bedrock() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Bedrock)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def make_client(url: str) -> Any:
+    import botocore.session
+    from botocore.config import Config
+
+    return botocore.session.get_session().create_client(
+        "bedrock-runtime",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="AKIASECRET",
+        aws_secret_access_key="secret",
+        config=Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=2, read_timeout=2),
+    )
+
+
+MESSAGES = [{"role": "user", "content": [{"text": "hello"}]}]
+
+
+def converse(url: str) -> Any:
+    return make_client(url).converse(modelId="m", messages=MESSAGES)["output"]
+
+
+def stream(url: str) -> Any:
+    return list(make_client(url).converse_stream(modelId="m", messages=MESSAGES)["stream"])
+
+
+def failing(url: str) -> Any:
+    try:
+        return make_client(url).converse(modelId="m", messages=MESSAGES)["output"]
+    except Exception as error:
+        return [type(error).__name__, getattr(error, "response", {}).get("Error")]
+
+
+CASES: list[tuple[list[str], Callable[[str], Any], int]] = [
+    ([], converse, 1),
+    ([], stream, 1),
+    (["throttled"], converse, 2),
+    (["throttled", "throttled"], failing, 2),
+    (["cut", "cut"], failing, 2),
+]
+
+
+@pytest.mark.parametrize(("faults", "client", "attempts"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_bedrock_is_recorded_and_served(
+    faults: list[str], client: Callable[[str], Any], attempts: int, bedrock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)  # the SDK's pause between attempts
+    Bedrock.faults = list(faults)
+    with capture(record_hosts=["*"]) as captured:
+        first = client(bedrock)
+        exchanges = captured.exchanges
+    with replaying(exchanges) as recorded:
+        before = Bedrock.count
+        second = client(bedrock)
+    assert first == second
+    assert before == Bedrock.count
+    assert len(exchanges) == attempts
+    assert recorded.left == []
+    assert "AKIASECRET" not in repr(exchanges)

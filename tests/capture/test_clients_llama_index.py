@@ -1,0 +1,56 @@
+"""LlamaIndex: function tools and retrievers, recorded and served. Needs llama-index-core (an environment with openai 2)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from capture_replay import replaying
+
+import freezeframe
+from freezeframe.testing import capture
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Kind
+
+pytest.importorskip("llama_index.core")
+
+
+def test_tools_and_retrievers_run_again_from_their_recording() -> None:
+    from llama_index.core.base.base_retriever import BaseRetriever
+    from llama_index.core.schema import NodeWithScore, TextNode
+    from llama_index.core.tools import FunctionTool
+
+    calls: list[str] = []
+
+    class Chunks(BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+            calls.append("retrieve")
+            return [NodeWithScore(node=TextNode(id_=f"chunk-{len(calls)}", text="about shoes"), score=0.75)]
+
+    def get_order(order_id: str) -> str:
+        """Look an order up."""
+        calls.append(order_id)
+        return f"{order_id}: {len(calls)}"
+
+    tool = FunctionTool.from_defaults(get_order)
+
+    @freezeframe.run
+    def agent() -> Any:
+        found = Chunks().retrieve("shoes")
+        later = asyncio.run(Chunks().aretrieve("boots"))
+        said = [tool.call(order_id="AC-1"), asyncio.run(tool.acall(order_id="AC-1"))]
+        nodes = [(item.node.node_id, item.get_content(), item.score) for item in [*found, *later]]
+        return [nodes, [(output.content, output.raw_output, output.is_error) for output in said]]
+
+    with capture() as captured:
+        first = agent()
+        exchanges, spans = captured.exchanges, captured.spans
+    seen = list(calls)
+    with replaying(exchanges) as recorded:
+        assert agent() == first
+    assert calls == seen
+    assert recorded.left == []
+    retrieval = next(span for span in spans if span.text(genai.EXCHANGE_KIND) == Kind.RETRIEVAL.value)
+    assert retrieval.text(genai.RETRIEVAL_QUERY) == "shoes"
+    assert retrieval.text(genai.RETRIEVAL_DOCUMENTS) == '[{"id": "chunk-1", "score": 0.75, "content": "about shoes"}]'
