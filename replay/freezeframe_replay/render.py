@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -14,6 +15,8 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
+ID_DIGITS: Final = 12
+"""Digits of a run's id that are shown where it need not be whole: enough to name one among millions."""
 _LABEL: Final = 14
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
@@ -72,11 +75,33 @@ def duration(ms: float) -> str:
     return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
-def table_text(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = (), width: int = 80) -> str:
-    """Return rows under a header in columns; those in `right` stand right-aligned. Cells are cut at `width`."""
+def table_text(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    right: Iterable[int] = (),
+    cell_width: int = 80,
+    fit: tuple[int, int] | None = None,
+) -> str:
+    """Return rows under a header in columns.
+
+    Args:
+        header: the columns' names.
+        rows: one text for each column.
+        right: columns that stand right-aligned.
+        cell_width: where cells are cut.
+        fit: a column, and the width that the table gets by cutting this column's cells further (not below 20).
+    """
     aligned = set(right)
-    cells = [[short(cell, width) for cell in row] for row in [header, *rows]]
+    cells = [[short(cell, cell_width) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    if fit is not None:
+        column, total = fit
+        excess = sum(widths) + 2 * (len(widths) - 1) - total
+        if excess > 0:
+            widths[column] = min(widths[column], max(20, widths[column] - excess))
+            for row in cells:
+                row[column] = short(row[column], widths[column])
     lines = [
         "  ".join(
             cell.rjust(widths[column]) if column in aligned else cell.ljust(widths[column]) for column, cell in enumerate(row)
@@ -89,31 +114,32 @@ def table_text(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: I
 # -- a run --------------------------------------------------------------------------------------------------------------
 
 
-def outline_text(outline: Outline, *, full: bool = False) -> str:
-    """Return everything about a run: head, tree, kit, readiness, gaps."""
-    parts = [_head(outline), tree_text(outline.nodes, full=full)]
+def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) -> str:
+    """Return everything about a run: head, tree, kit, readiness, gaps; `width` is the terminal's."""
+    parts = [_head(outline, width), tree_text(outline.nodes, full=full, width=width)]
     if outline.level is not None:
-        parts.append(_kit_text(outline))
+        parts.append(_kit_text(outline, width))
     if outline.gaps:
-        parts.append("\n".join(["gaps", *(f"  {short(gap)}" for gap in outline.gaps)]))
+        parts.append("\n".join(["gaps", *(f"  {short(gap, width - 2)}" for gap in outline.gaps)]))
     return "\n\n".join(parts)
 
 
-def _head(outline: Outline) -> str:
+def _head(outline: Outline, width: int) -> str:
     state = "failed" if outline.failed else "ok"
     kind = f"  ({outline.entry_kind})" if outline.entry_kind else ""
     rows = {
-        "run": f"{outline.run_id}  {state}  {duration(outline.ms)}  {when(outline.start_time_unix_nano)}",
+        "run": f"{outline.run_id}  {state}",
+        "started": f"{when(outline.start_time_unix_nano)}, took {duration(outline.ms)}",
         "entry": f"{outline.entry_target or outline.name or 'none'}{kind}",
         "input": outline.called_with or "not recorded",
         "outcome": outline.outcome,
         "who": "  ".join(f"{name} {text}" for name, text in outline.who.items()),
         **outline.environment,
     }
-    return "\n".join(f"{name:<{_LABEL}}{short(text)}" for name, text in rows.items() if text)
+    return "\n".join(f"{name:<{_LABEL}}{short(text, width - _LABEL)}" for name, text in rows.items() if text)
 
 
-def tree_text(nodes: Sequence[Node], *, full: bool = False) -> str:
+def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) -> str:
     """Return the tree: step number, kind, name, time, status, tokens, lane."""
     header = ("step", "kind", "name", "time", "status", "tokens", "lane")
     rows = [
@@ -128,7 +154,7 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False) -> str:
         )
         for node in nodes
     ]
-    lines = table_text(header, rows, right=(0, 3), width=72).splitlines()
+    lines = table_text(header, rows, right=(0, 3), cell_width=72, fit=(2, width)).splitlines()
     if not full:
         return "\n".join(lines)
     shown = lines[:1]
@@ -144,66 +170,85 @@ def _indented(node: Node) -> str:
     return "  " * node.depth + f"{node.name}{gap}{node.detail}".rstrip()
 
 
-def _kit_text(outline: Outline) -> str:
+def _kit_text(outline: Outline, width: int) -> str:
     """Return the level that is reached, what is carried whole for each level, and what is not, one a line."""
     carried: dict[int, list[str]] = defaultdict(list)
     for row in outline.kit:
         carried[row.level] += [row.name] if row.present == row.expected else []
     cold = ": a cold case, it cannot be re-enacted" if outline.cold else ""
-    lines = [f"{'ready':<{_LABEL}}L{outline.level}, {outline.level_means}{cold}"]
-    lines += [f"{f'  carries L{level}':<{_LABEL}}{', '.join(names) or 'nothing'}" for level, names in sorted(carried.items())]
+    lines = [_labelled("ready", f"L{outline.level}, {outline.level_means}{cold}", width)]
     lines += [
-        f"{f'  lacks L{row.level}':<{_LABEL}}{row.name} ({row.means}), {row.present} of {row.expected} spans have it"
+        _labelled(f"  carries L{level}", ", ".join(names) or "nothing", width) for level, names in sorted(carried.items())
+    ]
+    lines += [
+        _labelled(f"  lacks L{row.level}", f"{row.name} ({row.means}), {row.present} of {row.expected} spans have it", width)
         for row in sorted(outline.kit, key=lambda row: row.level)
         if row.present < row.expected
     ]
     return "\n".join(lines)
 
 
+def _labelled(label: str, text: str, width: int) -> str:
+    """Return the text beside its label, wrapped under itself."""
+    return textwrap.fill(text, width, initial_indent=f"{label:<{_LABEL}}", subsequent_indent=" " * _LABEL)
+
+
 # -- a report -----------------------------------------------------------------------------------------------------------
 
 
-def report_text(report: Report, *, quiet: bool = False) -> str:
-    """Return what a replay found: one line where it is identical or `quiet`, else the first divergence and those after it."""
+def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH) -> str:
+    """Return what a replay found: one line where `quiet`, else every step that was served or the divergences."""
+    lines = list(_quiet(report) if quiet else _report(report, width))
+    return "\n".join(lines)
+
+
+def _quiet(report: Report) -> Iterable[str]:
+    head, *rest = _report(report, 10 * WIDTH)
+    yield head if verdict(report) is not Verdict.DIVERGED else f"{head}: {rest[0].strip()}"
+
+
+def _report(report: Report, width: int) -> Iterable[str]:
     found = verdict(report)
     served = len(report.served)
     if found is Verdict.IDENTICAL:
-        line = f"identical: {served} of {report.steps} steps identical, run {report.run_id}"
-        return line if quiet else "\n".join([line, *_steps(report), *_outcome(report), *_warnings(report)])
-    if found is Verdict.INCOMPARABLE:
-        line = f"incomparable: the program never reached the recorded entry point, run {report.run_id}"
-        advice = "  next: see the warning, or name the program that enters it: freezeframe replay RUN -- CMD"
-        return line if quiet else "\n".join([line, *_warnings(report), advice])
-    first, *later = report.divergences
-    line = f"{first.kind.value} {_title(first)}: {served} of {report.steps} steps replayed, run {report.run_id}"
-    if quiet:
-        return line
-    return "\n".join([line, *_divergence(first), *_later(later), *_outcome(report), *_warnings(report), *_next(first, report)])
+        yield f"identical: {served} of {report.steps} steps identical, run {report.run_id}"
+        yield from _steps(report, width)
+    elif found is Verdict.INCOMPARABLE:
+        yield f"incomparable: the program never reached the recorded entry point, run {report.run_id}"
+    else:
+        first, *later = report.divergences
+        yield short(f"{first.kind.value} {_title(first)}", width)
+        yield f"  {served} of {report.steps} steps replayed, run {report.run_id}"
+        yield from _divergence(first, width)
+        yield from (short(f"  then {item.kind.value} {_title(item)}", width) for item in later[:_LATER_SHOWN])
+        if len(later) > _LATER_SHOWN:
+            yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
+    yield from _outcome(report, width)
+    for warning in report.warnings:
+        yield from _wrapped("  warning: ", printable(warning), width)
+    yield from _next(report, width)
 
 
 def _title(divergence: Divergence) -> str:
     place = "" if divergence.step is None else f" at step {divergence.step}"
-    about = [part for part in (divergence.call_kind, divergence.name) if part]
-    if divergence.step is not None or divergence.call_kind:
-        about.append(f"lane {divergence.lane or ROOT_LANE}")
-    return short(_WORDS[divergence.kind] + place + (f" ({', '.join(about)})" if about else ""))
+    about = " ".join(part for part in (divergence.call_kind, divergence.name) if part)
+    lane = f"lane {divergence.lane or ROOT_LANE}" if divergence.step is not None or divergence.call_kind else ""
+    known = ", ".join(part for part in (about, lane) if part)
+    return _WORDS[divergence.kind] + place + (f" ({known})" if known else "")
 
 
-def _divergence(divergence: Divergence) -> list[str]:
-    lines: list[str] = []
+def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
     if divergence.recorded is not None or divergence.live is not None:
-        lines.append(f"  {short(divergence.path)}")
-        lines.append(f"  - {short(divergence.recorded or '')}")
-        lines.append(f"  + {short(divergence.live or '')}")
-    if divergence.differed:
-        lines.append(f"  differed: {short(', '.join(divergence.differed))}")
-    if divergence.agreed:
-        lines.append(f"  agreed: {short(', '.join(divergence.agreed))}")
+        yield short(f"  {divergence.path}", width)
+        yield short(f"  - {divergence.recorded or ''}", width)
+        yield short(f"  + {divergence.live or ''}", width)
+    for label, names in (("differed", divergence.differed), ("agreed", divergence.agreed)):
+        if names:
+            yield from _wrapped(f"  {label}: ", printable(", ".join(names)), width)
     if divergence.would_have_returned:
-        lines.append(f"  would have returned: {short(_unquoted(divergence.would_have_returned))}")
+        yield short(f"  would have returned: {_unquoted(divergence.would_have_returned)}", width)
     if divergence.note:
-        lines.append(f"  note: {short(divergence.note)}")
-    return lines
+        yield from _wrapped("  note: ", printable(divergence.note), width)
 
 
 def _unquoted(text: str) -> str:
@@ -215,38 +260,34 @@ def _unquoted(text: str) -> str:
     return value if isinstance(value, str) else text
 
 
-def _later(later: Sequence[Divergence]) -> list[str]:
-    lines = [f"  then {item.kind.value} {_title(item)}" for item in later[:_LATER_SHOWN]]
-    if len(later) > _LATER_SHOWN:
-        lines.append(f"  and {len(later) - _LATER_SHOWN} more (--json shows all)")
-    return lines
-
-
-def _steps(report: Report) -> list[str]:
-    lines: list[str] = []
+def _steps(report: Report, width: int) -> Iterable[str]:
     for item in report.served[:_STEPS_SHOWN]:
         name = report.names.get(str(item.step), "")
         moved = "" if item.how == "exact" else f"  ({item.how}: asked at another place in the run)"
-        lines.append(f"  {item.step:>4}  {short(name, 80)}{moved}".rstrip())
+        yield short(f"  {item.step:>4}  {name}{moved}".rstrip(), width)
     if len(report.served) > _STEPS_SHOWN:
-        lines.append(f"  and {len(report.served) - _STEPS_SHOWN} more")
-    return lines
+        yield f"  and {len(report.served) - _STEPS_SHOWN} more"
 
 
-def _outcome(report: Report) -> list[str]:
-    if report.outcome is None:
-        return []
-    text = outcome_text(report.outcome)
-    # our own exception ended the program: the divergence above has said so
-    return [] if text.startswith("raised ReplayMiss") else [f"  outcome: {short(text)}"]
+def _outcome(report: Report, width: int) -> Iterable[str]:
+    text = "" if report.outcome is None else outcome_text(report.outcome)
+    # where our own exception ended the program, the divergence above has said so
+    if text and not text.startswith("raised ReplayMiss"):
+        yield short(f"  outcome: {text}", width)
 
 
-def _warnings(report: Report) -> list[str]:
-    return [f"  warning: {short(item, 3 * WIDTH)}" for item in report.warnings]
+def _next(report: Report, width: int) -> Iterable[str]:
+    first = report.first
+    if not report.entered:
+        advice = "see the warning, or name the program that enters it: freezeframe replay RUN -- CMD"
+    elif first is not None:
+        advice = _NEXT[first.kind]
+    else:
+        return
+    yield from _wrapped("  next: ", advice.replace("RUN", report.run_id[:ID_DIGITS]), width)
+    if report.entered and first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
+        yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 
 
-def _next(first: Divergence, report: Report) -> list[str]:
-    lines = [f"  next: {_NEXT[first.kind].replace('RUN', report.run_id)}"]
-    if first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
-        lines.append(f"        if it varies by itself: --ignore {first.differed[0]}")
-    return lines
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)

@@ -40,7 +40,8 @@ def test_the_tree_shows_steps_status_tokens_and_lanes() -> None:
     assert (
         shown
         == """\
-run           abababababababababababababababab  ok  99.00 s  1970-01-01 00:00:01Z
+run           abababababababababababababababab  ok
+started       1970-01-01 00:00:01Z, took 99.00 s
 entry         agent:answer  (function)
 input         answer("where is it?")
 outcome       returned "here"
@@ -149,6 +150,14 @@ def test_printable_text_is_one_line_and_harmless(text: str) -> None:
 
 def test_a_table_aligns_numbers_right_and_cuts_long_cells() -> None:
     """The form of every list that the command line prints."""
-    assert table_text(("name", "n"), [("a", "1"), ("bbbbbbbbbbbb", "200")], right=(1,), width=9) == (
+    assert table_text(("name", "n"), [("a", "1"), ("bbbbbbbbbbbb", "200")], right=(1,), cell_width=9) == (
         "name         n\na            1\nb ... bbb  200"
     )
+
+
+def test_a_narrow_terminal_cuts_names_and_nothing_else() -> None:
+    """Time, status, tokens and lane stay in sight, and no line is wider than the terminal."""
+    outline = outline_run(build_run(lookup_run()))
+    shown = outline_text(outline, width=76)
+    assert max(map(len, shown.splitlines())) <= 76
+    assert "POST /v1/ ...   gpt-x   1.00 s  200     1,204 > 33  root" in shown

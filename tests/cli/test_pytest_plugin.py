@@ -129,7 +129,7 @@ def test_a_run_to_keep_is_green_until_the_code_changes(outcomes: dict[str, str])
     """With `assert_identical` it is the other way round, and the failure shows the divergence."""
     assert outcomes["test_kept_is_reenacted_exactly"] == ""
     shown = outcomes["test_kept_but_edited_is_reenacted_exactly"]
-    assert "REPLAY-101 diverged at step 2 (tool, track, lane root)" in shown
+    assert "REPLAY-101 diverged at step 2 (tool track, lane root)" in shown
     assert '- "AC-1"' in shown
     assert '+ "AC-2"' in shown
 

@@ -55,16 +55,17 @@ def test_a_divergence() -> None:
     assert (
         report_text(report(CHANGED, later))
         == """\
-REPLAY-101 diverged at step 3 (model, POST /v1/chat/completions, lane root): 2 of 3 steps replayed, run abababababababab
+REPLAY-101 diverged at step 3 (model POST /v1/chat/completions, lane root)
+  2 of 3 steps replayed, run abababababababab
   $.body.messages[3].content
   - "{\\"temp\\": -26}"
   + "{\\"temp\\": -26} EDIT"
   differed: body.messages
   agreed: kind, path
   would have returned: {"answer": 1}
-  then REPLAY-103 a recorded step was never asked for at step 4 (tool, refund, lane root)
+  then REPLAY-103 a recorded step was never asked for at step 4 (tool refund, lane root)
   outcome: returned "it is in Lyon"
-  next: if this is the fix, lock it in with `freezeframe fixture abababababababab -o DIR --pytest`
+  next: if this is the fix, lock it in with `freezeframe fixture abababababab -o DIR --pytest`
         if it varies by itself: --ignore body.messages"""
     )
 

@@ -148,7 +148,7 @@ def test_show_names_steps_readiness_and_what_to_type(project: Project, good_run:
     assert f"run           {good_run}" in shown
     assert "track(order=" in shown
     assert "maria" not in shown
-    assert f"next: freezeframe replay {good_run}" in shown
+    assert f"next: freezeframe replay {good_run[:12]}" in shown
     outline = json.loads(run_command(project, "show", good_run, "--json", "--full"))
     assert [node["name"] for node in outline["nodes"] if node["step"]] == ["find_orders", "track"]
     assert "AC-1" in outline["nodes"][-1]["request"]

@@ -6,10 +6,12 @@ import argparse
 import datetime as dt
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.home import STORE_VARIABLE, VARIABLE, Home, find_home
+from freezeframe_replay.render import WIDTH
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -66,6 +68,11 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number above 0")
     return int(text)
+
+
+def terminal_width() -> int:
+    """Return the columns of the terminal, or of ``$COLUMNS``; where there is none, those of a usual page."""
+    return max(shutil.get_terminal_size((WIDTH, 24)).columns, 60)
 
 
 def print_json(value: Any) -> None:

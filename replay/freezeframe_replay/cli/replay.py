@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from freezeframe_replay.cli.options import add_json, add_store
+from freezeframe_replay.cli.options import add_json, add_store, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
 from freezeframe_replay.render import report_text
 from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
@@ -51,5 +51,5 @@ def execute(arguments: argparse.Namespace) -> int:
     except ReplayError as error:
         print(f"freezeframe replay: {error}", file=sys.stderr)
         return EXIT_CODES[Verdict.INCOMPARABLE]
-    print(report_to_json(report) if arguments.json else report_text(report, quiet=arguments.quiet))
+    print(report_to_json(report) if arguments.json else report_text(report, quiet=arguments.quiet, width=terminal_width()))
     return EXIT_CODES[verdict(report)]

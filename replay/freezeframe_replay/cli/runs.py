@@ -8,16 +8,13 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
 from freezeframe_replay.cli.target import open_store
 from freezeframe_replay.outline import input_text
-from freezeframe_replay.render import duration, moment, table_text
+from freezeframe_replay.render import ID_DIGITS, duration, moment, table_text
 
 if TYPE_CHECKING:
     from freezeframe_replay.store import RunRow
-
-_ID_DIGITS = 12
-"""Enough to name a run among millions; any longer prefix works too."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +44,7 @@ def _table(runs: Sequence[RunRow]) -> str:
     header = ("run", "started", "entry", "input", "steps", "tokens", "time", "status")
     rows = [
         (
-            run.trace_id[:_ID_DIGITS],
+            run.trace_id[:ID_DIGITS],
             moment(run.start_time),
             run.name,
             input_text(run.input),
@@ -58,4 +55,4 @@ def _table(runs: Sequence[RunRow]) -> str:
         )
         for run in runs
     ]
-    return table_text(header, rows, right=(4, 5, 6), width=40)
+    return table_text(header, rows, right=(4, 5, 6), cell_width=60, fit=(3, terminal_width()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from freezeframe_replay.cli.options import add_json, add_store, print_json
+from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
 from freezeframe_replay.outline import Outline, outline_fixture, outline_run
-from freezeframe_replay.render import outline_text
+from freezeframe_replay.render import ID_DIGITS, outline_text
 from freezeframe_replay.span_file import split_name
 
 
@@ -29,7 +29,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(dataclasses.asdict(outline))
     else:
-        print(outline_text(outline, full=arguments.full))
+        print(outline_text(outline, full=arguments.full, width=terminal_width()))
         print(f"\n{_next(outline, arguments.run)}")
     return 0
 
@@ -39,7 +39,7 @@ def _next(outline: Outline, named: str) -> str:
         fields = ", ".join(outline.missing) or "exchanges"
         return f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
     stored = not is_fixture(named) and split_name(named) is None
-    run = outline.run_id if stored else named
+    run = outline.run_id[:ID_DIGITS] if stored else named
     lines = [f"next: freezeframe replay {run}"]
     if not is_fixture(named):
         lines.append(f"      freezeframe fixture {run} -o tests/regressions/{outline.run_id[:8]} --pytest")
