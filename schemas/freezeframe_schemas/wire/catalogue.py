@@ -22,7 +22,8 @@ diffs. This page is written from the registry (`freezeframe_schemas.wire.catalog
 * `gen_ai.response.finish_reasons` keeps the provider's word (`end_turn`); messages have the conventions' (`stop`).
 * Token totals are the conventions': input includes cached tokens, output includes thinking, whatever the provider adds up. The
   provider's own usage object is kept verbatim in `freezeframe.usage`.
-* What has no attribute survives: request fields in `freezeframe.request.parameters`, content that the conventions do not know
+* What has no attribute survives: request fields in `freezeframe.request.parameters`, answer fields in
+  `freezeframe.response.details`, the provider's error in `freezeframe.response.error`, content that the conventions do not know
   as generic parts, unknown keys of messages on the message. The exact bytes are on the exchange span in any case.
 * Transient fields never decide the answer, so they are no part of a replay key.
 
