@@ -7,8 +7,8 @@ be opened while one is open; one handle serialises its queries, so each caller b
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -109,6 +109,14 @@ class EmbeddedEngine:
         except RuntimeError as error:
             raise store_error(error, _gist(sql)) from error
         return [column["name"] for column in answer["meta"]], answer["data"]
+
+    def blocks(self, sql: str) -> Iterator[bytes]:
+        try:
+            with self.handle() as handle, closing(handle.send_query(sql, "Native")) as stream:
+                for chunk in stream:
+                    yield chunk.bytes()
+        except RuntimeError as error:
+            raise store_error(error, _gist(sql)) from error
 
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
         names = ", ".join(f"`{name}`" for name in columns)

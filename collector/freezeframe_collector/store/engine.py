@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, StoreError
@@ -43,6 +43,10 @@ class Engine(Protocol):
 
     def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
         """Return the column names and rows of a SELECT; parameters are ``{name:Type}``. Values are JSON's types."""
+        ...
+
+    def blocks(self, sql: str) -> Iterator[bytes]:
+        """Yield the answer of a SELECT as blocks in the Native format, each of which can be inserted by itself."""
         ...
 
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:

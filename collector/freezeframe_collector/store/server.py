@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import orjson
 from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
 
 from freezeframe_collector.store.engine import store_error
 from freezeframe_schemas.errors import RetryableStoreError
+
+_WINDOW_ROWS: Final = 100_000
 
 
 class ServerEngine:
@@ -48,6 +50,19 @@ class ServerEngine:
             raise _error(error, sql[:60]) from error
         answer = orjson.loads(raw)
         return [column["name"] for column in answer["meta"]], answer["data"]
+
+    def blocks(self, sql: str) -> Iterator[bytes]:
+        # the blocks of a stream have no borders in HTTP's chunks: one answer is one piece, bounded by its window of rows
+        try:
+            offset = 0
+            while True:
+                piece = self._client.raw_query(f"{sql} LIMIT {_WINDOW_ROWS} OFFSET {offset}", fmt="Native")
+                if not piece:
+                    return
+                yield piece
+                offset += _WINDOW_ROWS
+        except ClickHouseConnectError as error:
+            raise _error(error, sql[:60]) from error
 
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
         try:

@@ -108,7 +108,7 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
             return Store(ServerEngine(dsn), database=parts.path.strip("/") or database)
         case _:
             raise ConfigError(
-                f"store: found scheme {parts.scheme!r}, expected chdb:///directory or clickhouse://user:password@host:8123/database"
+                f"store: found scheme {parts.scheme!r}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
             )
 
 

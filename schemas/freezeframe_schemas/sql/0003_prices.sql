@@ -8,6 +8,7 @@ CREATE TABLE IF NOT EXISTS {db}.prices {on_cluster} (
     cache_write_usd Float64 COMMENT 'US dollars per million input tokens written to the cache',
     note String COMMENT 'Where the price is from'
 ) ENGINE = {replacing} ORDER BY (prefix, valid_from)
+SETTINGS index_granularity = 1024{durable}
 COMMENT 'US dollars per million tokens; extend it for your models and contracts';
 
 INSERT INTO {db}.prices VALUES

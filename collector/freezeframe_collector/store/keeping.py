@@ -1,0 +1,260 @@
+"""How long runs are kept, and how they go: by run, never by span; known late; verified.
+
+Everything is kept for some days. What failed or is pinned is kept longer: before a day's partition is dropped, the rows of its
+kept runs are copied to a partition beside it (column `kept`), and the copy is counted. Dropping a partition costs nothing; a TTL
+would rewrite it. Each step can be repeated after a crash: views see a row and its copy as one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from freezeframe_collector.store.engine import quote_text
+from freezeframe_collector.store.store import Store
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
+
+_TABLES: Final = ("payload_rows", "span_rows")
+"""Copied in this order: pieces before the spans that name them. `run_rows` is fed from `span_rows`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """For how many days runs are kept, by the day on which they started."""
+
+    days: int = 14
+    failed_days: int = 90
+    """Failed runs; pinned ones stay until they are unpinned."""
+    tenant_days: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Other numbers of days than `days`, by tenant."""
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no sense, all at once."""
+        faults = [
+            f"{name}: found {days}, expected 1 or more"
+            for name, days in (("days", self.days), ("failed_days", self.failed_days), *self.tenant_days.items())
+            if days < 1
+        ]
+        if faults:
+            raise ConfigError("retention: " + "; ".join(faults))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """What one sweep did."""
+
+    day: dt.date
+    kept_runs: int
+    dropped_runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What a deletion took away."""
+
+    runs: int
+    spans: int
+
+
+def pin(store: Store, trace_id: str, *, note: str = "") -> None:
+    """Keep a run until it is unpinned.
+
+    Raises:
+        RunError: no such run.
+    """
+    _set_pin(store, trace_id, pinned=True, note=note)
+
+
+def unpin(store: Store, trace_id: str, *, note: str = "") -> None:
+    """Let a pinned run go when its days are over.
+
+    Raises:
+        RunError: no such run.
+    """
+    _set_pin(store, trace_id, pinned=False, note=note)
+
+
+def expire(store: Store, retention: Retention, *, today: dt.date) -> list[Expired]:
+    """Drop the days that are over, keeping the runs that are to be kept; return what was done, day by day.
+
+    Raises:
+        PermanentStoreError: a copy does not have the rows that it should; nothing of that day was dropped.
+    """
+    done: list[Expired] = []
+    db = store.database
+    for kept, day in _partitions(store):
+        age = (today - day).days
+        if kept:
+            if age > retention.days:
+                _expire_kept(store, retention, day, age)
+            continue
+        shorter = {tenant: days for tenant, days in retention.tenant_days.items() if days < retention.days and age > days}
+        if age <= retention.days:
+            for tenant in shorter:
+                theirs = f"toDate(run_hour) = {_date(day)} AND tenant = {quote_text(tenant)}"
+                _delete_where(store, f"{theirs} AND trace_id NOT IN ({_pinned(store)})")
+            continue
+        before = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)}")
+        keep = _to_keep(store, retention, age, day)
+        for table in _TABLES:
+            day_rows = f"{db}.{table} AS hot WHERE hot.kept = 0 AND toDate(hot.run_hour) = {_date(day)}"
+            store.engine.command(
+                f"INSERT INTO {db}.{table} SELECT * REPLACE (1 AS kept) FROM {day_rows} AND hot.trace_id IN ({keep})"
+            )
+            _check_copy(store, table, day, keep)
+        kept_runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})")
+        for table in (*_TABLES, "run_rows"):
+            store.engine.command(f"ALTER TABLE {db}.{table} DROP PARTITION (0, {_date(day)})")
+        _audit(store, "expire", str(day), before - kept_runs, f"{kept_runs} runs kept")
+        done.append(Expired(day=day, kept_runs=kept_runs, dropped_runs=before - kept_runs))
+    if done:
+        store.forget()
+    return done
+
+
+def delete_run(store: Store, trace_id: str, *, note: str = "") -> Deleted:
+    """Take a run away, spans and payloads, and verify that it is gone."""
+    return _delete(store, "delete_run", trace_id, f"trace_id = {quote_text(trace_id)}", note)
+
+
+def delete_user(store: Store, user_id: str, *, note: str = "") -> Deleted:
+    """Take away every run of a user, who is named as the store knows him: by his surrogate where the policy redacts."""
+    runs = f"trace_id IN (SELECT DISTINCT trace_id FROM {store.database}.span_rows WHERE user_id = {quote_text(user_id)})"
+    return _delete(store, "delete_user", user_id, runs, note)
+
+
+def delete_tenant(store: Store, tenant: str, *, note: str = "") -> Deleted:
+    """Take away everything of a tenant."""
+    return _delete(store, "delete_tenant", tenant, f"tenant = {quote_text(tenant)}", note)
+
+
+def enable_search(store: Store) -> None:
+    """Build the full-text index on payloads, for what is stored and what will be.
+
+    Searches become some forty times faster; payloads take about half as much disk again, and inserting them two to three times
+    the CPU. `search` answers the same without it.
+    """
+    table = f"{store.database}.payload_rows"
+    store.engine.command(
+        f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS ix_text lower(body) TYPE text(tokenizer = 'splitByNonAlpha')"
+    )
+    store.engine.command(f"ALTER TABLE {table} MATERIALIZE INDEX ix_text SETTINGS mutations_sync = 2")
+
+
+def set_price(
+    store: Store,
+    prefix: str,
+    *,
+    valid_from: dt.date,
+    input_usd: float,
+    output_usd: float,
+    cache_read_usd: float | None = None,
+    cache_write_usd: float | None = None,
+    note: str = "",
+) -> None:
+    """Price the models whose name starts with `prefix` from a day on. Units: US dollars per million tokens."""
+    values = (input_usd, output_usd, input_usd if cache_read_usd is None else cache_read_usd)
+    numbers = ", ".join(repr(float(value)) for value in (*values, input_usd if cache_write_usd is None else cache_write_usd))
+    store.engine.command(
+        f"INSERT INTO {store.database}.prices"
+        f" VALUES ({quote_text(prefix)}, '{valid_from} 00:00:00', {numbers}, {quote_text(note)})"
+    )
+
+
+def _partitions(store: Store) -> list[tuple[bool, dt.date]]:
+    _, rows = store.query(
+        f"SELECT DISTINCT kept, toString(toDate(run_hour)) AS day FROM {store.database}.span_rows ORDER BY day, kept"
+    )
+    return [(bool(kept), dt.date.fromisoformat(day)) for kept, day in rows]
+
+
+def _to_keep(store: Store, retention: Retention, age: int, day: dt.date) -> str:
+    """Return a SELECT of the runs of a day that outlive it."""
+    db = store.database
+    tests = [f"trace_id IN ({_pinned(store)})"]
+    if age <= retention.failed_days:
+        tests.append("status = 'error'")
+    tests += [f"tenant = {quote_text(tenant)}" for tenant, days in retention.tenant_days.items() if age <= days]
+    return f"SELECT trace_id FROM {db}.runs WHERE toDate(run_hour) = {_date(day)} AND ({' OR '.join(tests)})"
+
+
+def _pinned(store: Store) -> str:
+    return f"SELECT trace_id FROM {store.database}.pins FINAL WHERE pinned = 1"
+
+
+def _expire_kept(store: Store, retention: Retention, day: dt.date, age: int) -> None:
+    """Take out of a kept day what is to be kept no longer."""
+    keep = _to_keep(store, retention, age, day)
+    condition = f"kept = 1 AND toDate(run_hour) = {_date(day)} AND trace_id NOT IN ({keep})"
+    if _count_runs(store, condition):
+        _delete_where(store, condition)
+
+
+def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
+    key = "(tenant, trace_id, span_id)" if table == "span_rows" else "(tenant, trace_id, hash)"
+    _, rows = store.query(
+        f"SELECT uniqExactIf({key}, kept = 0), uniqExactIf({key}, kept = 1) FROM {store.database}.{table}"
+        f" WHERE toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})"
+    )
+    there, copied = rows[0]
+    if copied < there:
+        raise PermanentStoreError(
+            f"{table}, day {day}: copied {copied} rows of the runs to keep, expected {there}; the day was not dropped",
+            do="run the sweep again; if it stays so, look for a full disk or a damaged part in the log",
+        )
+
+
+def _delete(store: Store, action: str, subject: str, condition: str, note: str) -> Deleted:
+    _, rows = store.query(f"SELECT uniqExact(trace_id), uniqExact(span_id) FROM {store.database}.span_rows WHERE {condition}")
+    deleted = Deleted(runs=rows[0][0], spans=rows[0][1])
+    _delete_where(store, condition)
+    _audit(store, action, subject, deleted.spans, note)
+    return deleted
+
+
+def _delete_where(store: Store, condition: str) -> None:
+    db = store.database
+    # a condition may ask span_rows who is meant: freeze the answer before the rows that give it go
+    _, rows = store.query(f"SELECT DISTINCT tenant, trace_id FROM {db}.span_rows WHERE {condition}")
+    if rows:
+        runs = ", ".join(f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id in rows)
+        day = f" AND {condition.partition(' AND ')[0]}" if condition.startswith("kept = 1") else ""
+        for table in (*reversed(_TABLES), "run_rows"):
+            store.engine.command(
+                f"ALTER TABLE {db}.{table} DELETE WHERE (tenant, trace_id) IN ({runs}){day} SETTINGS mutations_sync = 2"
+            )
+        store.forget()
+        _, left = store.query(f"SELECT count() FROM {db}.span_rows WHERE (tenant, trace_id) IN ({runs}){day}")
+        if left[0][0]:
+            raise PermanentStoreError(f"{left[0][0]} spans are still there after their deletion", do="delete again")
+
+
+def _count_runs(store: Store, condition: str) -> int:
+    _, rows = store.query(f"SELECT uniqExact(tenant, trace_id) FROM {store.database}.span_rows WHERE {condition}")
+    return int(rows[0][0])
+
+
+def _set_pin(store: Store, trace_id: str, *, pinned: bool, note: str) -> None:
+    db, quoted = store.database, quote_text(trace_id)
+    _, rows = store.query(f"SELECT any(tenant), count() FROM {db}.span_rows WHERE trace_id = {quoted}")
+    tenant, count = rows[0]
+    if not count:
+        raise RunError(f"run {trace_id}: not in the store", do="give the whole trace id, as `freezeframe runs` shows it")
+    store.engine.command(
+        f"INSERT INTO {db}.pins (tenant, trace_id, pinned, note) VALUES"
+        f" ({quote_text(tenant)}, {quoted}, {int(pinned)}, {quote_text(note)})"
+    )
+    _audit(store, "pin" if pinned else "unpin", trace_id, count, note)
+
+
+def _audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:
+    store.engine.command(
+        f"INSERT INTO {store.database}.audit (action, subject, rows, note) VALUES"
+        f" ({quote_text(action)}, {quote_text(subject)}, {rows}, {quote_text(note)})"
+    )
+
+
+def _date(day: dt.date) -> str:
+    return f"toDate('{day.isoformat()}')"

@@ -1,0 +1,269 @@
+"""Tokens, migrations, retention, deletion, backup: what the store keeps, and how it lets go."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import agent_loops
+import pytest
+
+from freezeframe_collector.migrate import migrate
+from freezeframe_collector.store import Store
+from freezeframe_collector.store.backup import backup, restore
+from freezeframe_collector.store.keeping import (
+    Retention,
+    delete_run,
+    delete_tenant,
+    delete_user,
+    enable_search,
+    expire,
+    pin,
+    set_price,
+    unpin,
+)
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
+from freezeframe_schemas.span import SpanRecord, StatusCode
+
+DAY_NS = agent_loops.DAY_NS
+TODAY = dt.date(2026, 12, 31)
+_names = iter(f"kept{number}" for number in range(1000))
+
+
+@pytest.fixture
+def own(store: Store) -> Iterator[Store]:
+    """A database of the test's own in the one embedded engine."""
+    made = Store(store.engine, database=next(_names))
+    made.migrate()
+    yield made
+    store.engine.command(f"DROP DATABASE {made.database}")
+
+
+def run_of(number: int, *, days_ago: int, failed: bool = False, tenant: str = "a") -> list[SpanRecord]:
+    """Return a run of two turns that started some days before TODAY."""
+    start = int(dt.datetime.combine(TODAY, dt.time(12), dt.UTC).timestamp()) * 10**9 - days_ago * DAY_NS
+    spans = agent_loops.agent_run(number, turns=2)
+    shift = start - spans[0].start_time_unix_nano
+    code = StatusCode.ERROR if failed else StatusCode.OK
+    return [
+        replace(
+            span,
+            start_time_unix_nano=span.start_time_unix_nano + shift,
+            end_time_unix_nano=span.end_time_unix_nano + shift,
+            status_code=code if genai.ENTRY_KIND in span.attributes else StatusCode.UNSET,
+        ).with_attributes({genai.TENANT: tenant, genai.USER_ID: f"user-{number}"})
+        for span in spans
+    ]
+
+
+def traces(store: Store) -> set[str]:
+    _, rows = store.query(f"SELECT DISTINCT trace_id FROM {store.database}.spans")
+    return {str(row[0]) for row in rows}
+
+
+def number_of(store: Store, table: str, where: str = "1") -> int:
+    _, rows = store.query(f"SELECT count() FROM {store.database}.{table} WHERE {where}")
+    return int(rows[0][0])
+
+
+def test_the_same_token_again_changes_nothing(own: Store) -> None:
+    spans = run_of(1, days_ago=1)
+    for _ in range(3):
+        own.insert(spans, token="once")
+    assert number_of(own, "span_rows") == len(spans)
+
+
+def test_spans_that_come_in_another_batch_too_count_once(own: Store) -> None:
+    spans = run_of(1, days_ago=1)
+    own.insert(spans, token="first")
+    own.insert(spans[1:], token="second")
+    assert number_of(own, "spans") == len(spans)
+    _, rows = own.query(f"SELECT spans FROM {own.database}.runs")
+    assert rows == [[len(spans)]]
+
+
+def test_a_store_that_was_opened_anew_puts_a_runs_spans_beside_its_first(own: Store) -> None:
+    now = int(dt.datetime.now(dt.UTC).timestamp()) * 10**9
+    spans = [
+        replace(s, start_time_unix_nano=now - 2 * 3600 * 10**9 + i * 3600 * 10**9)
+        for i, s in enumerate(run_of(2, days_ago=0)[:2])
+    ]
+    own.insert(spans[:1], token="before")
+    Store(own.engine, database=own.database).insert(spans[1:], token="after")
+    _, rows = own.query(f"SELECT uniqExact(run_hour) FROM {own.database}.span_rows")
+    assert rows == [[1]]
+
+
+def test_a_piece_that_is_stored_is_not_sent_again(own: Store) -> None:
+    spans = run_of(1, days_ago=1)
+    own.insert(spans[:-1], token="most")
+    before = number_of(own, "payload_rows")
+    own.insert([replace(spans[-2], span_id="1" * 16)], token="the same bodies")
+    assert number_of(own, "payload_rows") == before
+
+
+def test_migrating_twice_does_nothing_and_a_dry_run_says_what_it_would_do(store: Store) -> None:
+    name = next(_names)
+    pending = migrate(store.engine, name, dry_run=True)
+    assert [item.name for item in pending][:2] == ["0001_tables.sql", "0002_runs.sql"]
+    assert store.query("SELECT count() FROM system.databases WHERE name = {n:String}", {"n": name})[1] == [[0]]
+    assert migrate(store.engine, name) == pending
+    assert migrate(store.engine, name) == []
+    store.engine.command(f"DROP DATABASE {name}")
+
+
+def test_a_newer_database_is_refused_by_name(own: Store) -> None:
+    own.engine.command(f"INSERT INTO {own.database}.schema_migrations (name, checksum) VALUES ('0999_future.sql', 'x')")
+    with pytest.raises(PermanentStoreError, match=r"0999_future\.sql.*\n.*upgrade"):
+        own.migrate()
+
+
+def test_an_edited_migration_is_refused(own: Store) -> None:
+    own.engine.command(
+        f"INSERT INTO {own.database}.schema_migrations (name, checksum, applied_at)"
+        " VALUES ('0001_tables.sql', 'other', now64(3) + 1)"
+    )
+    with pytest.raises(PermanentStoreError, match=r"0001_tables\.sql.*checksum other"):
+        own.migrate()
+
+
+def test_a_view_whose_text_changed_is_replaced(own: Store) -> None:
+    own.engine.command(
+        f"INSERT INTO {own.database}.schema_migrations (name, checksum, applied_at)"
+        " VALUES ('view/020_runs', 'old', now64(3) + 1)"
+    )
+    assert [item.name for item in own.migrate()] == ["view/020_runs"]
+
+
+def test_a_day_goes_and_its_failed_and_pinned_runs_stay(own: Store) -> None:
+    runs = {
+        "old": run_of(1, days_ago=20),
+        "failed": run_of(2, days_ago=20, failed=True),
+        "pinned": run_of(3, days_ago=20),
+        "long ago": run_of(4, days_ago=200, failed=True),
+        "young": run_of(5, days_ago=2),
+    }
+    ids = {name: spans[0].trace_id for name, spans in runs.items()}
+    for name, spans in runs.items():
+        own.insert(spans, token=name)
+    pin(own, ids["pinned"], note="a ticket")
+    expire(own, Retention(), today=TODAY)
+    assert traces(own) == {ids["failed"], ids["pinned"], ids["young"]}
+    assert expire(own, Retention(), today=TODAY) == []
+    for name in ("failed", "pinned"):
+        _, rows = own.query(f"SELECT spans, kept FROM {own.database}.runs WHERE trace_id = '{ids[name]}'")
+        assert rows == [[len(runs[name]), 1]]
+        assert number_of(own, "payloads", f"trace_id = '{ids[name]}'") > 0
+    expire(own, Retention(), today=TODAY + dt.timedelta(days=100))
+    assert traces(own) == {ids["pinned"]}
+    unpin(own, ids["pinned"])
+    expire(own, Retention(), today=TODAY + dt.timedelta(days=100))
+    assert traces(own) == set()
+    assert number_of(own, "payload_rows") == 0
+
+
+def test_a_sweep_that_stopped_after_the_copy_is_repeated_without_doubles(own: Store) -> None:
+    spans = run_of(2, days_ago=20, failed=True)
+    own.insert(spans, token="x")
+    own.engine.command(f"INSERT INTO {own.database}.span_rows SELECT * REPLACE (1 AS kept) FROM {own.database}.span_rows")
+    assert number_of(own, "spans") == len(spans)
+    expire(own, Retention(), today=TODAY)
+    assert number_of(own, "spans") == len(spans)
+
+
+def test_tenants_have_their_own_days(own: Store) -> None:
+    long, short = run_of(1, days_ago=20, tenant="long"), run_of(2, days_ago=5, tenant="short")
+    for spans in (long, short, run_of(3, days_ago=20)):
+        own.insert(spans, token=spans[0].trace_id)
+    expire(own, Retention(tenant_days={"long": 30, "short": 3}), today=TODAY)
+    assert traces(own) == {long[0].trace_id}
+
+
+def test_a_retention_that_makes_no_sense_is_refused_with_all_its_faults() -> None:
+    with pytest.raises(ConfigError, match=r"days: found 0.*x: found -1"):
+        Retention(days=0, tenant_days={"x": -1})
+
+
+@pytest.mark.parametrize("way", ["run", "user", "tenant"])
+def test_what_is_deleted_is_gone_and_the_rest_is_not(own: Store, way: str) -> None:
+    gone, stays = run_of(1, days_ago=1, tenant="g"), run_of(2, days_ago=1)
+    own.insert([*gone, *stays], token="both")
+    trace_id = gone[0].trace_id
+    deleted = {
+        "run": lambda: delete_run(own, trace_id, note="asked for"),
+        "user": lambda: delete_user(own, "user-1"),
+        "tenant": lambda: delete_tenant(own, "g"),
+    }[way]()
+    assert (deleted.runs, deleted.spans) == (1, len(gone))
+    for table in ("span_rows", "payload_rows", "run_rows"):
+        assert number_of(own, table, f"trace_id = '{trace_id}'") == 0
+        assert number_of(own, table, f"trace_id = '{stays[0].trace_id}'") > 0
+    assert number_of(own, "audit", f"action = 'delete_{way}'") == 1
+    own.insert(gone, token="and it may come again")
+    assert number_of(own, "payload_rows", f"trace_id = '{trace_id}'") > 0
+
+
+def test_a_run_that_is_not_there_cannot_be_pinned(own: Store) -> None:
+    with pytest.raises(RunError, match="not in the store"):
+        pin(own, "0" * 32)
+
+
+def test_a_price_of_ones_own_counts_from_its_day(own: Store) -> None:
+    spans = run_of(1, days_ago=1)
+    own.insert(spans, token="x")
+    set_price(own, "gpt", valid_from=dt.date(2020, 1, 1), input_usd=1e6, output_usd=0)
+    set_price(own, agent_loops.MODELS[0][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
+    set_price(own, agent_loops.MODELS[1][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
+    set_price(own, agent_loops.MODELS[2][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
+    _, rows = own.query(
+        "SELECT sum(cost_usd), sum(ifNull(input_tokens, 0) + 2 * ifNull(output_tokens, 0)) / 1e6"
+        f" FROM {own.database}.model_calls WHERE response_model != ''"
+    )
+    assert rows[0][0] == pytest.approx(rows[0][1])
+
+
+def test_search_answers_the_same_with_an_index(own: Store) -> None:
+    own.insert(run_of(1, days_ago=1), token="x")
+    sql = f"SELECT count() FROM {own.database}.search(words = 'you are')"
+    before = own.query(sql)[1]
+    enable_search(own)
+    assert own.query(sql)[1] == before
+    assert before[0][0] > 0
+
+
+def test_a_backup_restores_into_an_empty_store(own: Store, store: Store, tmp_path: Path) -> None:
+    spans = [span for number in range(5) for span in run_of(number, days_ago=3)]
+    own.insert(spans, token="x")
+    pin(own, spans[0].trace_id)
+    rows = backup(own, tmp_path / "b1")
+    assert rows["span_rows"] == len(spans)
+    fresh = Store(store.engine, database=next(_names))
+    fresh.migrate()
+    restore(fresh, tmp_path / "b1")
+    restore(fresh, tmp_path / "b1")
+    for table in ("spans", "payloads", "runs", "pins"):
+        columns = "trace_id" if table == "pins" else "*"
+        sql = f"SELECT cityHash64(groupArray(toString(tuple({columns})))) FROM (SELECT * FROM {{}}.{table} ORDER BY ALL)"
+        if table == "runs":
+            sql = "SELECT groupArray((trace_id, spans, input_tokens, status)) FROM (SELECT * FROM {}.runs ORDER BY trace_id)"
+        assert fresh.query(sql.format(fresh.database)) == own.query(sql.format(own.database)), table
+    store.engine.command(f"DROP DATABASE {fresh.database}")
+    with pytest.raises(PermanentStoreError, match="there already"):
+        backup(own, tmp_path / "b1")
+
+
+def test_a_damaged_backup_is_refused_before_the_first_row(own: Store, tmp_path: Path) -> None:
+    own.insert(run_of(1, days_ago=3), token="x")
+    backup(own, tmp_path / "b")
+    path = tmp_path / "b" / "span_rows.native"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    with pytest.raises(PermanentStoreError, match="damaged"):
+        restore(own, tmp_path / "b")
+    manifest = tmp_path / "b" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 9}))
+    with pytest.raises(PermanentStoreError, match="found format 9, this version reads 1"):
+        restore(own, tmp_path / "b")
