@@ -62,7 +62,7 @@ class ReplaySession:
         self._on_enter = on_enter
         self._aliases = make_aliases(fixture.redaction)
         self._alias = self._aliases.alias
-        self._pace = Pace()
+        self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
         self._lock = threading.Lock()
         self._recorded = [
             _Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=ignore)) for step in fixture.askable

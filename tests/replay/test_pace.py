@@ -22,8 +22,18 @@ async def test_answers_come_in_recorded_order(recorded: tuple[int, ...]) -> None
     assert came == sorted(recorded)
 
 
-async def test_the_winner_of_a_race_acts_before_the_loser_is_answered() -> None:
-    pace, log = Pace(), list[str]()
+@pytest.mark.parametrize(
+    ("asked_ns", "expected"),
+    [
+        ([0, 0, 15], ["fast answered", "fast acted", "slow answered", "slow acted"]),
+        ([0, 0, 25], ["fast answered", "slow answered", "fast acted", "slow acted"]),
+    ],
+    ids=["asked between the answers", "asked after both"],
+)
+async def test_the_winner_of_a_race_acts_before_the_loser_is_answered_where_it_did_in_the_run(
+    asked_ns: list[int], expected: list[str]
+) -> None:
+    pace, log = Pace(asked_ns), list[str]()
 
     async def ask(name: str, at_ns: int) -> None:
         await pace.wait(at_ns)
@@ -31,8 +41,8 @@ async def test_the_winner_of_a_race_acts_before_the_loser_is_answered() -> None:
         await asyncio.sleep(0)
         log.append(f"{name} acted")
 
-    await asyncio.gather(ask("slow", 2), ask("fast", 1))
-    assert log == ["fast answered", "fast acted", "slow answered", "slow acted"]
+    await asyncio.gather(ask("slow", 20), ask("fast", 10))
+    assert log == expected
 
 
 async def test_a_cancelled_task_does_not_hold_up_the_others() -> None:

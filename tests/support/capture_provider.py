@@ -23,7 +23,7 @@ class Provider:
         self.faults: list[str] = []
         self.numbers = itertools.count(1)
         handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
@@ -43,6 +43,10 @@ class Provider:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128  # fifty calls at once are one test
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,0 +1,458 @@
+"""Scenarios in which replays are known to break, with the real SDKs: each re-enacted exactly, and with one change named right.
+
+Recorded against a provider whose every answer is another one, replayed with the provider gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+import urllib.request
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+import requests
+from capture_provider import Provider
+
+import freezeframe
+from freezeframe import seams
+from freezeframe.seams import serve, stop_serving
+from freezeframe.testing import capture
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.divergence import DivergenceKind, Report
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import build_run
+
+
+@dataclass(slots=True)
+class World:
+    """What a scenario's code meets: the provider's address, a changed mind or not, and marks that side effects leave."""
+
+    url: str
+    changed: bool = False
+    touched: list[str] = field(default_factory=list[str])
+
+    def openai(self, retries: int = 0) -> openai.OpenAI:
+        return openai.OpenAI(
+            base_url=f"{self.url}/v1",
+            api_key="sk-test",
+            max_retries=retries,
+            http_client=openai.DefaultHttpxClient(verify=False),  # loading certificates would be most of the test's time
+        )
+
+    def aopenai(self) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(
+            base_url=f"{self.url}/v1",
+            api_key="sk-test",
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(verify=False),
+        )
+
+    def ask(self, prompt: str, retries: int = 0) -> str:
+        client = self.openai(retries)
+        answer = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": prompt}])
+        return answer.choices[0].message.content or ""
+
+    async def aask(self, prompt: str, client: openai.AsyncOpenAI) -> str:
+        answer = await client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": prompt}])
+        return answer.choices[0].message.content or ""
+
+
+Scenario = Callable[[World], Any]
+
+TOOLS: Any = [{"type": "function", "function": {"name": "ship", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def sync_tool_loop(world: World) -> Any:
+    @freezeframe.tool
+    def ship(order_id: str) -> dict[str, Any]:
+        world.touched.append(order_id)
+        return {"shipped": order_id, "at": random.random()}
+
+    messages: list[Any] = [{"role": "system", "content": "be brief" if not world.changed else "be verbose"}]
+    client = world.openai()
+    while True:
+        said = client.chat.completions.create(model="gpt-4o", messages=messages, tools=TOOLS).choices[0].message
+        messages.append(said.model_dump(exclude_none=True))
+        if not said.tool_calls:
+            return said.content
+        for call in said.tool_calls:
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": str(ship(order_id="AC-1"))})
+
+
+def three_distinct_async_calls(world: World) -> Any:
+    async def main() -> list[str]:
+        async with world.aopenai() as client:
+            last = "c" if not world.changed else "d"
+            return await asyncio.gather(*(world.aask(prompt, client) for prompt in ("a", "b", last)))
+
+    return asyncio.run(main())
+
+
+def three_identical_async_calls(world: World) -> Any:
+    async def main() -> list[str]:
+        async with world.aopenai() as client:
+            count = 3 if not world.changed else 4
+            return await asyncio.gather(*(world.aask("same", client) for _ in range(count)))
+
+    return asyncio.run(main())
+
+
+def three_identical_threads(world: World) -> Any:
+    answers: dict[int, str] = {}
+    threads = [
+        threading.Thread(target=lambda i=i: answers.__setitem__(i, world.ask("same" if not world.changed else "other")))
+        for i in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [answers.get(i) for i in range(3)]
+
+
+def pool_and_to_thread(world: World) -> Any:
+    async def main() -> list[str]:
+        return [await asyncio.to_thread(world.ask, "one") for _ in range(2)]
+
+    with ThreadPoolExecutor(3) as pool:
+        futures = [pool.submit(world.ask, "same") for _ in range(4)]
+        pooled = [future.result() for future in futures]
+    return [pooled, asyncio.run(main()), world.ask("last" if not world.changed else "end")]
+
+
+def race_of_tools(world: World) -> Any:
+    @freezeframe.tool
+    async def look(place: str) -> str:
+        await asyncio.sleep(random.uniform(0.001, 0.02))
+        return f"{place}: {random.random()}"
+
+    async def main() -> list[Any]:
+        async with world.aopenai() as client:
+            await world.aask("ready?", client)
+            tasks = [asyncio.create_task(look(place)) for place in "ABC"]
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            first = sorted(task.result() for task in done)
+            answer = await world.aask(f"winner {first}" + ("!" if world.changed else ""), client)
+        return [first, answer, [await task for task in tasks]]
+
+    return asyncio.run(main())
+
+
+def sync_stream(world: World) -> Any:
+    stream = world.openai().chat.completions.create(
+        model="gpt-4o", messages=[{"role": "user", "content": "hi" if not world.changed else "ho"}], stream=True
+    )
+    return [chunk.choices[0].delta.content for chunk in stream]
+
+
+def interleaved_async_streams(world: World) -> Any:
+    async def main() -> Any:
+        seen: list[tuple[str, Any]] = []
+
+        async def read(prompt: str, client: openai.AsyncOpenAI) -> None:
+            stream = await client.chat.completions.create(
+                model="gpt-4o", messages=[{"role": "user", "content": prompt}], stream=True
+            )
+            async for chunk in stream:
+                seen.append((prompt, chunk.choices[0].delta.content))
+
+        async with world.aopenai() as client:
+            await asyncio.gather(*(read(prompt, client) for prompt in ("x", "y", "z" if not world.changed else "w")))
+        return {prompt: [text for name, text in seen if name == prompt] for prompt in "xyz"}
+
+    return asyncio.run(main())
+
+
+def stream_closed_early(world: World) -> Any:
+    with world.openai().chat.completions.create(
+        model="gpt-4o", messages=[{"role": "user", "content": "long"}], stream=True
+    ) as stream:
+        taken = [next(iter(stream)).choices[0].delta.content]
+        if world.changed:
+            taken += [chunk.choices[0].delta.content for chunk in stream]
+    return taken
+
+
+def response_never_read(world: World) -> Any:
+    client = world.openai()
+    with client.chat.completions.with_streaming_response.create(
+        model="gpt-4o", messages=[{"role": "user", "content": "unread"}]
+    ) as response:
+        status = response.status_code
+    return [status, world.ask("next" if not world.changed else "else")]
+
+
+def rate_limited_with_half_a_body(world: World) -> Any:
+    try:
+        world.ask("limited" if not world.changed else "unlimited")
+    except openai.APIError as error:
+        return [type(error).__name__, str(error)]
+    return "no error"
+
+
+def connection_refused_by_class(world: World) -> Any:
+    with pytest.raises(openai.APIConnectionError) as caught:
+        world.ask("gone" if not world.changed else "back")
+    return [type(caught.value).__name__, type(caught.value.__cause__).__name__]
+
+
+def retry_after_a_500(world: World) -> Any:
+    return world.ask("again" if not world.changed else "once", retries=2)
+
+
+def stream_that_dies_midway(world: World) -> Any:
+    got: list[Any] = []
+    stream = world.openai().chat.completions.create(
+        model="gpt-4o", messages=[{"role": "user", "content": "die" if not world.changed else "live"}], stream=True
+    )
+    try:
+        for chunk in stream:
+            got.append(chunk.choices[0].delta.content)
+    except Exception as error:
+        got.append(type(error).__name__)
+    return got
+
+
+def retriever_and_embeddings(world: World) -> Any:
+    @freezeframe.retriever
+    def search(query: str) -> list[dict[str, Any]]:
+        vector = world.openai().embeddings.create(model="text-embedding-3-small", input=query, encoding_format="float")
+        return [{"id": "doc-1", "score": vector.data[0].embedding[1], "content": "returns within 30 days"}]
+
+    direct = world.openai().embeddings.create(model="text-embedding-3-small", input="q", encoding_format="float")
+    chunks = search("returns?")
+    return [direct.data[0].embedding, chunks, world.ask(f"{chunks}" + ("!" if world.changed else ""))]
+
+
+def helpers_and_raw_responses(world: World) -> Any:
+    client = world.openai()
+    raw = client.chat.completions.with_raw_response.create(model="gpt-4o", messages=[{"role": "user", "content": "raw"}])
+    with client.chat.completions.stream(model="gpt-4o", messages=[{"role": "user", "content": "helper"}]) as stream:
+        final = stream.get_final_completion().choices[0].message.content
+    return [raw.headers.get("content-type"), raw.parse().id, final, world.ask("end" if not world.changed else "fin")]
+
+
+def anthropic_plain_and_streamed(world: World) -> Any:
+    client = anthropic.Anthropic(base_url=world.url, api_key="x", max_retries=0)
+    messages: Any = [{"role": "user", "content": "sum it up" if not world.changed else "sum it down"}]
+    plain = client.messages.create(model="claude-test", max_tokens=9, messages=messages)
+    with client.messages.stream(model="claude-test", max_tokens=9, messages=messages) as stream:
+        return [plain.id, list(stream.text_stream)]
+
+
+def tool_that_uses_requests(world: World) -> Any:
+    @freezeframe.tool
+    def price(sku: str) -> Any:
+        world.touched.append(sku)
+        return requests.get(f"{world.url}/prices/{sku}", timeout=5).json()
+
+    return [price("A"), price("A"), world.ask("done" if not world.changed else "over")]
+
+
+def tool_that_raises(world: World) -> Any:
+    @freezeframe.tool
+    def refund(order: str) -> None:
+        world.touched.append(order)
+        raise ValueError(f"no such order: {order}", 404)
+
+    with pytest.raises(ValueError) as caught:
+        refund("AC-9" if not world.changed else "AC-8")
+    return list(caught.value.args)
+
+
+def generator_tools(world: World) -> Any:
+    @freezeframe.tool
+    def rows(count: int) -> Any:
+        for index in range(count):
+            world.touched.append(str(index))
+            yield {"row": index, "value": random.random()}
+
+    @freezeframe.tool
+    async def arows(count: int) -> Any:
+        for index in range(count):
+            yield index + random.random()
+
+    async def collect() -> list[Any]:
+        return [item async for item in arows(2)]
+
+    return [list(rows(3 if not world.changed else 4)), asyncio.run(collect())]
+
+
+pytestmark = pytest.mark.long
+
+SCENARIOS: dict[Scenario, tuple[list[str], DivergenceKind]] = {
+    sync_tool_loop: ([], DivergenceKind.REQUEST_CHANGED),
+    three_distinct_async_calls: ([], DivergenceKind.REQUEST_CHANGED),
+    three_identical_async_calls: ([], DivergenceKind.EXTRA_CALL),
+    three_identical_threads: ([], DivergenceKind.REQUEST_CHANGED),
+    pool_and_to_thread: ([], DivergenceKind.REQUEST_CHANGED),
+    race_of_tools: ([], DivergenceKind.REQUEST_CHANGED),
+    sync_stream: ([], DivergenceKind.REQUEST_CHANGED),
+    interleaved_async_streams: ([], DivergenceKind.REQUEST_CHANGED),
+    response_never_read: ([], DivergenceKind.REQUEST_CHANGED),
+    rate_limited_with_half_a_body: (["429-cut"], DivergenceKind.REQUEST_CHANGED),
+    connection_refused_by_class: (["hang-up"], DivergenceKind.REQUEST_CHANGED),
+    retry_after_a_500: (["500"], DivergenceKind.REQUEST_CHANGED),
+    stream_that_dies_midway: (["stream-cut"], DivergenceKind.REQUEST_CHANGED),
+    retriever_and_embeddings: ([], DivergenceKind.REQUEST_CHANGED),
+    helpers_and_raw_responses: ([], DivergenceKind.REQUEST_CHANGED),
+    anthropic_plain_and_streamed: ([], DivergenceKind.REQUEST_CHANGED),
+    tool_that_uses_requests: ([], DivergenceKind.REQUEST_CHANGED),
+    tool_that_raises: ([], DivergenceKind.REQUEST_CHANGED),
+    generator_tools: ([], DivergenceKind.REQUEST_CHANGED),
+}
+"""Scenario -> faults that the provider commits, and what its change must be called."""
+
+every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+
+
+def record(scenario: Scenario, faults: list[str] | None = None) -> tuple[Fixture, Any, World]:
+    """Run the scenario once against a provider of its own, which is gone afterwards."""
+    with Provider() as provider, capture() as captured:
+        provider.faults.extend(faults or [])
+        world = World(url=provider.url)
+        outcome = freezeframe.run(name=scenario.__name__)(lambda: scenario(world))()
+        spans = captured.spans
+    return freeze(build_run(spans)), outcome, world
+
+
+def replay(scenario: Scenario, fixture: Fixture, url: str, *, changed: bool = False) -> tuple[Report, Any, World]:
+    """Run the scenario again, answered from the fixture."""
+    session = ReplaySession(fixture)
+    world = World(url=url, changed=changed)
+    outcome: Any = None
+    serve(session)
+    try:
+        with contextlib.suppress(ReplayMiss):
+            outcome = freezeframe.run(name=scenario.__name__)(lambda: scenario(world))()
+    finally:
+        stop_serving()
+        seams.uninstall()
+    return session.report(), outcome, world
+
+
+@every_scenario
+def test_the_scenario_is_re_enacted_exactly_every_time(scenario: Scenario) -> None:
+    faults, _ = SCENARIOS[scenario]
+    fixture, outcome, world = record(scenario, faults)
+    for _ in range(20):
+        report, again, replayed = replay(scenario, fixture, world.url)
+        assert report.divergences == ()
+        assert again == outcome
+        assert replayed.touched == []
+        assert len(report.served) == report.steps > 0
+        assert {item.how for item in report.served} == {"exact"}
+
+
+@every_scenario
+def test_one_change_in_the_code_is_named_by_its_kind(scenario: Scenario) -> None:
+    faults, kind = SCENARIOS[scenario]
+    fixture, _, world = record(scenario, faults)
+    report, _, replayed = replay(scenario, fixture, world.url, changed=True)
+    assert kind in {item.kind for item in report.divergences}
+    assert not report.identical
+    assert replayed.touched == []
+
+
+def test_a_stream_read_further_than_recorded_is_a_miss() -> None:
+    fixture, outcome, world = record(stream_closed_early)
+    report, again, _ = replay(stream_closed_early, fixture, world.url)
+    assert report.identical
+    assert again == outcome
+    with pytest.raises(ReplayMiss, match="closed the stream"):
+        _read_on(fixture, world)
+
+
+def _read_on(fixture: Fixture, world: World) -> None:
+    serve(ReplaySession(fixture))
+    try:
+        stream_closed_early(World(url=world.url, changed=True))
+    finally:
+        stop_serving()
+        seams.uninstall()
+
+
+def test_a_call_less_is_named() -> None:
+    def two_calls(world: World) -> Any:
+        return [world.ask("one"), None if world.changed else world.ask("two")]
+
+    fixture, _, world = record(two_calls)
+    report, _, _ = replay(two_calls, fixture, world.url, changed=True)
+    assert DivergenceKind.MISSING_CALL in {item.kind for item in report.divergences}
+
+
+def test_a_swallowed_miss_still_fails_the_replay() -> None:
+    def careless(world: World) -> Any:
+        try:
+            return world.ask("asked" if not world.changed else "changed")
+        except Exception:
+            return "never mind"
+
+    fixture, _, world = record(careless)
+    report, outcome, _ = replay(careless, fixture, world.url, changed=True)
+    assert outcome is None
+    assert [item.kind for item in report.divergences] == [DivergenceKind.REQUEST_CHANGED]
+
+
+@pytest.mark.parametrize("count", [50])
+def test_fifty_identical_concurrent_calls_each_get_their_own_answer(count: int) -> None:
+    def many(world: World) -> Any:
+        async def main() -> list[str]:
+            async with world.aopenai() as client:
+                return await asyncio.gather(*(world.aask("same", client) for _ in range(count)))
+
+        return asyncio.run(main())
+
+    fixture, outcome, world = record(many)
+    assert len(set(outcome)) == count
+    for _ in range(5):
+        report, again, _ = replay(many, fixture, world.url)
+        assert report.identical
+        assert again == outcome
+
+
+def test_as_completed_in_a_pool_gives_each_future_its_own_answer() -> None:
+    def completed(world: World) -> Any:
+        with ThreadPoolExecutor(4) as pool:
+            futures = {pool.submit(world.ask, "same"): index for index in range(6)}
+            return sorted((futures[future], future.result()) for future in as_completed(futures))
+
+    fixture, outcome, world = record(completed)
+    for _ in range(10):
+        report, again, _ = replay(completed, fixture, world.url)
+        assert report.identical
+        assert again == outcome
+
+
+def test_a_client_without_a_seam_is_stopped_and_named(tmp_path: Any) -> None:
+    """In a process of its own: the fence stays up until the process ends."""
+    import subprocess
+    import sys
+
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from freezeframe_replay.isolate import fence_sockets\n"
+        "import urllib.request\n"
+        "tried = []\n"
+        "def on_try(address):\n"
+        "    tried.append(address)\n"
+        "    return ConnectionRefusedError(address)\n"
+        "fence_sockets(on_try)\n"
+        "try:\n"
+        "    urllib.request.urlopen('http://127.0.0.1:9/x', timeout=2)\n"
+        "except OSError:\n"
+        "    print(tried[0])\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.strip() == "127.0.0.1:9", done.stderr
+    assert urllib.request is not None
