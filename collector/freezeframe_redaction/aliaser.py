@@ -53,7 +53,8 @@ class Aliaser:
         numbers: dict[Canonical, str] = {}
         counts: dict[str, int] = {}
         scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
-        for leaf, (view, spans) in zip(leaves, scanned, strict=True):
+        for index, (view, spans) in sorted(scanned.items()):
+            leaf = leaves[index]
             edits: list[walk.Span] = []
             for candidate, _ in spans:
                 class_, kind = candidate.class_, candidate.kind

@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Sequence
 
 _LUHN_DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+_LUHN_TEXT = {str(digit): doubled for digit, doubled in enumerate(_LUHN_DOUBLED)}
 
 IBAN_LENGTHS: dict[str, int] = {
     "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28,
@@ -25,10 +26,8 @@ IBAN_LENGTHS: dict[str, int] = {
 
 def luhn(digits: str) -> bool:
     """ISO/IEC 7812-1 annex B."""
-    total = 0
-    for position, char in enumerate(reversed(digits)):
-        digit = ord(char) - 48
-        total += _LUHN_DOUBLED[digit] if position & 1 else digit
+    backwards = digits[::-1]
+    total = sum(map(int, backwards[::2])) + sum(map(_LUHN_TEXT.__getitem__, backwards[1::2]))
     return total % 10 == 0
 
 

@@ -56,10 +56,10 @@ class Engine:
         hits.sort()
         return hits
 
-    def find(self, text: str, leaves: Sequence[tuple[int, int]]) -> dict[int, list[tuple[Candidate, str]]]:
+    def find(self, text: str, ends: Sequence[int]) -> dict[int, list[tuple[Candidate, str]]]:
         """Return leaf index -> candidates with their detector's name.
 
-        `text` is the batch as one view, `leaves` the (context start, end) of each leaf in it, in order and without overlap.
+        `text` is the batch as one view: leaves with one separator behind each. `ends` are the offsets behind the separators.
         """
         found: dict[int, list[tuple[Candidate, str]]] = {}
         if not text:
@@ -67,12 +67,13 @@ class Engine:
         examined: dict[Find, int] = {}
         finds, names = self._finds, self._names
         index = 0
-        low, high = leaves[0]
-        last = len(leaves) - 1
+        low, high = 0, ends[0] - 1
+        last = len(ends) - 1
         for end, expression in self._scan(scan_bytes(text)):
             while end > high and index < last:
+                low = ends[index]
                 index += 1
-                low, high = leaves[index]
+                high = ends[index] - 1
             if end > high or end <= low:
                 continue
             find = finds[expression]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import cast
 
 from freezeframe_redaction import detectors, walk
@@ -103,46 +104,49 @@ class Scanner:
 
     def scan(
         self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False
-    ) -> list[tuple[View, list[tuple[Candidate, str]]]]:
-        """Return, per (text, prefix), its view and what was found in it, in order, without overlap (view offsets).
+    ) -> dict[int, tuple[View, list[tuple[Candidate, str]]]]:
+        """Return, for each (text, prefix) in which something was found, its view and the findings.
 
-        Known surrogates block other findings; with `report_known` they are returned too, under their class.
+        Findings are in order, without overlap, in offsets of the view. Known surrogates block other findings; with `report_known`
+        they are returned too, under their class.
         """
-        views = [view_of(text) for text, _ in leaves]
-        out: list[list[tuple[Candidate, str]]] = [[] for _ in leaves]
+        out: dict[int, tuple[View, list[tuple[Candidate, str]]]] = {}
         if self._engine is None or not leaves:
-            return list(zip(views, out, strict=True))
-        parts: list[str] = []
-        bounds: list[tuple[int, int]] = []
-        position = 0
-        for view, (_, prefix) in zip(views, leaves, strict=True):
-            end = position + len(prefix) + len(view.text)
-            parts.append(prefix + view.text if prefix else view.text)
-            bounds.append((position, end))
-            position = end + 1
+            return out
+        parts = [prefix + text if prefix else text for text, prefix in leaves]
         batch = "\x1f".join(parts)
-        found = self._engine.find(batch, bounds)
+        views: dict[int, View] = {}
+        if not batch.isascii():
+            for index, (text, prefix) in enumerate(leaves):
+                if not (text.isascii() and prefix.isascii()):
+                    views[index] = view = view_of(text)
+                    parts[index] = prefix + view.text
+            batch = "\x1f".join(parts)
+        ends = list(accumulate((len(part) + 1 for part in parts)))
+        found = self._engine.find(batch, ends)
         for index in range(len(leaves)) if report_known else found:
-            floor = bounds[index][0] + len(leaves[index][1])
-            known = self._known_in(batch, floor, bounds[index][1])
-            kept = settle([*found.get(index, ()), *known], _PRIORITY, floor, _KNOWN if report_known else "")
-            for candidate, name in kept:
-                class_ = (
-                    self.known.get(batch[candidate.start : candidate.end], "")
-                    if candidate.class_ == _KNOWN
-                    else candidate.class_
-                )
-                if class_ in self._classes and not self._allowed(batch[candidate.start : candidate.end]):
-                    shown = candidate.shown
-                    moved = Candidate(
-                        candidate.start - floor,
-                        candidate.end - floor,
-                        class_,
-                        candidate.kind,
-                        (max(0, shown[0] - floor), shown[1] - floor) if shown else None,
-                    )
-                    out[index].append((moved, name))
-        return list(zip(views, out, strict=True))
+            text, prefix = leaves[index]
+            high = ends[index] - 1
+            floor = high - len(parts[index]) + len(prefix)
+            kept = settle(
+                [*found.get(index, ()), *self._known_in(batch, floor, high)], _PRIORITY, floor, _KNOWN if report_known else ""
+            )
+            moved = [self._moved(batch, candidate, name, floor) for candidate, name in kept]
+            held = [item for item in moved if item is not None]
+            if held:
+                out[index] = (views.get(index) or View(text, None), held)
+        return out
+
+    def _moved(self, batch: str, candidate: Candidate, name: str, floor: int) -> tuple[Candidate, str] | None:
+        """Return the candidate in offsets of its leaf, or None where the policy lets it through."""
+        value = batch[candidate.start : candidate.end]
+        class_ = self.known.get(value, "") if candidate.class_ == _KNOWN else candidate.class_
+        if class_ not in self._classes or self._allowed(value):
+            return None
+        shown = candidate.shown
+        if shown is not None:
+            shown = (max(0, shown[0] - floor), shown[1] - floor)
+        return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown), name
 
     def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
         if self._known_pattern is None:
@@ -273,8 +277,10 @@ class Redactor:
                 missing.setdefault(leaf, []).append(index)
         if missing:
             keys = list(missing)
-            for leaf, (view, found) in zip(keys, self._scanner.scan(keys), strict=True):
-                outcome = self._outcome(leaf[0], view, found) if found else CLEAN
+            scanned = self._scanner.scan(keys)
+            for at, leaf in enumerate(keys):
+                hit = scanned.get(at)
+                outcome = CLEAN if hit is None else self._outcome(*hit)
                 for index in missing[leaf]:
                     out[index] = outcome
                 self._remember(leaf, outcome)
@@ -287,7 +293,7 @@ class Redactor:
         self._young[leaf] = outcome
         self._young_characters += size
 
-    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
+    def _outcome(self, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
         edits: list[walk.Span] = []
         findings: list[tuple[int, int, str, str]] = []
         surrogates: list[tuple[str, str, str]] = []

@@ -17,7 +17,8 @@ import orjson
 
 MAX_DEPTH = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
-_LONG_NUMBER = 99_999_999
+_LONG_NUMBER = 99_999_999_999
+"""Below, a number is nothing without its key; above, it may be a card."""
 _SENSITIVE = re.compile(
     r"name|phone|tel\b|mobil|cell|fax|mail|ssn|social|nation|passport|licen[cs]e|birth|dob\b|born|mrn|medic|patient|npi|mbi|dea\b|card|\bcc\b|pan\b|iban|account|acct|routing|token|secret|passw|pwd|api|auth|cred"
     r"|address|addr|street|customer|contact|assignee|author|owner|holder|cpf|nhs|bsn|tax|ssn|aadhaar|identi|\bid_?(?:no|num)|id_?number|nin\b|nir\b|dni|nie\b|nif|rut\b|pesel|tfn|sin\b|cpr|personn|member|insur|sender|recipient"

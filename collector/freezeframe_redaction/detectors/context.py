@@ -19,7 +19,7 @@ def words(*alternatives: str) -> re.Pattern[str]:
 
 
 _LABEL_SIGNS = frozenset(":=>")
-_LABEL = re.compile(r"((?:[^\n:=,;\x1f\"'().]|\.(?! )){1,40}?)[\"'*)]{0,3}\s?(?:[:=]|=>)\s?[\"'*(]{0,3}$")
+_LABEL_ENDS = "\n:=,;\x1f\"'("
 
 
 def before(text: str, low: int, start: int, reach: int = REACH) -> str:
@@ -32,10 +32,12 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
     line = near.rfind("\n")
     if line >= 0 and near[line:].strip(" \t#*>-\n"):
         near = near[line + 1 :]
-    if near.rstrip(" \"'*(")[-1:] in _LABEL_SIGNS:
-        label = _LABEL.search(near)
-        if label is not None:
-            return near[label.start() :]
+    named = near.rstrip(" \"'*(")
+    if named and named[-1] in _LABEL_SIGNS:
+        label = named.rstrip(":=> ").rstrip("\"'*) ")
+        cut = max(map(label.rfind, _LABEL_ENDS))
+        sentence = label.rfind(". ")
+        return near[max(cut + 1, sentence + 2 if sentence >= 0 else 0) :]
     return near
 
 
@@ -111,6 +113,9 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
         ),
     ),
 )
+_STEM_PATTERNS = tuple(
+    (hint, re.compile("|".join(stem if len(stem) > 2 else f"{stem}$" for stem in stems))) for hint, stems in _STEMS
+)
 _TOKEN = re.compile(r"[a-z]+")
 _TOKEN_HINTS: dict[str, int] = {}
 
@@ -125,10 +130,7 @@ def hints(near: str) -> int:
         if known is None:
             if len(_TOKEN_HINTS) > 50_000:
                 _TOKEN_HINTS.clear()
-            known = 0
-            for hint, stems in _STEMS:
-                if any(stem in token if len(stem) > 2 else stem == token or token.endswith(stem) for stem in stems):
-                    known |= hint
+            known = sum(hint for hint, pattern in _STEM_PATTERNS if pattern.search(token))
             _TOKEN_HINTS[token] = known
         found |= known
     return found

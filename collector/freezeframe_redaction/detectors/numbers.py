@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
@@ -105,12 +106,30 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         end = cut
     if following == "-" and end + 1 < high and text[end + 1].isalpha() and end == match.end():
         return examined
+    raw = text[start:end]
+    if raw.isdigit() and _is_nothing(text, low, start, end, raw):
+        return examined
     whole = _run(text, low, high, start, end)
     taken = classify(whole)
     if taken is not None:
         return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
     pieces = _pieces(text, low, high, start, end) if " " in whole.raw and len(whole.raw) > 9 else ()
     return pieces or examined
+
+
+def _is_nothing(text: str, low: int, start: int, end: int, raw: str) -> bool:
+    """Whether bare digits can be dismissed at a glance: no word for any class stands near, and they are no card.
+
+    Most runs are ids, counters and times; this look costs a tenth of the whole reading.
+    """
+    length = len(raw)
+    if length > 19 or (text[end : end + 1] == " " and text[end + 1 : end + 2] in "(-–ofmchwdpFOMCHWDP" and length < 16):
+        return length > 19
+    if context.hints(context.before(text, low, start)) & ~context.HINT_ORDER:
+        return False
+    return (length < 12 and raw[:2] != "00") or (
+        length > 11 and not luhn(raw) and raw[0] != "9" and raw[:2] != "00" and length != 15
+    )
 
 
 def _run(text: str, low: int, high: int, start: int, end: int) -> Run:
@@ -166,9 +185,6 @@ def classify(run: Run) -> Candidate | None:
         return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
         return None
-    if run.bare and not run.hints & ~context.HINT_ORDER and length < 12 and run.digits[:2] != "00":
-        # Bare digits below the length of a card are nothing without a word; a word may still stand behind them.
-        return None if not run.text[run.end : run.end + 2].strip(" ,.;:)\n\x1f\"'") else rules()[4](run)
     for rule in rules():
         taken = rule(run)
         if taken is not None:
@@ -181,11 +197,11 @@ def _is_marked_phone(run: Run) -> bool:
 
     The mark has three digits, so it counts only where a phone number would: behind a ``+`` or ``00``, or next to a word for a phone.
     """
+    if not is_marked_subscriber(run.digits, international=run.international):
+        return False
     from freezeframe_redaction.detectors import phone
 
-    if run.international or run.digits[:2] == "00" or phone.is_announced(run):
-        return is_marked_subscriber(run.digits, international=run.international)
-    return False
+    return run.international or run.digits[:2] == "00" or phone.is_announced(run)
 
 
 TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt]|%2[bB])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
