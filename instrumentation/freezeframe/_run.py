@@ -90,9 +90,10 @@ class _Options:
 def run(function: _F, /) -> _F: ...
 @overload
 def run(
-    name: str | None = None,
+    function: str | None = None,
     /,
     *,
+    name: str | None = None,
     id: Given = None,
     user: Given = None,
     tenant: Given = None,

@@ -10,7 +10,7 @@ import contextlib
 import random
 import threading
 import urllib.request
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,10 +109,11 @@ def three_identical_async_calls(world: World) -> Any:
 
 def three_identical_threads(world: World) -> Any:
     answers: dict[int, str] = {}
-    threads = [
-        threading.Thread(target=lambda i=i: answers.__setitem__(i, world.ask("same" if not world.changed else "other")))
-        for i in range(3)
-    ]
+
+    def ask(i: int) -> None:
+        answers[i] = world.ask("same" if not world.changed else "other")
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -278,7 +279,7 @@ def generator_tools(world: World) -> Any:
             yield {"row": index, "value": random.random()}
 
     @freezeframe.tool
-    async def arows(count: int) -> Any:
+    async def arows(count: int) -> AsyncIterator[float]:
         for index in range(count):
             yield index + random.random()
 
