@@ -109,15 +109,13 @@ def down(home: Home, say: Say) -> bool:
     return ran
 
 
-def wait_for_end(home: Home) -> str | None:
-    """Wait until one of the processes that run now ends, and return its name; None where none runs."""
-    notes = {name: note for name in NAMES if (note := running(home, name))}
-    while notes:
-        for name, note in notes.items():
-            if not processes.alive(note):
+def wait_for_end(home: Home) -> str:
+    """Wait until one of the processes does not run, and return its name."""
+    while True:
+        for name in NAMES:
+            if running(home, name) is None:
                 return name
         time.sleep(_POLL_S * 10)
-    return None
 
 
 def get_json(url: str, *, timeout_s: float = 2.0) -> Any:

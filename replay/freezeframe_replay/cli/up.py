@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
         daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
         print(addresses_text(home), flush=True)
         ended = daemon.wait_for_end(home)
-        _progress(f"the {ended} ended; its output is in {daemon.log_file(home, ended)}" if ended else "nothing runs")
+        _progress(f"the {ended} ended; its output is in {daemon.log_file(home, ended)}")
         return 1
     except KeyboardInterrupt:
         return 0
