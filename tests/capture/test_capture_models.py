@@ -81,7 +81,7 @@ def openai_stream_error(url: str) -> Any:
     seen: list[Any] = []
     try:
         for chunk in client.chat.completions.create(model="gpt-4o", messages=MESSAGES, stream=True):
-            seen.append(chunk.model_dump())  # noqa: PERF401 - what came before the error counts
+            seen.append(chunk.model_dump())
     except Exception as error:
         seen.append([type(error).__name__, str(error)])
     return seen

@@ -13,27 +13,29 @@ from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Kind
 
-pytest.importorskip("llama_index.core")
+llama_retriever: Any = pytest.importorskip("llama_index.core.base.base_retriever")
+llama_schema: Any = pytest.importorskip("llama_index.core.schema")
+llama_tools: Any = pytest.importorskip("llama_index.core.tools")
 
 
 def test_tools_and_retrievers_run_again_from_their_recording() -> None:
-    from llama_index.core.base.base_retriever import BaseRetriever
-    from llama_index.core.schema import NodeWithScore, TextNode
-    from llama_index.core.tools import FunctionTool
-
     calls: list[str] = []
 
-    class Chunks(BaseRetriever):
-        def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
+    class Chunks(llama_retriever.BaseRetriever):
+        def _retrieve(self, query_bundle: Any) -> Any:
             calls.append("retrieve")
-            return [NodeWithScore(node=TextNode(id_=f"chunk-{len(calls)}", text="about shoes"), score=0.75)]
+            return [
+                llama_schema.NodeWithScore(
+                    node=llama_schema.TextNode(id_=f"chunk-{len(calls)}", text="about shoes"), score=0.75
+                )
+            ]
 
     def get_order(order_id: str) -> str:
         """Look an order up."""
         calls.append(order_id)
         return f"{order_id}: {len(calls)}"
 
-    tool = FunctionTool.from_defaults(get_order)
+    tool = llama_tools.FunctionTool.from_defaults(get_order)
 
     @freezeframe.run
     def agent() -> Any:

@@ -14,28 +14,28 @@ from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.run import build_run
 
-pytest.importorskip("pydantic_ai")
+pydantic_ai: Any = pytest.importorskip("pydantic_ai")
+openai_models: Any = pytest.importorskip("pydantic_ai.models.openai")
+openai_providers: Any = pytest.importorskip("pydantic_ai.providers.openai")
 
 
 async def test_an_agent_runs_again_from_its_recording(provider: Provider) -> None:
     from openai import AsyncOpenAI
-    from pydantic_ai import Agent
-    from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai import OpenAIProvider
 
     calls: list[str] = []
 
     @freezeframe.run
     async def run() -> Any:
         async with AsyncOpenAI(base_url=f"{provider.url}/v1", api_key="x", max_retries=0) as client:
-            agent = Agent(OpenAIChatModel("gpt-4o", provider=OpenAIProvider(openai_client=client)), instructions="Help.")
+            model = openai_models.OpenAIChatModel("gpt-4o", provider=openai_providers.OpenAIProvider(openai_client=client))
+            agent = pydantic_ai.Agent(model, instructions="Help.")
 
-            @agent.tool_plain
             def get_order(order_id: str) -> dict[str, Any]:
                 """Look an order up."""
                 calls.append(order_id)
                 return {"id": order_id, "n": len(calls)}
 
+            agent.tool_plain(get_order)
             result = await agent.run("Where is AC-1?")
             return [result.output, len(result.all_messages())]
 

@@ -37,9 +37,11 @@ _FIRST_ERROR_STATUS: Final = 400
 class Body:
     """The pieces of a body as they came; past the limit only size and SHA-256 are kept."""
 
-    __slots__ = ("_hash", "_limit", "offsets_ns", "pieces", "size")
+    __slots__ = ("_hash", "_limit", "left_out", "offsets_ns", "pieces", "size")
 
-    def __init__(self, limit_bytes: int, whole: bytes | None = None) -> None:
+    def __init__(self, limit_bytes: int, whole: bytes | None = None, *, left_out: str | None = None) -> None:
+        self.left_out = left_out
+        """Why a body was never seen."""
         self.pieces: list[bytes] = []
         self.offsets_ns: list[int] = []
         self.size = 0
@@ -64,7 +66,7 @@ class Body:
     @property
     def omitted(self) -> str | None:
         """Return why the body is not here, where it is not."""
-        return None if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"
+        return self.left_out if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"
 
 
 class Payload(Protocol):

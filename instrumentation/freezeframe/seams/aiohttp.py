@@ -1,0 +1,361 @@
+"""aiohttp: every attempt of every session, between connector, request and response.
+
+aiohttp decompresses in its parser, so bodies are recorded decoded, without their ``content-encoding``. In a replay there is no
+connection: the connector hands out one that stands for the recording.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe.seams import http as shared
+from freezeframe.seams.patching import Patches
+from freezeframe.seams.recording import Body, Recording, outside_lane
+from freezeframe_schemas.exchange import Completion, Exchange, Request
+
+SEAM: Final = "aiohttp"
+
+_RECORDING: Final = "_freezeframe_recording"
+_SWITCHING_PROTOCOLS: Final = 101
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``aiohttp.client``: the classes that one request goes through."""
+    from aiohttp.streams import StreamReader
+
+    aiohttp: Any = module
+    readers = _make_readers(StreamReader)
+    patches.replace(aiohttp.BaseConnector, "connect", _wrap_connect)
+    patches.replace(aiohttp.ClientRequest, "send", _wrap_send)
+    patches.replace(aiohttp.ClientResponse, "start", functools.partial(_wrap_start, readers=readers))
+    patches.replace(aiohttp.ClientResponse, "close", _wrap_close)
+    patches.replace(aiohttp.ClientResponse, "release", _wrap_close)
+
+
+def _wrap_connect(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(original)
+    async def connect(connector: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
+        responder = _port.serving()
+        if responder is not None and not _port.is_live(req.url.host or ""):
+            return await _serve(req, responder)
+        recording = await _start(req)
+        if recording is None:
+            return await original(connector, req, *args, **kwargs)
+        setattr(req, _RECORDING, recording)
+        try:
+            with outside_lane():
+                return await original(connector, req, *args, **kwargs)
+        except BaseException as error:
+            recording.finish(Completion.NONE, error)
+            raise
+
+    return connect
+
+
+def _wrap_send(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(original)
+    async def send(req: Any, conn: Any) -> Any:
+        if isinstance(conn, _ServedConnection):
+            return _make_response(req)
+        recording: Recording | None = getattr(req, _RECORDING, None)
+        if recording is None:
+            return await original(req, conn)
+        try:
+            with outside_lane():
+                response = await original(req, conn)
+        except BaseException as error:
+            recording.finish(Completion.NONE, error)
+            raise
+        setattr(response, _RECORDING, recording)
+        return response
+
+    return send
+
+
+def _wrap_start(original: Callable[..., Awaitable[Any]], *, readers: _Readers) -> Callable[..., Awaitable[Any]]:
+    @functools.wraps(original)
+    async def start(response: Any, connection: Any) -> Any:
+        if isinstance(connection, _ServedConnection):
+            return _fill(response, connection.answer, readers)
+        recording: Recording | None = getattr(response, _RECORDING, None)
+        if recording is None:
+            return await original(response, connection)
+        try:
+            answer = await original(response, connection)
+        except BaseException as error:
+            recording.finish(Completion.NONE, error)
+            raise
+        with guard("aiohttp.response"):
+            _watch(response, recording, readers)
+        return answer
+
+    return start
+
+
+def _wrap_close(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def close(response: Any) -> Any:
+        try:
+            return original(response)
+        finally:
+            recording: Recording | None = getattr(response, _RECORDING, None)
+            if recording is not None:
+                recording.finish(Completion.CLOSED_EARLY)
+
+    return close
+
+
+# -- record -------------------------------------------------------------------------------------------------------------
+
+
+async def _start(req: Any) -> Recording | None:
+    recorder = _port.recorder()
+    if recorder is None:
+        return None
+    with guard("aiohttp.request"):
+        url = str(req.url)
+        written = _write(req)
+        subject = shared.subject_of(req.method, url, written.headers)
+        if not shared.is_recorded(subject, url, recorder):
+            return None
+        return recorder.start(
+            kind=subject.kind,
+            name=shared.name_of(written.method, written.url),
+            seam=SEAM,
+            request=written,
+            request_body=await _body(req, recorder.settings.max_body_bytes),
+            dialect=subject.dialect,
+            provider=subject.provider,
+        )
+    return None
+
+
+def _write(req: Any) -> Request:
+    return Request(
+        method=str(req.method), url=shared.clean_url(str(req.url)), headers=shared.clean_headers(req.headers.items())
+    )
+
+
+async def _body(req: Any, limit_bytes: int) -> Body:
+    body = req.body
+    if isinstance(body, bytes | bytearray):
+        return Body(limit_bytes, bytes(body))
+    if isinstance(getattr(body, "_value", None), bytes | bytearray | str):
+        return Body(limit_bytes, await body.as_bytes())
+    return Body(limit_bytes, left_out="streamed upload")
+
+
+def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
+    headers = [(name, value) for name, value in response._raw_headers if name.lower() != b"content-encoding"]
+    recording.answered(response.status, shared.clean_headers(headers))
+    if response.status == _SWITCHING_PROTOCOLS:
+        recording.finish(Completion.CLOSED_EARLY)
+    elif not isinstance(response.content, readers.base) or response.content.at_eof():
+        recording.finish(Completion.COMPLETE)  # no body
+    else:
+        response.content = readers.tee(response.content, recording)
+
+
+# -- serve --------------------------------------------------------------------------------------------------------------
+
+
+async def _serve(req: Any, responder: _port.Responder) -> _ServedConnection:
+    body = req.body
+    data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
+    written = replace(_write(req), body=data)
+    subject = shared.subject_of(req.method, str(req.url), written.headers)
+    answer = shared.ask(responder, seam=SEAM, subject=subject, request=written)
+    await _port.take_turn(responder, answer)
+    if answer.response.completion is Completion.NONE:
+        raise shared.recorded_error(answer) or ConnectionError("recorded without a response and without its error")
+    return _ServedConnection(answer)
+
+
+class _ServedConnection:
+    """Stands for a connection and its protocol."""
+
+    def __init__(self, answer: Exchange) -> None:
+        self.answer = answer
+        self.protocol = self
+        self.transport = None
+        self.upgraded = False
+
+    def set_response_params(self, **params: Any) -> None:
+        """As a protocol."""
+
+    def close(self) -> None:
+        """As a connection."""
+
+    release = close
+
+
+class _SentNothing:
+    output_size = 0
+
+
+def _make_response(req: Any) -> Any:
+    from aiohttp.helpers import TimerNoop
+
+    cls: Any = req.response_class
+    options = {
+        "writer": None,
+        "continue100": None,
+        "timer": TimerNoop(),
+        "request_info": req.request_info,
+        "traces": [],
+        "loop": req.loop,
+        "session": req._session,
+        "stream_writer": _SentNothing(),
+    }
+    taken = inspect.signature(cls.__init__).parameters
+    return cls(req.method, req.original_url, **{name: value for name, value in options.items() if name in taken})
+
+
+def _fill(response: Any, answer: Exchange, readers: _Readers) -> Any:
+    from aiohttp import HttpVersion11
+    from multidict import CIMultiDict, CIMultiDictProxy
+
+    raw = tuple(shared.served_headers(answer))
+    headers: CIMultiDict[str] = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
+    response._closed = False
+    response.version = HttpVersion11
+    response.status = answer.response.status or 200
+    response.reason = http.client.responses.get(response.status, "")
+    response._headers = CIMultiDictProxy(headers)
+    response._raw_headers = raw
+    response.content = readers.served(answer, response._loop)
+    return response
+
+
+class _Readers:
+    """The two stream readers that are made for the library's own class."""
+
+    __slots__ = ("base", "served", "tee")
+
+    def __init__(self, *, base: Any, tee: Callable[..., Any], served: Callable[..., Any]) -> None:
+        self.base = base
+        self.tee = tee
+        self.served = served
+
+
+def _make_readers(base: Any) -> _Readers:
+    class Tee(base):
+        """Delegates every read, and records what it gives."""
+
+        __slots__ = ("_inner", "_recording")
+
+        def __init__(self, inner: Any, recording: Recording) -> None:
+            self._inner = inner
+            self._recording = recording
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+        async def _read(self, read: Awaitable[Any]) -> Any:
+            try:
+                data = await read
+            except BaseException as error:
+                if self._inner.exception() is not None:  # not: the application's own timeout or cancellation
+                    self._recording.finish(Completion.BROKEN, error)
+                raise
+            piece: Any = data[0] if isinstance(data, tuple) else data
+            if piece:
+                self._recording.chunk(bytes(piece))
+            if self._inner.at_eof():
+                self._recording.finish(Completion.COMPLETE)
+            return data
+
+        async def readline(self, **options: Any) -> bytes:
+            return await self._read(self._inner.readline(**options))
+
+        async def readuntil(self, *args: Any, **options: Any) -> bytes:
+            return await self._read(self._inner.readuntil(*args, **options))
+
+        async def read(self, n: int = -1) -> bytes:
+            return await self._read(self._inner.read(n))
+
+        async def readany(self) -> bytes:
+            return await self._read(self._inner.readany())
+
+        async def readchunk(self) -> tuple[bytes, bool]:
+            return await self._read(self._inner.readchunk())
+
+        async def readexactly(self, n: int) -> bytes:
+            return await self._read(self._inner.readexactly(n))
+
+        def read_nowait(self, n: int = -1) -> bytes:
+            data = self._inner.read_nowait(n)
+            self._recording.chunk(data)
+            return data
+
+    for name in _DELEGATED:
+        if hasattr(base, name):
+            setattr(Tee, name, _delegate(name))
+
+    class Served(base):
+        """Feeds the recorded chunks one by one, as they are read; then the end, or the recorded error."""
+
+        __slots__ = ("_end", "_left")
+
+        def __init__(self, answer: Exchange, loop: Any) -> None:
+            super().__init__(_Protocol(), 2**16, loop=loop)
+            self._left = [chunk.data for chunk in answer.response.chunks if chunk.data]
+            self._end = shared.end_of_stream(answer)
+            if not self._left and self._end is None:
+                self.feed_eof()
+
+        async def _wait(self, func_name: str) -> None:
+            """Called by every read that finds the buffer empty."""
+            if self._left:
+                self.feed_data(self._left.pop(0))
+            elif self._end is not None:
+                self.set_exception(self._end)
+                raise self._end
+            if not self._left and self._end is None:
+                self.feed_eof()
+
+    return _Readers(base=base, tee=Tee, served=Served)
+
+
+_DELEGATED: Final = (
+    "exception",
+    "set_exception",
+    "on_eof",
+    "feed_eof",
+    "is_eof",
+    "at_eof",
+    "wait_eof",
+    "unread_data",
+    "feed_data",
+    "begin_http_chunk_receiving",
+    "end_http_chunk_receiving",
+    "get_read_buffer_limits",
+    "set_read_chunk_size",
+    "__repr__",
+)
+
+
+def _delegate(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._inner, name)(*args, **kwargs)
+
+    return method
+
+
+class _Protocol:
+    """What a stream reader asks of its protocol: flow control, of which there is none."""
+
+    _reading_paused = False
+
+    def pause_reading(self, *args: Any, **options: Any) -> None:
+        """Nothing to pause."""
+
+    resume_reading = pause_reading
