@@ -128,7 +128,10 @@ def test_status_and_doctor_say_that_all_is_well(project: Project) -> None:
     run_command(project, "runs")  # reading flushes
     audit = json.loads(run_command(project, "status", "--json"))["services"]["collector"]["status"]["audit"]
     assert audit["stored"] == audit["received"] > 0
-    assert "pid" in run_command(project, "status")
+    shown = run_command(project, "status")
+    assert f"http://127.0.0.1:{port_of(project, 'clickhouse')}" in shown
+    assert "received" in shown
+    assert "a second since it started" in shown
     findings = json.loads(run_command(project, "doctor", "--json"))
     assert {finding["check"]: finding["grade"] for finding in findings}["store"] == "ok"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from freezeframe_replay import daemon
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
-from freezeframe_replay.render import printable
+from freezeframe_replay.render import duration, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,19 +59,52 @@ def _figures(service: daemon.Service) -> Any:
 def _service_text(service: daemon.Service, figures: Any) -> str:
     if service.note is None:
         return f"{service.name:<10} does not run; start it with `freezeframe up`"
-    ports = "  ".join(f"{name} 127.0.0.1:{port}" for name, port in service.ports.items())
-    lines = [f"{service.name:<10} runs, pid {service.note.pid}  {ports}"]
-    lines += [f"  {name:<32} {printable(text)}" for name, text in _flat(figures)]
+    lines = [f"{service.name:<10} runs, pid {service.note.pid}"]
+    for name, port in service.ports.items():
+        scheme = "" if name == "grpc" else "http://"
+        lines.append(f"  {_LISTENERS[service.name, name]:<16} {scheme}127.0.0.1:{port}")
+    if service.name == daemon.COLLECTOR and isinstance(figures, dict):
+        lines += [f"  {label:<16} {printable(text)}" for label, text in collector_figures(figures) if text]
     return "\n".join(lines)
 
 
-def _flat(value: Any, prefix: str = "") -> list[tuple[str, str]]:
-    """Return nested figures as rows: ``{"wal": {"bytes": 3}}`` is ``wal.bytes  3``."""
-    if isinstance(value, dict):
-        rows: list[tuple[str, str]] = []
-        for name, item in value.items():
-            rows += _flat(item, f"{prefix}.{name}" if prefix else str(name))
-        return rows
-    if isinstance(value, list):
-        return [(prefix, ", ".join(str(item) for item in value) or "none")]
-    return [] if value is None else [(prefix, f"{value:,}" if isinstance(value, int | float) else str(value))]
+_LISTENERS: Final[Mapping[tuple[str, str], str]] = {
+    (daemon.COLLECTOR, "http"): "OTLP/HTTP",
+    (daemon.COLLECTOR, "grpc"): "OTLP/gRPC",
+    (daemon.COLLECTOR, "clickhouse"): "ClickHouse HTTP",
+    (daemon.REPLAY, "http"): "runs, as a page",
+}
+
+
+def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the collector says of itself (its ``/status``) as labelled lines; empty text where it does not say."""
+    if "error" in figures:
+        return [("fault", str(figures["error"]))]
+    spans, log, writer = (figures.get(name) or {} for name in ("audit", "log", "writer"))
+    uptime_s = float(figures.get("uptime_s") or 0)
+    received = (figures.get("since_start") or {}).get("spans")
+    rate = f", {received / uptime_s:,.1f} a second since it started" if received and uptime_s else ""
+    rejected = figures.get("rejected_by_reason") or {}
+    missing = spans.get("missing")
+    return [
+        ("version", f"{figures.get('version', '?')}, up {duration(uptime_s * 1000)}"),
+        ("not ready", str(figures.get("not_ready_because") or "")),
+        ("spans", ", ".join(f"{spans.get(key, 0):,} {words}" for key, words in _SPANS.items()) + rate),
+        ("missing", f"{missing:,} spans unaccounted for: please report this as a bug" if missing else ""),
+        ("lag", duration(float(writer.get("busy_s") or 0) * 1000)),
+        (
+            "log",
+            f"{log.get('bytes', 0):,} bytes in {log.get('segments', 0):,} segments, {log.get('failures', 0):,} failed writes",
+        ),
+        ("rejected for", ", ".join(f"{reason}: {count:,}" for reason, count in rejected.items())),
+        ("last error", str(writer.get("last_error") or "")),
+    ]
+
+
+_SPANS: Final[Mapping[str, str]] = {
+    "received": "received",
+    "stored": "stored",
+    "in_log": "in the log",
+    "rejected": "rejected",
+    "duplicate": "sent twice",
+}

@@ -1,0 +1,36 @@
+"""What `freezeframe status` prints of a collector's own figures."""
+
+from __future__ import annotations
+
+from freezeframe_replay.cli.status import collector_figures
+
+FIGURES = {
+    "version": "0.1.0",
+    "uptime_s": 90.0,
+    "ready": False,
+    "not_ready_because": "the store has not taken a segment for 40 s",
+    "audit": {"received": 1800, "stored": 1700, "in_log": 90, "rejected": 10, "duplicate": 3, "missing": 0},
+    "log": {"bytes": 1_048_576, "segments": 2, "failures": 0},
+    "writer": {"busy_s": 40.25, "last_error": "code 241\nmemory"},
+    "since_start": {"spans": 1800},
+    "rejected_by_reason": {"trace_id": 10},
+}
+
+
+def test_rates_lag_log_and_rejects_in_words() -> None:
+    """Each figure with its unit; what needs attention has a line of its own."""
+    assert [line for line in collector_figures(FIGURES) if line[1]] == [
+        ("version", "0.1.0, up 90.00 s"),
+        ("not ready", "the store has not taken a segment for 40 s"),
+        ("spans", "1,800 received, 1,700 stored, 90 in the log, 10 rejected, 3 sent twice, 20.0 a second since it started"),
+        ("lag", "40.25 s"),
+        ("log", "1,048,576 bytes in 2 segments, 0 failed writes"),
+        ("rejected for", "trace_id: 10"),
+        ("last error", "code 241\nmemory"),
+    ]
+
+
+def test_a_collector_that_does_not_answer_is_said_to() -> None:
+    """And nothing is made up."""
+    assert collector_figures({"error": "does not answer: TimeoutError"}) == [("fault", "does not answer: TimeoutError")]
+    assert dict(collector_figures({}))["spans"].startswith("0 received")
