@@ -28,7 +28,7 @@ MESSAGE = (
     " If there is a fee, take it from my card 4539 1488 0343 6467."
 )
 SECRETS = (
-    *("Keller", "keller@", "northbay-mail", "brightpost", "fernmail", "Judith"),
+    *("Maria", "Keller", "keller@", "northbay-mail", "brightpost", "fernmail", "Judith"),
     *("+1 415 555 2671", "415 555 2671", "4155552671", "4539 1488 0343 6467", "4539148803436467"),
 )
 """What must not be found in the store: the customer's data, and the other candidates'."""
@@ -261,7 +261,7 @@ class Demo:
 
 Look around in this demo's runs:"""
         )
-        data = os.path.relpath(self._data)
+        data = self._data.relative_to(Path.cwd()) if self._data.is_relative_to(Path.cwd()) else self._data
         print(f"\n  freezeframe up --data {data}; freezeframe runs --data {data}")
 
 

