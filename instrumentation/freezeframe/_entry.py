@@ -164,9 +164,12 @@ class EntryScope:
 
 
 _SERVERS: Final = frozenset(
-    {"uvicorn", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
+    {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
 )
-"""Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all."""
+"""Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all.
+
+Of uvicorn a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
+"""
 
 
 class ProcessRoot:
