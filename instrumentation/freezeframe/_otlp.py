@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
@@ -78,30 +77,33 @@ def _write_span(span: Span, record: SpanRecord) -> None:
 
 
 def _put(target: Any, attributes: Attributes) -> None:
-    target.extend(KeyValue(key=_sound(name), value=_any_value(value)) for name, value in attributes.items())
+    for name, value in attributes.items():
+        pair = target.add()  # filled in place: half the cost of building messages and copying them in
+        pair.key = _sound(name)
+        _set(pair.value, value)
 
 
-def _any_value(value: AttributeValue) -> AnyValue:
+def _set(target: Any, value: AttributeValue) -> None:
     if isinstance(value, str):
-        return AnyValue(string_value=_sound(value))
-    if isinstance(value, bool):
-        return AnyValue(bool_value=value)
-    if isinstance(value, int):
-        return AnyValue(int_value=value) if value in _INT64 else AnyValue(string_value=str(value))
-    if isinstance(value, float):
-        return AnyValue(double_value=value)
-    if isinstance(value, bytes):
-        return AnyValue(bytes_value=value)
-    answer = AnyValue()
-    if value is None:
-        return answer
-    if isinstance(value, Mapping):
-        answer.kvlist_value.SetInParent()
-        _put(answer.kvlist_value.values, value)
-    else:
-        answer.array_value.SetInParent()
-        answer.array_value.values.extend(_any_value(item) for item in value)
-    return answer
+        target.string_value = _sound(value)
+    elif isinstance(value, bool):
+        target.bool_value = value
+    elif isinstance(value, int):
+        if value in _INT64:
+            target.int_value = value
+        else:
+            target.string_value = str(value)
+    elif isinstance(value, float):
+        target.double_value = value
+    elif isinstance(value, bytes):
+        target.bytes_value = value
+    elif isinstance(value, Mapping):
+        target.kvlist_value.SetInParent()
+        _put(target.kvlist_value.values, value)
+    elif value is not None:
+        target.array_value.SetInParent()
+        for item in value:
+            _set(target.array_value.values.add(), item)
 
 
 def _sound(text: str) -> str:

@@ -263,9 +263,7 @@ def report(figures: Figures) -> None:
     rows: list[dict[str, Any]] = []
     print(f"{'':18} {'client CPU, ms per call':^40}      {'wall, ms per call':^32}")
     heads = ("bare", "+freezeframe", "+openinference", "bare", "freezeframe", "openinference")
-    print(
-        f"{'scenario':18} {heads[0]:>8} {heads[1]:>14} {heads[2]:>16} {heads[3]:4} {heads[4]:>8} {heads[5]:>12} {heads[6]:>14}"
-    )
+    print(f"{'scenario':18} {heads[0]:>8} {heads[1]:>14} {heads[2]:>16}      {heads[3]:>8} {heads[4]:>12} {heads[5]:>14}")
     for scenario in SCENARIOS:
         cpu = {variant: statistics.median(figures[scenario.name][variant][0]) for variant in VARIANTS}
         wall = {variant: statistics.median(figures[scenario.name][variant][1]) for variant in VARIANTS}
