@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from freezeframe_replay.outline import ROOT_LANE, Node, Outline, outcome_text
-from freezeframe_replay.verdict import Verdict, verdict
+from freezeframe_replay.verdict import Verdict, verdict, why_incomparable
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 
 WIDTH: Final = 120
@@ -214,7 +214,7 @@ def _report(report: Report, width: int) -> Iterable[str]:
         yield f"identical: {served} of {report.steps} steps identical, run {report.run_id}"
         yield from _steps(report, width)
     elif found is Verdict.INCOMPARABLE:
-        yield f"incomparable: the program never reached the recorded entry point, run {report.run_id}"
+        yield f"incomparable: {why_incomparable(report)}, run {report.run_id}"
     else:
         first, *later = report.divergences
         yield short(f"{first.kind.value} {_title(first)}", width)
@@ -278,14 +278,14 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
 
 def _next(report: Report, width: int) -> Iterable[str]:
     first = report.first
-    if not report.entered:
-        advice = "see the warning, or name the program that enters it: freezeframe replay RUN -- CMD"
+    if verdict(report) is Verdict.INCOMPARABLE:
+        advice = "see what the program prints (--show-output), or name the one to start: freezeframe replay RUN -- CMD"
     elif first is not None:
         advice = _NEXT[first.kind]
     else:
         return
     yield from _wrapped("  next: ", advice.replace("RUN", report.run_id[:ID_DIGITS]), width)
-    if report.entered and first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
+    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
         yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 
 

@@ -28,10 +28,19 @@ EXIT_CODES: Final = {Verdict.IDENTICAL: 0, Verdict.DIVERGED: 3, Verdict.INCOMPAR
 
 
 def verdict(report: Report) -> Verdict:
-    """Return whether the replay re-enacted the recording, left it, or never entered it."""
-    if not report.entered:
+    """Return whether the replay re-enacted the recording, left it, or says nothing."""
+    if not report.entered or asked_nothing(report):
         return Verdict.INCOMPARABLE
     return Verdict.DIVERGED if report.divergences else Verdict.IDENTICAL
+
+
+def asked_nothing(report: Report) -> bool:
+    """Tell whether the program ended without any call and without an outcome: it did not start, or is another program.
+
+    A function that returns early has an outcome, and that is a change of behaviour.
+    """
+    missing = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
+    return bool(report.divergences) and missing and not report.served and report.outcome is None
 
 
 def why_incomparable(report: Report) -> str | None:
@@ -41,7 +50,9 @@ def why_incomparable(report: Report) -> str | None:
     tried, or because the code no longer starts.
     """
     if not report.entered:
-        return "the replayed program never reached the recorded entry point"
+        return "the program never reached the recorded entry point"
+    if asked_nothing(report):
+        return "the program asked for none of the recorded steps"
     first = report.first
     if first is None:
         return None

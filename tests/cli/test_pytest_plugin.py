@@ -49,6 +49,10 @@ def test_program(freezeframe_fixture):
     result.assert_identical()
     assert [served.step for served in result.report.served] == [1, 2]
 
+@pytest.mark.freezeframe("unchanged", command=["python", "not_there.py"], cwd="unchanged")
+def test_program_gone(freezeframe_fixture):
+    freezeframe_fixture.replay().assert_not_reenacted()
+
 @pytest.mark.freezeframe("nowhere")
 def test_nowhere(freezeframe_fixture): ...
 
@@ -137,6 +141,11 @@ def test_a_run_to_keep_is_green_until_the_code_changes(outcomes: dict[str, str])
 def test_the_marker_names_fixture_and_program(outcomes: dict[str, str]) -> None:
     """`path` and `cwd` are relative to the test's file, `command` is started in place of the entry point."""
     assert outcomes["test_program"] == ""
+
+
+def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
+    """The command that was started in place of the entry point never reached it."""
+    assert "the replay cannot be compared" in outcomes["test_program_gone"]
 
 
 @pytest.mark.parametrize(

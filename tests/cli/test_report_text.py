@@ -78,6 +78,16 @@ def test_exit_codes_are_for_git_bisect(found: Report, code: int) -> None:
     assert EXIT_CODES[verdict(found)] == code
 
 
+def test_a_program_that_asked_for_nothing_is_not_compared() -> None:
+    """A script that does not start is no changed behaviour; a function that returned early is."""
+    gone = Divergence(kind=DivergenceKind.MISSING_CALL, step=1)
+    silent = Report(run_id="r", steps=1, entered=True, divergences=(gone,))
+    assert EXIT_CODES[verdict(silent)] == 125
+    assert "asked for none of the recorded steps" in report_text(silent)
+    early = Report(run_id="r", steps=1, entered=True, divergences=(gone,), outcome=values.encode("no"))
+    assert (EXIT_CODES[verdict(early)], why_incomparable(early)) == (3, None)
+
+
 @pytest.mark.parametrize("kind", list(DivergenceKind))
 def test_every_kind_has_words_and_a_next_step(kind: DivergenceKind) -> None:
     """No divergence leaves the reader without advice."""

@@ -110,7 +110,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             1: "failed: no such run, a damaged fixture, no store",
             2: "wrong usage",
             3: "diverged",
-            125: "incomparable: the program never reached the recorded entry point, or could not be replayed at all",
+            125: "incomparable: the recorded entry point was not reached, no call was made, or nothing could be started",
         },
         takes_program=True,
     ),
