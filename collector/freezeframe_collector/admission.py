@@ -35,19 +35,40 @@ class ByteBudget:
 
     @contextmanager
     def reserve(self, size_bytes: int) -> Generator[None]:
-        """Hold `size_bytes` of the budget for the block.
+        """Hold `size_bytes` of the budget for the block, after a wait where it is spent.
 
         Raises:
             BusyError: the budget stayed spent for the whole wait.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: self._fits(size_bytes), timeout=self._wait_s):
-                self.refused += 1
-                raise BusyError(
-                    f"busy: {self.used_bytes} of {self.limit_bytes} bytes are in work, the request has {size_bytes}",
-                    retry_after_s=self._retry_after_s,
-                )
+                raise self._busy(size_bytes)
             self.used_bytes += size_bytes
+        with self._giving_back(size_bytes):
+            yield
+
+    @contextmanager
+    def reserve_now(self, size_bytes: int) -> Generator[None]:
+        """Hold `size_bytes` of the budget for the block. Never waits: for an event loop.
+
+        Raises:
+            BusyError: the budget is spent.
+        """
+        with self._changed:
+            if not self._fits(size_bytes):
+                raise self._busy(size_bytes)
+            self.used_bytes += size_bytes
+        with self._giving_back(size_bytes):
+            yield
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until nothing is in work; return whether that came about."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            return self._changed.wait_for(lambda: self.used_bytes == 0, timeout=max(0.0, deadline - time.monotonic()))
+
+    @contextmanager
+    def _giving_back(self, size_bytes: int) -> Generator[None]:
         try:
             yield
         finally:
@@ -55,11 +76,12 @@ class ByteBudget:
                 self.used_bytes -= size_bytes
                 self._changed.notify_all()
 
-    def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in work; return whether that came about."""
-        deadline = time.monotonic() + timeout_s
-        with self._changed:
-            return self._changed.wait_for(lambda: self.used_bytes == 0, timeout=max(0.0, deadline - time.monotonic()))
+    def _busy(self, size_bytes: int) -> BusyError:
+        self.refused += 1
+        return BusyError(
+            f"busy: {self.used_bytes} of {self.limit_bytes} bytes are in work, the request has {size_bytes}",
+            retry_after_s=self._retry_after_s,
+        )
 
     def _fits(self, size_bytes: int) -> bool:
         return self.used_bytes == 0 or self.used_bytes + size_bytes <= self.limit_bytes

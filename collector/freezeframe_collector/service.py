@@ -72,11 +72,7 @@ class Service:
             redact = redact_later.result()
         self._log = Log(config.data_directory / "wal", _log_settings(config))
         self._writer = Writer(self._log, self._store, config.data_directory / "set-aside", _retry_settings(config))
-        self._budget = ByteBudget(
-            config.admission.in_flight_bytes,
-            wait_s=config.admission.wait_s,
-            retry_after_s=config.admission.retry_after_s,
-        )
+        self._budget = _budget(config)
         self._pipeline = Pipeline(
             stages=(Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)),
             log=self._log,
@@ -103,7 +99,9 @@ class Service:
         config = self._config
         self._writer.start()
         shutdown_s = config.service.shutdown_s / 4
-        runner = HttpReceiver(config.http, self._pipeline, self._reporter, self._authenticator).build_runner(shutdown_s)
+        runner = HttpReceiver(config.http, self._pipeline, self._reporter, self._authenticator, _budget(config)).build_runner(
+            shutdown_s
+        )
         http = await self._listen(runner, config.http.host, config.http.port, "http", http_context(config.tls))
         clickhouse = 0
         if config.clickhouse.enabled:
@@ -174,6 +172,11 @@ def _port_taken(name: str, host: str, port: int) -> ConfigError:
         f"{name}.port: cannot listen on {host}:{port}: it is taken",
         do=f"stop what listens there, or choose another port with --{name}-port (0 takes a free one)",
     )
+
+
+def _budget(config: CollectorConfig) -> ByteBudget:
+    admission = config.admission
+    return ByteBudget(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
 
 
 def _limits(config: CollectorConfig) -> Limits:

@@ -112,10 +112,13 @@ class Segment:
 class _Waiting:
     """A batch on its way to the disk, and the place where its sender waits."""
 
-    __slots__ = ("appended", "batch", "done", "error")
+    __slots__ = ("appended", "batch", "done", "error", "is_nudge")
 
-    def __init__(self, batch: Batch | None) -> None:
+    def __init__(self, batch: Batch | None, *, is_nudge: bool = False) -> None:
         self.batch = batch
+        """None asks for a seal."""
+        self.is_nudge = is_nudge
+        """Only wakes the thread: the writer has become idle."""
         self.done = threading.Event()
         self.appended: Appended | None = None
         self.error: Exception | None = None
@@ -242,6 +245,7 @@ class Log:
             del self._segments[segment.number]
             self._held_bytes -= segment.held_bytes
         segment.path.unlink(missing_ok=True)
+        self._queue.put(_Waiting(None, is_nudge=True))
 
     # -- start --------------------------------------------------------------------------------------------------------
 
@@ -309,7 +313,7 @@ class Log:
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""
         timeout: float | None = None
-        if self._open is not None:
+        if self._open is not None and self._writer_is_idle():
             timeout = max(0.0, self._opened_at + self.settings.flush_interval_s - time.monotonic())
         group: list[_Waiting] = []
         size_bytes = 0
@@ -319,6 +323,8 @@ class Log:
                 # Several senders wait at once: a moment more lets the others of this round into the same sync.
                 time.sleep(_GATHER_S)
             while item is not None:
+                if item.is_nudge:
+                    return group, False
                 group.append(item)
                 size_bytes += item.batch.size_bytes if item.batch else 0
                 if size_bytes > _GROUP_BYTES:
@@ -330,8 +336,16 @@ class Log:
     def _is_due(self) -> bool:
         if self._open is None:
             return False
+        if self._open.size_bytes >= self.settings.segment_bytes:
+            return True
+        # While the writer is busy a segment gains nothing by being sealed: it goes on growing, so that a store that was down
+        # for hours finds few large segments and not thousands of small ones. `retire` wakes this thread.
         age_s = time.monotonic() - self._opened_at
-        return self._open.size_bytes >= self.settings.segment_bytes or age_s >= self.settings.flush_interval_s
+        return age_s >= self.settings.flush_interval_s and self._writer_is_idle()
+
+    def _writer_is_idle(self) -> bool:
+        with self._lock:
+            return len(self._segments) <= (self._open is not None)
 
     def _write(self, group: Sequence[_Waiting]) -> None:
         """Write the group's records, sync once, then book them and wake their senders.

@@ -145,12 +145,13 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             max_log_bytes=options.log.max_bytes,
             describe=lambda: {"version": "test"},
         )
+        bodies = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         authenticator = Authenticator(options.tokens_file)
         grpc_receiver = GrpcReceiver(
             GrpcConfig(port=0, max_message_bytes=options.max_bytes), pipeline, authenticator, options.grpc_credentials
         )
         loop = _Loop()
-        http = HttpReceiver(HttpConfig(port=0, max_body_bytes=options.max_bytes), pipeline, reporter, authenticator)
+        http = HttpReceiver(HttpConfig(port=0, max_body_bytes=options.max_bytes), pipeline, reporter, authenticator, bodies)
         runner = http.build_runner(1.0)
         http_port = loop.serve(runner, options.http_tls)
         grpc_receiver.start()

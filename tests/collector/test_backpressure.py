@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -87,6 +88,24 @@ def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.
     provider.shutdown()
     collector.flush()
     assert collector.store.names().count("late") == 1
+
+
+def test_bodies_that_dribble_in_are_bounded_together(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any]
+) -> None:
+    """Announced and not yet sent bytes count: a thousand slow senders cannot fill the memory."""
+    collector = start_collector(in_flight_bytes=10_000)
+    body = encode_traces([make_span(1)])
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    with socket.create_connection(("127.0.0.1", collector.http_port)) as slow:
+        head = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+        slow.sendall(head + b"Expect: 100-continue\r\nContent-Length: 9999\r\n\r\n")
+        # The interim answer comes when the request is being read, so its bytes are on the books.
+        assert slow.recv(100).startswith(b"HTTP/1.1 100")
+        assert httpx.post(url, content=body, headers=PROTOBUF).status_code == 429
+        slow.sendall(bytes(9999))
+        assert slow.recv(100).startswith(b"HTTP/1.1 400")
+    assert httpx.post(url, content=body, headers=PROTOBUF).status_code == 200
 
 
 def test_the_byte_budget_bounds_what_is_in_work(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:

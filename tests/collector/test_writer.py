@@ -83,6 +83,21 @@ def test_a_store_that_hangs_does_not_hold_the_senders(
     assert len(collector.store.spans) == 5
 
 
+def test_what_comes_while_the_store_is_busy_goes_in_one_insert(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
+) -> None:
+    """A store that was away finds one large segment, not one for each flush interval that passed."""
+    collector = _start(start_collector, trouble)
+    trouble.open.clear()
+    for number in range(100):
+        collector.pipeline.export(encode_traces([make_span(number)]))
+    assert collector.log.segment_count <= 2
+    trouble.open.set()
+    collector.flush()
+    assert len(collector.store.spans) == 100
+    assert collector.writer.state.segments <= 3
+
+
 def test_poison_spans_are_found_and_set_aside(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
 ) -> None:

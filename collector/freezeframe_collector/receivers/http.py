@@ -20,7 +20,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
-from freezeframe_collector.admission import BusyError
+from freezeframe_collector.admission import BusyError, ByteBudget
 from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import HttpConfig
 from freezeframe_collector.otlp import decode_traces
@@ -88,7 +88,11 @@ class Pages(Protocol):
 class HttpReceiver:
     """The HTTP application; work on a request happens in its own threads."""
 
-    def __init__(self, config: HttpConfig, pipeline: Pipeline, pages: Pages, authenticator: Authenticator) -> None:
+    def __init__(
+        self, config: HttpConfig, pipeline: Pipeline, pages: Pages, authenticator: Authenticator, bodies: ByteBudget
+    ) -> None:
+        """`bodies` bounds what all connections together have sent of requests that are not in work yet."""
+        self._bodies = bodies
         self._authenticator = authenticator
         self._config = config
         self._pipeline = pipeline
@@ -132,32 +136,38 @@ class HttpReceiver:
             tenant = self._authenticator.tenant_of(request.headers.get("Authorization"))
         except UnauthenticatedError as error:
             return _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
+        # A body without a length may become as long as any.
+        size_bytes = self._config.max_body_bytes if request.content_length is None else request.content_length
         try:
-            async with asyncio.timeout(self._config.read_timeout_s):
-                body = await request.read()
+            with self._bodies.reserve_now(min(size_bytes, self._config.max_body_bytes)):
+                async with asyncio.timeout(self._config.read_timeout_s):
+                    body = await request.read()
+                return await self._work(kind, body, request.headers.get("Content-Encoding", ""), tenant, decoder, signal)
+        except BusyError as error:
+            return self._refuse(kind, error)
         except TimeoutError:
             return _error(kind, 408, _GRPC_INVALID, f"the body did not arrive in {self._config.read_timeout_s:g} s")
-        encoding = request.headers.get("Content-Encoding", "")
 
+    async def _work(
+        self, kind: str, body: bytes, encoding: str, tenant: str, decoder: Decoder, signal: _Signal
+    ) -> web.Response:
         def work() -> Outcome:
             plain = decompress(body, encoding, self._config.max_body_bytes)
             return self._pipeline.export(plain, tenant=tenant, decode=decoder)
 
-        return await self._answer(kind, work, signal)
-
-    async def _answer(self, kind: str, work: Callable[[], Outcome], signal: _Signal) -> web.Response:
         try:
             outcome = await asyncio.get_running_loop().run_in_executor(self._workers, work)
-        except BusyError as error:
-            answer = _error(kind, 429, _GRPC_EXHAUSTED, error.message)
-            answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
-            return answer
         except WireError as error:
             return _error(kind, 400, _GRPC_INVALID, error.message)
         if kind == _JSON:
             partial = {signal.json_field: str(outcome.rejected), "errorMessage": outcome.message} if outcome.rejected else None
             return web.json_response({"partialSuccess": partial} if partial else {})
         return _protobuf(200, signal.answer(outcome))
+
+    def _refuse(self, kind: str, error: BusyError) -> web.Response:
+        answer = _error(kind, 429, _GRPC_EXHAUSTED, error.message)
+        answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+        return answer
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._pipeline.meter.add(metrics_refused=1)
