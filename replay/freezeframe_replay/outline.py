@@ -10,10 +10,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.exchange import Completion, Exchange, Kind, format_lane
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, Response, format_lane
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import KIT, LEVELS, Entry, Run, readiness, spans_in_scope
 from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.wire import decode_body
 
 ROOT_LANE = "root"
 """How the lane of the entry point is written for people."""
@@ -216,8 +218,8 @@ def _exchange_node(
         tokens=tokens,
         lane=format_lane(exchange.lane) or ROOT_LANE,
         span_id=exchange.span_id,
-        request=_body(exchange.request.body, exchange.request.omitted) if full else None,
-        response=_body(exchange.response.body, exchange.response.omitted) if full else None,
+        request=_body(exchange.request) if full else None,
+        response=_body(exchange.response) if full else None,
     )
 
 
@@ -250,13 +252,14 @@ def _ms(start_ns: int, end_ns: int) -> float:
     return round(max(end_ns - start_ns, 0) / 1e6, 3)
 
 
-def _body(body: bytes, omitted: str | None) -> str:
-    if omitted:
-        return f"<not kept: {omitted}>"
+def _body(part: Request | Response) -> str:
+    """Return a body as a person reads it: without its content-encoding, or what it is where it is no text."""
+    if part.omitted:
+        return f"<not kept: {part.omitted}>"
     try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return f"<{len(body)} bytes that are no text>"
+        return decode_body(part.body, part.headers).decode()
+    except (UnicodeDecodeError, WireError):
+        return f"<{len(part.body)} bytes that are no text>"
 
 
 # -- the entry ----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 
 from handmade_runs import make_run, model_call, tool_call
@@ -13,6 +14,7 @@ from freezeframe_replay.outline import call_text, error_text, outcome_text, outl
 from freezeframe_replay.render import outline_text, printable, short, table_text
 from freezeframe_replay.web.pages import run_page
 from freezeframe_schemas import genai, values
+from freezeframe_schemas.exchange import Chunk, Response
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import SpanRecord, StatusCode
 
@@ -84,6 +86,17 @@ def test_full_shows_what_was_asked_and_answered() -> None:
     shown = outline_text(outline_run(build_run(lookup_run()), full=True), full=True)
     assert '        > {"model":"gpt-x","messages":[{"role":"user","content":"where is it?"}]}' in shown
     assert '        < {"place": "Lyon"}' in shown
+
+
+def test_a_compressed_body_is_shown_as_it_reads() -> None:
+    """The recording keeps the wire's bytes; a person wants the text, and hears where there is none."""
+    packed, broken = model_call("hi", ""), model_call("hi", "")
+    gzipped = Chunk(data=gzip.compress(b'{"answer": "Lyon"}'))
+    packed = replace(packed, response=Response(status=200, headers=(("content-encoding", "gzip"),), chunks=(gzipped,)))
+    broken = replace(broken, response=Response(status=200, chunks=(gzipped,)))
+    _, first, second = outline_run(build_run(make_run(packed, broken)), full=True).nodes
+    assert first.response == '{"answer": "Lyon"}'
+    assert "bytes that are no text" in (second.response or "")
 
 
 def test_a_run_without_exchanges_is_a_cold_case() -> None:
