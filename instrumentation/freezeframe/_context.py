@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from freezeframe_schemas import exchange, genai
+from freezeframe_schemas import exchange, genai, values
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -57,6 +57,19 @@ class RunContext:
     session: str | None = None
     flags: dict[str, object] = field(default_factory=dict[str, object])
     span: Span | None = None
+
+    def note_flag(self, key: str, value: object, **details: str | None) -> None:
+        """Keep the value of a feature flag, and put the conventions' event on the run's span.
+
+        Args:
+            key: the flag's key.
+            value: what the run was given.
+            **details: attribute name -> text, for example ``genai.FLAG_VARIANT``; None is left out.
+        """
+        self.flags[key] = value
+        if self.span is not None:
+            kept = {name: text for name, text in details.items() if text is not None}
+            self.span.add_event(genai.FLAG_EVENT, {genai.FLAG_KEY: key, genai.FLAG_VALUE: values.encode(value), **kept})
 
     def attributes(self) -> Mapping[str, str]:
         """Return what every span of the run carries."""

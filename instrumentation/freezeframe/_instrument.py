@@ -145,7 +145,21 @@ def _start(settings: Settings) -> Handle:
     handle = start_recording(settings, make_exporter(settings))
     seams.install()
     atexit.register(handle._close)
+    _flush_forked_workers(handle)
     return handle
+
+
+def _flush_forked_workers(handle: Handle) -> None:
+    """Deliver at the end of multiprocessing's forked workers, too: they leave by ``os._exit``, past every `atexit`."""
+    from freezeframe.seams.patching import IMPORT_HOOK
+
+    def arrange(util: Any) -> None:
+        def in_child(owner: Handle) -> None:
+            util.Finalize(owner, owner.flush, args=(owner.settings.exit_timeout_s,), exitpriority=0)
+
+        util.register_after_fork(handle, in_child)
+
+    IMPORT_HOOK.when_imported("multiprocessing.util", arrange)
 
 
 def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = None, environment: Any = None) -> Handle:

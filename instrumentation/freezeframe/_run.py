@@ -60,7 +60,8 @@ class CurrentRun:
 
     def flag(self, key: str, value: object) -> None:
         """Note the value of a feature flag, as this run saw it."""
-        self._context.flags[key] = value
+        with guard("flag"):
+            self._context.note_flag(key, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +297,8 @@ def flag(key: str, value: object) -> None:
     """Note the value of a feature flag as the current run saw it. Outside a run it does nothing."""
     context = current_place().run
     if context is not None:
-        context.flags[key] = value
+        with guard("flag"):
+            context.note_flag(key, value)
 
 
 def current_run() -> CurrentRun | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -223,6 +224,54 @@ def test_instrument_twice_is_one_and_uninstrument_puts_everything_back(tmp_path:
         first.uninstrument()
     assert (httpx.Client._send_single_request, threading.Thread.start) == originals
     assert isinstance(trace.get_tracer_provider(), TracerProvider)
+
+
+def test_a_disk_that_cannot_be_written_is_said_and_the_application_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    handle = recording_to("http://127.0.0.1:1", file="/dev/full")
+    with caplog.at_level(logging.WARNING, logger="freezeframe"):
+        assert work("one") == "one"
+        handle.flush(5)
+        handle.uninstrument()
+    assert handle.counts is not None
+    assert (handle.counts.exported, handle.counts.failed) == (0, 1)
+    assert "1 could not be sent" in caplog.text
+
+
+def test_a_collector_that_answers_garbage_costs_only_the_spans() -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def garble() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            connection.recv(65536)
+            connection.sendall(b"\x00\x01 this is no HTTP\r\n\r\n")
+            connection.close()
+
+    threading.Thread(target=garble, daemon=True).start()
+    handle = recording_to(f"http://127.0.0.1:{listener.getsockname()[1]}", export_timeout_s=0.2)
+    assert work("one") == "one"
+    handle.flush(5)
+    handle.uninstrument()
+    listener.close()
+    assert handle.counts is not None
+    assert (handle.counts.exported, handle.counts.failed) == (0, 1)
+
+
+def test_a_run_of_ten_thousand_spans_arrives_whole(collector: Collector) -> None:
+    handle = recording_to(collector.url)
+
+    @freezeframe.run
+    def agent() -> None:
+        for number in range(10_000):
+            work(number)
+
+    agent()
+    assert handle.flush(60)
+    handle.uninstrument()
+    assert len(collector.names) == 10_001
 
 
 def test_a_plain_function_gets_the_id_of_the_call_that_it_answers(provider: Provider) -> None:

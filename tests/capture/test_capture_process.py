@@ -136,6 +136,21 @@ def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: 
     assert len(project.spans) == len({span.span_id for span in project.spans})
 
 
+def test_workers_of_multiprocessing_deliver_before_they_end(project: Project) -> None:
+    project.write(
+        "import freezeframe, multiprocessing; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(text): return ask(text)\n"
+        "if __name__ == '__main__':\n"
+        "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "        print(len(pool.map(handle, ['a', 'b', 'c'])))\n"
+        "        pool.close(); pool.join()\n"
+    )
+    done = project.python("agent.py")
+    assert done.stdout == "3\n", done.stderr
+    inputs = sorted(values.decode(run.entry.input or "")["kwargs"]["text"] for run in project.runs)
+    assert inputs == ["a", "b", "c"]
+
+
 def test_an_exception_that_ends_the_script_is_in_its_run(project: Project) -> None:
     project.write("import freezeframe; freezeframe.instrument()\nask('one')\nraise ValueError('out')\n")
     done = project.python("agent.py")

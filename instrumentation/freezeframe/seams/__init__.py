@@ -40,6 +40,7 @@ SEAMS: Final = (
     Seam(module="langchain_core.tools.base", installer="langchain", distribution="langchain-core", captures="tools"),
     Seam(module="langchain_core.retrievers", installer="langchain", distribution="langchain-core", captures="retrievers"),
     Seam(module="agents.tool", installer="openai_agents", distribution="openai-agents", captures="function tools"),
+    Seam(module="openfeature.api", installer="openfeature", distribution="openfeature-sdk", captures="values of feature flags"),
     Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
     Seam(module="botocore.httpsession", installer="botocore", distribution="botocore", captures="Bedrock and other AWS calls"),
     Seam(module="mcp.shared.jsonrpc_dispatcher", installer="mcp", distribution="mcp", captures="requests of MCP clients"),
