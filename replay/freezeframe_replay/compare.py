@@ -1,8 +1,9 @@
-"""The first difference between two JSON values, as a path and two short texts. Pure."""
+"""The differences between two JSON values, each as a path and two short texts. Pure."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,25 +23,24 @@ class Difference:
 
 def first_difference(recorded: Any, live: Any, path: str = "$") -> Difference | None:
     """Return the first difference in the order of the recorded value, or None where both are equal."""
-    if type(recorded) is not type(live):
-        return Difference(path=path, recorded=shorten(recorded), live=shorten(live))
-    if isinstance(recorded, dict):
+    return next(differences(recorded, live, path), None)
+
+
+def differences(recorded: Any, live: Any, path: str = "$") -> Iterator[Difference]:
+    """Yield every difference, in the order of the recorded value; items of lists are compared place by place."""
+    if recorded is _MISSING or live is _MISSING or type(recorded) is not type(live):
+        yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+    elif isinstance(recorded, dict):
         for key in [*recorded, *(key for key in live if key not in recorded)]:
-            found = _differ(recorded.get(key, _MISSING), live.get(key, _MISSING), f"{path}.{key}")
-            if found is not None:
-                return found
-        return None
-    if isinstance(recorded, list):
+            yield from differences(recorded.get(key, _MISSING), live.get(key, _MISSING), f"{path}.{key}")
+    elif isinstance(recorded, list):
         for index in range(max(len(recorded), len(live))):
-            found = _differ(_item(recorded, index), _item(live, index), f"{path}[{index}]")
-            if found is not None:
-                return found
-        return None
-    if recorded == live:
-        return None
-    if isinstance(recorded, str):
-        return _text_difference(recorded, live, path)
-    return Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+            yield from differences(_item(recorded, index), _item(live, index), f"{path}[{index}]")
+    elif recorded != live:
+        if isinstance(recorded, str):
+            yield from _text_differences(recorded, live, path)
+        else:
+            yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
 
 
 def shorten(value: Any, limit: int = 2 * _CONTEXT) -> str:
@@ -65,23 +65,18 @@ def _item(values: list[Any], index: int) -> Any:
     return values[index] if index < len(values) else _MISSING
 
 
-def _differ(recorded: Any, live: Any, path: str) -> Difference | None:
-    if recorded is _MISSING or live is _MISSING:
-        return Difference(path=path, recorded=shorten(recorded), live=shorten(live))
-    return first_difference(recorded, live, path)
-
-
-def _text_difference(recorded: str, live: str, path: str) -> Difference:
+def _text_differences(recorded: str, live: str, path: str) -> Iterator[Difference]:
     """Compare JSON inside of text by its content; otherwise show the surroundings of the first differing character."""
     inner_recorded, inner_live = _json_in(recorded), _json_in(live)
     if inner_recorded is not None and inner_live is not None:
-        inner = first_difference(inner_recorded, inner_live, f"{path}|json")
-        if inner is not None:
-            return inner
+        inner = list(differences(inner_recorded, inner_live, f"{path}|json"))
+        if inner:
+            yield from inner
+            return
     start = next((i for i, pair in enumerate(zip(recorded, live, strict=False)) if pair[0] != pair[1]), None)
     if start is None:
         start = min(len(recorded), len(live))
-    return Difference(path=path, recorded=_around(recorded, start), live=_around(live, start))
+    yield Difference(path=path, recorded=_around(recorded, start), live=_around(live, start))
 
 
 def _json_in(text: str) -> Any:

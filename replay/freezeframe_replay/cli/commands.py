@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from freezeframe_replay.cli.change_commands import CHANGE_COMMANDS
 from freezeframe_replay.cli.command import Command, Example
 
 _CLI: Final = "freezeframe_replay.cli"
@@ -114,6 +115,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         },
         takes_program=True,
     ),
+    *CHANGE_COMMANDS,
     Command(
         name="fixture",
         summary="Save a run as files, and with --pytest as a regression test.",

@@ -64,8 +64,8 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
     return open_runs(url)
 
 
-def load_run(arguments: argparse.Namespace) -> Run:
-    """Return the run that `arguments.run` names, of the store or of a file of spans.
+def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
+    """Return the run that `named` (by default `arguments.run`) names, of the store or of a file of spans.
 
     Raises:
         RunError: no such run, or several.
@@ -73,7 +73,17 @@ def load_run(arguments: argparse.Namespace) -> Run:
     from freezeframe_replay.span_file import load_run_of_file, split_name
     from freezeframe_schemas.run import build_run
 
-    in_file = split_name(arguments.run)
+    text: str = named or arguments.run
+    in_file = split_name(text)
     if in_file is not None:
         return load_run_of_file(*in_file)
-    return build_run(open_store(arguments).load_spans(arguments.run))
+    return build_run(open_store(arguments).load_spans(text))
+
+
+def load_as_fixture(arguments: argparse.Namespace, named: str) -> Fixture:
+    """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
+    if is_fixture(named):
+        return load_target_fixture(named)
+    from freezeframe_replay.freeze import freeze
+
+    return freeze(load_run(arguments, named))

@@ -1,0 +1,231 @@
+"""Align: two runs laid beside each other, step by step, and what changed in each pair. Pure.
+
+Steps are paired within a lane, so that the order in which tasks and threads happened to ask does not count: first those with
+equal request keys, in order; what stands between two such pairs is paired by kind and name; the rest was added or removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+from itertools import islice
+from typing import Any, Final
+
+from freezeframe_replay.compare import Difference, differences
+from freezeframe_replay.freeze import Alias, make_aliases, transient_fields
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, Kind, Lane
+from freezeframe_schemas.fixture import Fixture, Step
+from freezeframe_schemas.keys import comparable_body
+from freezeframe_schemas.span import AttributeValue
+from freezeframe_schemas.wire import decode_body, find_dialect
+
+CHANGES_SHOWN: Final = 20
+"""Differences kept of one step; a prompt that was replaced differs in many places."""
+
+
+class How(StrEnum):
+    """How two steps stand to each other."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    ADDED = "added"
+    """In the second run only."""
+    REMOVED = "removed"
+    """In the first run only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One run's half of a pair."""
+
+    step: int
+    name: str
+    model: str | None = None
+    """The model that answered, where it says so, else the one that was asked."""
+    tokens: tuple[int, int] | None = None
+    """Input and output."""
+    ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A step of each run, or of one of them. Time and tokens are told and never make a pair `changed`."""
+
+    how: How
+    kind: Kind
+    before: Side | None
+    after: Side | None
+    request: tuple[Difference, ...] = ()
+    response: tuple[Difference, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Two runs beside each other."""
+
+    before: str
+    """Id of the first run."""
+    after: str
+    pairs: tuple[Pair, ...]
+    input: tuple[Difference, ...] = ()
+    outcome: tuple[Difference, ...] = ()
+
+    @property
+    def first(self) -> Pair | None:
+        """Return the first pair that is not the same."""
+        return next((pair for pair in self.pairs if pair.how is not How.SAME), None)
+
+    @property
+    def alike(self) -> bool:
+        """Tell whether the runs asked, were answered, and ended alike."""
+        return self.first is None and not self.input and not self.outcome
+
+
+def compare_runs(before: Fixture, after: Fixture) -> Comparison:
+    """Return the two runs beside each other, in the order of the first run's steps."""
+    # Under one key a value has one surrogate in both runs, and another surrogate is another value.
+    same_key = before.redaction.key_id == after.redaction.key_id
+    aliases: tuple[Alias, Alias] = (
+        (str, str) if same_key else (make_aliases(before.redaction).alias, make_aliases(after.redaction).alias)
+    )
+    return Comparison(
+        before=before.run_id,
+        after=after.run_id,
+        pairs=tuple(_pair(one, other, aliases) for one, other in align(before.steps, after.steps)),
+        input=_texts(before.entry.input, after.entry.input, aliases),
+        outcome=_texts(
+            before.entry.error or before.entry.output,
+            after.entry.error or after.entry.output,
+            aliases,
+        ),
+    )
+
+
+def align(before: Sequence[Step], after: Sequence[Step]) -> list[tuple[Step | None, Step | None]]:
+    """Return the steps of both runs in pairs, ordered as the first run; an added step follows the one that it came after."""
+    placed: list[tuple[tuple[int, int], tuple[Step | None, Step | None]]] = []
+    for lane in sorted({step.exchange.lane for step in [*before, *after]}):
+        last = 0
+        for one, other in _align_lane(_of_lane(before, lane), _of_lane(after, lane)):
+            last = last if one is None else one.number
+            placed.append(((last, 0 if one is not None or other is None else other.number), (one, other)))
+    return [pair for _, pair in sorted(placed, key=lambda item: item[0])]
+
+
+def _of_lane(steps: Iterable[Step], lane: Lane) -> list[Step]:
+    return [step for step in steps if step.exchange.lane == lane]
+
+
+def _align_lane(before: list[Step], after: list[Step]) -> Iterator[tuple[Step | None, Step | None]]:
+    for equal, left, right in _blocks(before, after, lambda step: step.key):
+        if equal:
+            yield from zip(left, right, strict=True)
+            continue
+        for alike, one, other in _blocks(left, right, lambda step: f"{step.exchange.kind}\0{step.exchange.name}"):
+            if alike:
+                yield from zip(one, other, strict=True)
+            else:
+                yield from ((step, None) for step in one)
+                yield from ((None, step) for step in other)
+
+
+def _blocks(
+    before: list[Step], after: list[Step], label: Callable[[Step], str]
+) -> Iterator[tuple[bool, list[Step], list[Step]]]:
+    """Yield stretches of both runs in turn: whether their labels are equal, and their steps."""
+    matcher = SequenceMatcher(None, [label(step) for step in before], [label(step) for step in after], autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        yield tag == "equal", before[i:j], after[k:m]
+
+
+# -- one pair -----------------------------------------------------------------------------------------------------------
+
+
+def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias]) -> Pair:
+    step = one or other
+    assert step is not None
+    kind = step.exchange.kind
+    said_before, said_after = _said(one), _said(other)
+    sides = _side(one, said_before), _side(other, said_after)
+    if one is None or other is None:
+        return Pair(how=How.ADDED if one is None else How.REMOVED, kind=kind, before=sides[0], after=sides[1])
+    request = _first(differences(_asked(one.exchange, aliases[0]), _asked(other.exchange, aliases[1])))
+    response = _first(
+        differences(_answered(one.exchange, said_before, aliases[0]), _answered(other.exchange, said_after, aliases[1]))
+    )
+    how = How.CHANGED if request or response else How.SAME
+    return Pair(how=how, kind=kind, before=sides[0], after=sides[1], request=request, response=response)
+
+
+def _asked(exchange: Exchange, alias: Alias) -> Any:
+    request = exchange.request
+    if not request.method:
+        return comparable_body(request, alias=alias)
+    return {"body": comparable_body(request, transient=transient_fields(request.method, request.url), alias=alias)}
+
+
+def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias) -> Any:
+    """Return what decides how the program goes on: of a model its messages, without ids and the borders of chunks."""
+    response, answer = exchange.response, dict[str, Any]()
+    if response.status is not None:
+        answer["status"] = response.status
+    if exchange.error is not None:
+        answer["error"] = _json(alias(exchange.error))
+    messages = said.get(genai.OUTPUT_MESSAGES)
+    if isinstance(messages, str):
+        answer["messages"] = _json(alias(messages))
+    else:
+        answer["result" if response.status is None else "body"] = _json(alias(response.body.decode(errors="replace")))
+    return answer
+
+
+def _said(step: Step | None) -> dict[str, AttributeValue]:
+    """Return what the wire dialect reads in a model's answer."""
+    if step is None or step.exchange.kind is not Kind.MODEL:
+        return {}
+    request, response = step.exchange.request, step.exchange.response
+    match = find_dialect(request.method, request.url) if request.method else None
+    if match is None:
+        return {}
+    content_type = next((text for name, text in response.headers if name.lower() == "content-type"), "")
+    return match.dialect.response_attributes(
+        decode_body(response.body, response.headers),
+        content_type=content_type,
+        status=response.status or 200,
+        headers=response.headers,
+    )
+
+
+def _side(step: Step | None, said: dict[str, AttributeValue]) -> Side | None:
+    if step is None:
+        return None
+    exchange = step.exchange
+    into, out = said.get(genai.USAGE_INPUT_TOKENS), said.get(genai.USAGE_OUTPUT_TOKENS)
+    model = said.get(genai.RESPONSE_MODEL) or step.model
+    return Side(
+        step=step.number,
+        name=exchange.name,
+        model=model if isinstance(model, str) else None,
+        tokens=(into, out) if isinstance(into, int) and isinstance(out, int) else None,
+        ms=round((exchange.end_time_unix_nano - exchange.start_time_unix_nano) / 1e6, 1),
+    )
+
+
+def _texts(before: str | None, after: str | None, aliases: tuple[Alias, Alias]) -> tuple[Difference, ...]:
+    one, other = (None if text is None else _json(alias(text)) for text, alias in zip((before, after), aliases, strict=True))
+    return _first(differences(one, other))
+
+
+def _first(found: Iterable[Difference]) -> tuple[Difference, ...]:
+    return tuple(islice(found, CHANGES_SHOWN))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,103 @@
+"""`freezeframe diff A B`: two runs beside each other, the first difference, and what changed in each step."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from freezeframe_replay.align import Comparison, How, Pair, Side, compare_runs
+from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.compare import Difference
+from freezeframe_replay.render import ID_DIGITS, duration, short
+
+ALIKE: Final = 0
+DIFFERENT: Final = 3
+_MARKS: Final = {How.SAME: " ", How.CHANGED: "~", How.ADDED: "+", How.REMOVED: "-"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("before", metavar="A", help=TARGET_HELP)
+    parser.add_argument("after", metavar="B", help="the other one, named in the same ways")
+    parser.add_argument("--all", action="store_true", help="show the steps that are the same, too")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the comparison; 3 where the runs differ."""
+    found = compare_runs(load_as_fixture(arguments, arguments.before), load_as_fixture(arguments, arguments.after))
+    if arguments.json:
+        print_json({"alike": found.alike, **dataclasses.asdict(found)})
+    else:
+        print(comparison_text(found, width=terminal_width(), everything=arguments.all))
+    return ALIKE if found.alike else DIFFERENT
+
+
+def comparison_text(found: Comparison, *, width: int, everything: bool = False) -> str:
+    """Return the comparison as text; steps that are the same are counted, or listed where `everything` is asked for."""
+    lines = [_head(found)]
+    if found.input:
+        lines += ["  ~ input", *_differences(found.input, width)]
+    for pair in found.pairs:
+        if pair.how is not How.SAME or everything:
+            lines += _pair(pair, width)
+    if found.outcome:
+        lines += ["  ~ outcome", *_differences(found.outcome, width)]
+    same = sum(1 for pair in found.pairs if pair.how is How.SAME)
+    if same and not everything and not found.alike:
+        lines.append(f"  {same} more the same (--all lists them)")
+    return "\n".join(lines)
+
+
+def _head(found: Comparison) -> str:
+    names = f"{found.before[:ID_DIGITS]} and {found.after[:ID_DIGITS]}"
+    if found.alike:
+        return f"alike: {len(found.pairs)} steps, runs {names}"
+    first = found.first
+    place = "in the input" if found.input else "in the outcome only"
+    if first is not None and not found.input:
+        place = f"at {_numbers(first.before, first.after)}"
+    return f"different: first {place}, runs {names}"
+
+
+def _numbers(before: Side | None, after: Side | None) -> str:
+    if before is None:
+        return f"step {after.step} of the second run, which the first lacks" if after else ""
+    if after is None:
+        return f"step {before.step}, which the second run lacks"
+    return f"step {before.step}" if before.step == after.step else f"step {before.step} (in the second run {after.step})"
+
+
+def _pair(pair: Pair, width: int) -> Iterable[str]:
+    side = pair.before or pair.after
+    name = "" if side is None else side.name
+    numbers = " > ".join(dict.fromkeys(str(one.step) for one in (pair.before, pair.after) if one is not None))
+    yield short(f"  {_MARKS[pair.how]} {numbers:>3}  {pair.kind.value} {name}  {'  '.join(_figures(pair))}".rstrip(), width)
+    if pair.request:
+        yield "        asked"
+        yield from _differences(pair.request, width)
+    if pair.response:
+        yield "        answered"
+        yield from _differences(pair.response, width)
+
+
+def _figures(pair: Pair) -> Iterable[str]:
+    sides = [side for side in (pair.before, pair.after) if side is not None]
+    for texts in (
+        [side.model or "" for side in sides],
+        [f"{side.tokens[0]:,}+{side.tokens[1]:,} tokens" if side.tokens else "" for side in sides],
+    ):
+        if any(texts):
+            yield " > ".join(dict.fromkeys(texts))
+    yield " > ".join(duration(side.ms) for side in sides)
+
+
+def _differences(found: Sequence[Difference], width: int) -> Iterable[str]:
+    for item in found:
+        yield short(f"          {item.path}", width)
+        yield short(f"          - {item.recorded}", width)
+        yield short(f"          + {item.live}", width)
