@@ -7,7 +7,7 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -78,6 +78,11 @@ def up(home: Home, ports: Ports, say: Say, *, config: Path | None = None, timeou
         FreezeframeError: a process ended, or did not get ready in time; what was started is stopped again.
     """
     make_home(home)
+    with _alone(home):
+        _start_missing(home, ports, say, config, timeout_s)
+
+
+def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, timeout_s: float) -> None:
     missing = [name for name in NAMES if running(home, name) is None]
     _check_ports(ports, missing)
     started: list[str] = []
@@ -129,13 +134,28 @@ def get_json(url: str, *, timeout_s: float = 2.0) -> Any:
         return json.loads(answer.read())
 
 
+def collector_answers(home: Home) -> bool:
+    """Tell whether a collector over this data directory answers, whoever started it (a supervisor, a container)."""
+    if running(home, COLLECTOR) is not None:
+        return True
+    port = read_ports(home).get("http")
+    if port is None:
+        return False
+    try:
+        status: Any = get_json(f"http://127.0.0.1:{port}/status")
+    except (OSError, ValueError):
+        return False
+    # after a crash the port may be somebody else's
+    return isinstance(status, dict) and Path(str(status.get("data"))).resolve() == home.directory.resolve()
+
+
 def flush(home: Home, *, timeout_s: float = 10.0) -> None:
     """Have the collector of `home` put what it has acknowledged into the store, so that a run just sent is found.
 
     Does nothing where none runs. A collector that is too busy is no fault: what it has stored so far can be read.
     """
     port = read_ports(home).get("http")
-    if port is None or running(home, COLLECTOR) is None:
+    if port is None or not collector_answers(home):
         return
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/flush", data=b"", method="POST")
     with contextlib.suppress(OSError), _opener().open(request, timeout=timeout_s):
@@ -145,6 +165,16 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> None:
 def _opener() -> urllib.request.OpenerDirector:
     """Loopback never goes through a proxy, whatever the environment says."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@contextlib.contextmanager
+def _alone(home: Home) -> Generator[None, None, None]:
+    """Hold the data directory's lock: of two `up` at once the second waits, and then finds everything running."""
+    import fcntl
+
+    with (home.processes / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 # -- starting -----------------------------------------------------------------------------------------------------------

@@ -92,10 +92,10 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
     """
     if named := environ.get(STORE_VARIABLE, "").strip():
         return named
-    from freezeframe_replay.daemon import COLLECTOR, running
+    from freezeframe_replay.daemon import collector_answers
 
     port = read_ports(home).get("clickhouse")
-    if port and running(home, COLLECTOR):
+    if port and collector_answers(home):
         return f"clickhouse://127.0.0.1:{port}/freezeframe"
     raise ConfigError(
         f"no store: found no running collector for {home.directory}",

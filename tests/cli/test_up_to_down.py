@@ -253,6 +253,31 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
         assert missing.value.code == 404
 
 
+def test_a_collector_that_somebody_else_started_is_read_too(project: Project) -> None:
+    """A supervisor's or a container's: without a note of ours its own status tells that it is over this directory."""
+    note = project.root / ".freezeframe" / "processes" / "collector.json"
+    text = note.read_text()
+    note.unlink()
+    try:
+        assert "answer" in run_command(project, "runs")
+    finally:
+        note.write_text(text)
+
+
+def test_of_two_ups_at_once_one_starts_and_both_succeed(make_project: MakeProject, tmp_path: Path) -> None:
+    """The second waits for the first, and finds everything running."""
+    own = make_project(root=tmp_path)
+    command = [sys.executable, "-m", "freezeframe._cli", "up", "--data", str(tmp_path / "data"), *EPHEMERAL]
+    try:
+        both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        said = [process.communicate(timeout=100) for process in both]
+        assert [process.returncode for process in both] == [0, 0], said
+        assert sorted("starting the collector" in error for _, error in said) == [False, True]
+        assert said[0][0] == said[1][0]
+    finally:
+        own.freezeframe("down", "--data", str(tmp_path / "data"))
+
+
 def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path) -> None:
     """Nothing is started; who holds it and which option to use is said."""
     taken = port_of(project, "http")
