@@ -17,13 +17,16 @@ import sys
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ReplayError, ReplayMiss
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import EntryKind
+
+if TYPE_CHECKING:
+    from freezeframe_replay.session import ReplaySession
 
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
@@ -56,10 +59,19 @@ def activate() -> None:
     _state.update(fixture=fixture, session=session, pid=os.getpid())
     serve(session)
     freezeframe.instrument()
-    fence_sockets(session.network_tried)
+    fence_sockets(lambda address: _refusal(session, address))
     clock.start()
     _quiet_misses()
     atexit.register(_write_report)
+
+
+def _refusal(session: ReplaySession, address: str) -> BaseException:
+    """Return what a stopped connection raises. A telemetry exporter at work is no part of the run: it is refused, and no more."""
+    from opentelemetry import context
+
+    if context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"):
+        return ConnectionRefusedError(f"{address}: no network in a replay")
+    return session.network_tried(address)
 
 
 def main() -> int:

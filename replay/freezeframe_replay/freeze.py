@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Exchange, Lane
 from freezeframe_schemas.fixture import Fixture, Redaction, Step
 from freezeframe_schemas.keys import RequestKey, request_key
@@ -116,7 +117,30 @@ def make_aliases(redaction: Redaction) -> Aliases:
         return _Verbatim()
     from freezeframe_redaction import Aliaser, load_policy
 
-    return Aliaser(load_policy(redaction.policy.partition("@")[0]), redaction.surrogates)
+    try:
+        policy = load_policy(redaction.policy.partition("@")[0])
+    except ConfigError:  # a policy of the collector's own, which this machine does not have
+        policy = load_policy()
+    return _Remembering(Aliaser(policy, redaction.surrogates))
+
+
+class _Remembering:
+    """Remembers what a text became: a replay asks for most of the recorded texts, and agents resend their history each turn."""
+
+    def __init__(self, aliases: Aliases) -> None:
+        self._aliases = aliases
+        self._known: dict[str, str] = {}
+
+    def alias(self, text: str) -> str:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._aliases.alias(text)
+        return known
+
+    def bind(self, recorded: str, live: str) -> None:
+        if recorded != live:
+            self._aliases.bind(recorded, live)
+            self._known.clear()
 
 
 def _redaction(spans: tuple[SpanRecord, ...]) -> Redaction:

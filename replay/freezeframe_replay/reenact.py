@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,7 @@ from typing import Any, Final
 import freezeframe
 from freezeframe_replay.child import FIXTURE_VARIABLE, IGNORE_VARIABLE, REPORT_VARIABLE
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.divergence import Report, report_from_json
+from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
@@ -73,6 +75,10 @@ def reenact(
                 do=f"see what it printed: {_tail(outcome.stderr)}",
             )
         report = report_from_json(report_path.read_text(encoding="utf-8"))
+        unasked = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
+        if outcome.returncode and report.steps and not report.served and unasked:
+            # It ended in an error before its first question: that says nothing about the recorded steps.
+            report = replace(report, entered=False, divergences=())
         if not report.entered:
             warning = f"the program ended with status {outcome.returncode} before its entry point: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
@@ -106,25 +112,36 @@ def _run(
     command: Sequence[str], variables: Mapping[str, str], cwd: Path | None, timeout_s: float, quiet: bool
 ) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
+        process = subprocess.Popen(
             command,
             env=dict(variables),
             cwd=cwd,
-            timeout=timeout_s,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if quiet else None,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            check=False,
+            start_new_session=True,  # a group of its own: what the program starts ends with it
         )
-    except FileNotFoundError as error:
+    except OSError as error:
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
-    except subprocess.TimeoutExpired as error:
-        raise ReplayError(
-            f"{' '.join(command)}: not ended after {timeout_s:.0f} s",
-            do="the program may wait for something that a replay does not serve; raise --timeout if it is only slow",
-        ) from error
+    with process:
+        try:
+            printed, complained = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise ReplayError(
+                f"{' '.join(command)}: not ended after {timeout_s:.0f} s",
+                do="the program may wait for something that a replay does not serve; raise --timeout if it is only slow",
+            ) from error
+        finally:
+            _end_group(process.pid)
+    return subprocess.CompletedProcess(command, process.returncode, printed, complained)
+
+
+def _end_group(leader: int) -> None:
+    """End what is left of the program's process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _environment_warnings(fixture: Fixture) -> list[str]:

@@ -79,7 +79,9 @@ class ReplaySession:
         self._used: dict[int, str] = {}
         self._last_in_lane: dict[Lane, int] = {}
         self._divergences: list[Divergence] = []
+        self._outcome_changed: Divergence | None = None
         self._missed = False
+        self._raised_instead = False
         self._entered = fixture.entry.kind is not EntryKind.FUNCTION
         self._left = False
         self._outcome: str | None = None
@@ -156,18 +158,17 @@ class ReplaySession:
             if self._missed:
                 return
             entry = self._fixture.entry
-            recorded = {"returned": self._optional(entry.output), "raised": _class_and_args(self._optional(entry.error))}
-            live = {"returned": self._optional(output_json), "raised": _class_and_args(self._optional(error_json))}
+            recorded = {"raised": _class_and_text(self._optional(entry.error)), "returned": self._optional(entry.output)}
+            live = {"raised": _class_and_text(self._optional(error_json)), "returned": self._optional(output_json)}
+            self._raised_instead = error_json is not None and entry.error is None
             found = first_difference(recorded, live)
             if found is not None:
-                self._divergences.append(
-                    Divergence(
-                        kind=DivergenceKind.OUTCOME_CHANGED,
-                        name=entry.name,
-                        path=found.path,
-                        recorded=found.recorded,
-                        live=found.live,
-                    )
+                self._outcome_changed = Divergence(
+                    kind=DivergenceKind.OUTCOME_CHANGED,
+                    name=entry.name,
+                    path=found.path,
+                    recorded=found.recorded,
+                    live=found.live,
                 )
 
     def network_tried(self, address: str) -> ReplayMiss:
@@ -186,10 +187,10 @@ class ReplaySession:
     # -- the account ------------------------------------------------------------------------------------------------------
 
     def report(self, warnings: tuple[str, ...] = ()) -> Report:
-        """Return what happened so far. Steps never asked for are divergences unless a miss stopped the run before them."""
+        """Return what happened so far. Steps never asked for are divergences unless something cut the run short before them."""
         with self._lock:
             divergences = list(self._divergences)
-            if self._entered and not self._missed:
+            if self._entered and not self._missed and not self._raised_instead:
                 divergences += [
                     Divergence(
                         kind=DivergenceKind.MISSING_CALL,
@@ -202,7 +203,8 @@ class ReplaySession:
                     for item in self._recorded
                     if item.step.number not in self._used
                 ]
-            divergences.sort(key=lambda item: item.step is None)  # stable: steps first, the outcome after them
+            if self._outcome_changed is not None:
+                divergences.append(self._outcome_changed)
             return Report(
                 run_id=self._fixture.run_id,
                 steps=len(self._recorded),
@@ -331,7 +333,7 @@ def _text(request: Request) -> str:
     return request.body.decode(errors="replace")
 
 
-def _class_and_args(error: Any) -> Any:
+def _class_and_text(error: Any) -> Any:
     """Keep what an exception is and says; its attributes may hold addresses and times."""
     return {"class": error.get("class"), "text": error.get("text")} if isinstance(error, dict) else error
 

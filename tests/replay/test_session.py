@@ -181,3 +181,23 @@ def test_after_a_network_try_the_missing_steps_are_not_blamed() -> None:
     report = session.report()
     assert report.sockets_tried == 1
     assert [item.kind for item in report.divergences] == [DivergenceKind.NETWORK]
+
+
+def test_an_exception_instead_of_the_answer_is_the_divergence_and_not_the_calls_it_kept_from_being_made() -> None:
+    session = session_of(make_run(model_call("a", "1"), model_call("b", "2")))
+    start(session)
+    session.leave(None, values.encode_exception(RuntimeError("no key")))
+    (only,) = session.report().divergences
+    assert (only.kind, only.path) == (DivergenceKind.OUTCOME_CHANGED, "$.raised")
+    assert "no key" in (only.live or "")
+
+
+def test_changed_input_comes_before_what_follows_from_it() -> None:
+    session = session_of(make_run(model_call("a", "1")))
+    start(session, "something else?")
+    with pytest.raises(ReplayMiss):
+        session.respond(call_of(model_call("something else?", "")))
+    assert [item.kind for item in session.report().divergences] == [
+        DivergenceKind.INPUT_CHANGED,
+        DivergenceKind.REQUEST_CHANGED,
+    ]

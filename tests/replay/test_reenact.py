@@ -1,0 +1,152 @@
+"""A recorded program is run again in a process of its own, with the recorded input, clock, randomness and environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.reenact import reenact
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.run import build_run
+
+MARKED = """
+import datetime, os, random, sys, freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(*seen):
+    open("touched", "a").write("x")
+    return list(seen)
+
+@freezeframe.run
+def answer(question):
+    seen = look(question, random.random(), datetime.datetime.now().strftime("%Y-%m-%d %H:%M"), os.environ.get("SHOP_BASE_URL"))
+    return [seen, random.random()]
+
+if __name__ == "__main__":
+    answer(sys.argv[1])
+"""
+
+UNMARKED = MARKED.replace("@freezeframe.run\n", "")
+
+
+def record(folder: Path, source: str, *arguments: str, **environ: str) -> Fixture:
+    """Write the program to `folder`, run it once, return its run."""
+    (folder / "agent.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, "agent.py", *arguments],
+        cwd=folder,
+        env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (folder / "spans.jsonl").read_text().splitlines()
+    return freeze(build_run(span for line in lines for span in spans_from_otlp_json(json.loads(line))))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout[:1] != "Z"
+
+
+def touches(folder: Path) -> int:
+    return len((folder / "touched").read_text())
+
+
+def test_a_marked_function_sees_the_recorded_input_clock_randomness_and_environment(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?", SHOP_BASE_URL="https://shop.example")
+    report = reenact(fixture, cwd=tmp_path)
+    assert report.divergences == ()
+    assert report.identical
+    assert touches(tmp_path) == 1
+
+
+def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tmp_path: Path) -> None:
+    fixture = record(tmp_path, UNMARKED.replace("random.random()", "0.5"), "where?")
+    assert fixture.entry.kind == "command"
+    assert "where?" not in fixture.entry.target
+    report = reenact(fixture, cwd=tmp_path)
+    assert report.identical
+    assert touches(tmp_path) == 1
+
+
+def test_a_named_command_takes_the_place_of_the_recorded_one(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    assert reenact(fixture, [sys.executable, "agent.py", "where?"], cwd=tmp_path).identical
+    other = reenact(fixture, [sys.executable, "agent.py", "why?"], cwd=tmp_path)
+    assert other.first is not None
+    assert other.first.kind is DivergenceKind.INPUT_CHANGED
+
+
+def test_a_program_that_cannot_be_imported_is_incomparable_and_not_diverged(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    (tmp_path / "agent.py").write_text("import no_such_module\n")
+    report = reenact(fixture, cwd=tmp_path)
+    assert not report.entered
+    assert report.divergences == ()
+    assert "no_such_module" in report.warnings[0]
+
+
+def test_an_entry_point_that_is_gone_is_named(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    (tmp_path / "agent.py").write_text(MARKED.replace("def answer", "def reply").replace("answer(sys", "reply(sys"))
+    report = reenact(fixture, cwd=tmp_path)
+    assert not report.entered
+    assert "answer" in report.warnings[0]
+
+
+def test_a_connection_that_no_seam_covers_is_stopped_and_reported(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    (tmp_path / "agent.py").write_text(
+        MARKED.replace("    seen =", "    import socket; socket.create_connection(('127.0.0.1', 9))\n    seen =")
+    )
+    report = reenact(fixture, cwd=tmp_path)
+    assert [item.kind for item in report.divergences] == [DivergenceKind.NETWORK]
+    assert report.divergences[0].name == "127.0.0.1:9"
+    assert report.sockets_tried == 1
+
+
+def test_an_exporter_of_the_applications_own_is_refused_and_does_not_make_a_divergence(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    exporting = (
+        "    import socket; from opentelemetry import context as c\n"
+        "    token = c.attach(c.set_value('suppress_instrumentation', True))\n"
+        "    try: socket.create_connection(('127.0.0.1', 9))\n"
+        "    except OSError: pass\n"
+        "    finally: c.detach(token)\n"
+        "    seen ="
+    )
+    (tmp_path / "agent.py").write_text(MARKED.replace("    seen =", exporting))
+    assert reenact(fixture, cwd=tmp_path).identical
+
+
+def test_a_program_that_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    sleeper = f"{sys.executable} -c 'import time; time.sleep(60)'"
+    with pytest.raises(ReplayError, match="not ended after"):
+        reenact(fixture, ["sh", "-c", f"{sleeper} & echo $! > pid; wait"], cwd=tmp_path, timeout_s=3)
+    pid = int((tmp_path / "pid").read_text())
+    while is_running(pid):  # a kill is delivered in its own time; one that never comes runs into the test's time limit
+        time.sleep(0.01)
+
+
+def test_a_command_that_is_not_there_is_said(tmp_path: Path) -> None:
+    fixture = record(tmp_path, MARKED, "where?")
+    with pytest.raises(ReplayError, match="cannot be started"):
+        reenact(fixture, ["no-such-command"], cwd=tmp_path)
