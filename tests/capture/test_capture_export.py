@@ -260,6 +260,7 @@ def test_a_collector_that_answers_garbage_costs_only_the_spans() -> None:
     assert (handle.counts.exported, handle.counts.failed) == (0, 1)
 
 
+@pytest.mark.long
 def test_a_run_of_ten_thousand_spans_arrives_whole(collector: Collector) -> None:
     handle = recording_to(collector.url)
 

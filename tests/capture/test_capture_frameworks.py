@@ -12,9 +12,11 @@ from agents import Agent, FunctionTool, OpenAIChatCompletionsModel, Runner, func
 from capture_provider import Provider
 from capture_replay import replaying
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.messages import HumanMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import tool
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
@@ -145,6 +147,48 @@ def test_a_retriever_gives_its_chunks_with_their_ids(provider: Provider) -> None
         span = next(span for span in captured.spans if span.text(genai.EXCHANGE_KIND) == Kind.RETRIEVAL.value)
     assert span.text(genai.RETRIEVAL_QUERY) == "shoes"
     assert '"content": "about shoes"' in (span.text(genai.RETRIEVAL_DOCUMENTS) or "")
+
+
+def test_a_vector_store_gives_scores_and_is_not_searched_in_a_replay() -> None:
+    class Embedder(Embeddings):
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [[float(len(text)), 1.0] for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            CALLS.append("embed")
+            return [float(len(text)), 1.0 + len(CALLS)]
+
+    class Later(InMemoryVectorStore):
+        """A store whose class is made after the seam."""
+
+        def similarity_search_with_score(self, query: str, k: int = 4, **kwargs: Any) -> list[tuple[Document, float]]:
+            return super().similarity_search_with_score(query, k, **kwargs)
+
+    @freezeframe.run
+    def search() -> Any:
+        stores = [
+            cls.from_texts(["shoes", "boots and more"], Embedder(), ids=["c1", "c2"]) for cls in (InMemoryVectorStore, Later)
+        ]
+        return [
+            [
+                store.similarity_search_with_score("shoes", k=1),
+                store.similarity_search("boots"),
+                store.as_retriever().invoke("x"),
+            ]
+            for store in stores
+        ]
+
+    with capture() as captured:
+        first = search()
+        spans, exchanges = captured.spans, captured.exchanges
+    calls = list(CALLS)
+    with replaying(exchanges) as recorded:
+        assert search() == first
+    assert calls == CALLS
+    assert recorded.left == []
+    scored = next(span for span in spans if span.text(genai.RETRIEVAL_QUERY) == "shoes")
+    assert '"id": "c1"' in (scored.text(genai.RETRIEVAL_DOCUMENTS) or "")
+    assert '"score": 0.' in (scored.text(genai.RETRIEVAL_DOCUMENTS) or "")
 
 
 def test_a_tools_http_is_recorded_inside_it_and_nowhere_else(provider: Provider) -> None:

@@ -52,6 +52,27 @@ def in_threads() -> Any:
 
 
 @freezeframe.run
+def in_threads_of_its_own() -> Any:
+    """Subclasses that override `run`, and timers."""
+
+    class Worker(threading.Thread):
+        result = 0.0
+
+        def run(self) -> None:
+            self.result = roll("same")
+
+    workers = [Worker() for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    late: list[float] = []
+    timer = threading.Timer(0.0, lambda: late.append(roll("same")))
+    timer.start()
+    for thread in [*workers, timer]:
+        thread.join()
+    return [*(worker.result for worker in workers), *late]
+
+
+@freezeframe.run
 def in_a_pool() -> Any:
     with ThreadPoolExecutor(3) as pool:
         return list(pool.map(roll, ["same"] * 8))
@@ -98,6 +119,7 @@ async def nested_tasks() -> Any:
 
 SHAPES: list[Callable[[], Any]] = [
     in_threads,
+    in_threads_of_its_own,
     in_a_pool,
     in_a_pool_with_contexts,
     in_tasks,

@@ -105,6 +105,16 @@ def test_the_run_command_captures_a_program_that_knows_nothing_of_us(project: Pr
     assert run.gaps == ()
 
 
+def test_the_run_command_leaves_marked_runs_as_they_are(project: Project) -> None:
+    project.write("import freezeframe\n@freezeframe.run\ndef handle(text): return ask(text)\nprint(handle('one'))\n")
+    freezeframe = str(Path(sys.executable).parent / "freezeframe")
+    done = project.start(freezeframe, "run", "--", sys.executable, "agent.py")
+    assert done.returncode == 0, done.stderr
+    assert [(run.entry.kind, run.entry.target, len(run.exchanges)) for run in project.runs] == [
+        (EntryKind.FUNCTION, "__main__:handle", 1)
+    ]
+
+
 def test_the_run_command_gives_the_programs_exit_code(project: Project) -> None:
     freezeframe = str(Path(sys.executable).parent / "freezeframe")
     assert project.start(freezeframe, "run", "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7

@@ -39,6 +39,12 @@ SEAMS: Final = (
     Seam(module="requests.adapters", installer="requests", distribution="requests", captures="model calls and tools' HTTP"),
     Seam(module="langchain_core.tools.base", installer="langchain", distribution="langchain-core", captures="tools"),
     Seam(module="langchain_core.retrievers", installer="langchain", distribution="langchain-core", captures="retrievers"),
+    Seam(
+        module="langchain_core.vectorstores.base",
+        installer="langchain",
+        distribution="langchain-core",
+        captures="stores",
+    ),
     Seam(module="agents.tool", installer="openai_agents", distribution="openai-agents", captures="function tools"),
     Seam(module="openfeature.api", installer="openfeature", distribution="openfeature-sdk", captures="values of feature flags"),
     Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),

@@ -24,14 +24,11 @@ from freezeframe.seams.recording import outside_lane
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
-_CARRIED = "_freezeframe_carried"
-
 
 def install(patches: Patches) -> None:
     """Patch task creation, thread start and executors."""
     patches.replace(asyncio.BaseEventLoop, "create_task", _create_task)
     patches.replace(threading.Thread, "start", _start)
-    patches.replace(threading.Thread, "run", _run)
     patches.replace(ThreadPoolExecutor, "submit", _submit)
     IMPORT_HOOK.when_imported("uvloop", functools.partial(_install_uvloop, patches))
 
@@ -70,22 +67,22 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
         with guard("lanes.start"):
-            setattr(thread, _CARRIED, (child_place(), _otel_context()))
+            # On the instance: a subclass that overrides `run` (Timer, and many an application's) is carried, too.
+            thread.__dict__["run"] = functools.partial(_run_carried, thread, thread.run, child_place(), _otel_context())
         original(thread)
 
     return start
 
 
-def _run(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def run(thread: threading.Thread) -> None:
-        with guard("lanes.run"):
-            carried = thread.__dict__.pop(_CARRIED, None)
-            if carried is not None:
-                _enter(*carried)
-        original(thread)
+def _run_carried(thread: threading.Thread, run: Callable[[], None], place: Place, context: Context | None) -> None:
+    with guard("lanes.run"):
+        thread.__dict__.pop("run", None)
+        PLACE.set(place)
+        if context is not None:
+            from opentelemetry import context as otel
 
-    return run
+            otel.attach(context)
+    run()
 
 
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,11 +142,3 @@ def _otel_context() -> Context | None:
 
     current = context.get_current()
     return current or None
-
-
-def _enter(place: Place, context: Context | None) -> None:
-    from opentelemetry import context as otel
-
-    PLACE.set(place)
-    if context is not None:
-        otel.attach(context)

@@ -1,4 +1,5 @@
-"""LangChain and LangGraph: tools at ``BaseTool.run``/``arun``, retrievers at ``BaseRetriever.invoke``/``ainvoke``.
+"""LangChain and LangGraph: tools at ``BaseTool.run``/``arun``, retrievers at ``BaseRetriever.invoke``/``ainvoke``, and the
+searches of each vector store's own class (these know the scores, which a retriever drops).
 
 Model calls are recorded where they cross the wire, not here. Arguments that a framework injects (graph state, runtime, store)
 are left out: they are not what the model asked for, and hold objects that are different in each process.
@@ -7,11 +8,13 @@ are left out: they are not what the model asked for, and hold objects that are d
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._guard import guard
 from freezeframe.seams import calls
 from freezeframe.seams.patching import Patches
 from freezeframe_schemas import values
@@ -21,13 +24,15 @@ SEAM: Final = "langchain"
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``langchain_core.tools.base`` or ``langchain_core.retrievers``."""
+    """Patch ``langchain_core.tools.base``, ``langchain_core.retrievers`` or ``langchain_core.vectorstores.base``."""
     if hasattr(module, "BaseTool"):
         patches.replace(module.BaseTool, "run", partial(_wrap, describe=_describe_tool))
         patches.replace(module.BaseTool, "arun", partial(_wrap_async, describe=_describe_tool))
     if hasattr(module, "BaseRetriever"):
         patches.replace(module.BaseRetriever, "invoke", partial(_wrap, describe=_describe_retriever))
         patches.replace(module.BaseRetriever, "ainvoke", partial(_wrap_async, describe=_describe_retriever))
+    if hasattr(module, "VectorStore"):
+        _install_stores(module.VectorStore, patches)
 
 
 _Describe = Callable[[Any, tuple[Any, ...], dict[str, Any]], calls.FunctionCall]
@@ -51,6 +56,52 @@ def _wrap_async(original: Callable[..., Any], *, describe: _Describe) -> Callabl
         return await calls.run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
 
     return method
+
+
+_SEARCHES: Final = (
+    "similarity_search",
+    "similarity_search_with_score",
+    "similarity_search_by_vector",
+    "max_marginal_relevance_search",
+)
+
+
+def _install_stores(base: Any, patches: Patches) -> None:
+    """Patch the searches that each store defines, of the classes that there are and of those to come."""
+
+    def patch(store: Any) -> None:
+        for name in _SEARCHES:
+            if name in vars(store):
+                patches.replace(store, name, partial(_wrap, describe=_describe_search))
+            if f"a{name}" in vars(store):
+                patches.replace(store, f"a{name}", partial(_wrap_async, describe=_describe_search))
+
+    def init_subclass(original: Any) -> Any:
+        inherited = getattr(original, "__func__", original)
+
+        def hook(store: Any, **options: Any) -> None:
+            if inspect.isbuiltin(inherited):
+                super(base, store).__init_subclass__(**options)
+            else:
+                inherited(store, **options)
+            with guard("langchain.store"):
+                patch(store)
+
+        return classmethod(hook)
+
+    pending = list(base.__subclasses__())
+    while pending:
+        store = pending.pop()
+        patch(store)
+        pending += store.__subclasses__()
+    patches.replace(base, "__init_subclass__", init_subclass)
+
+
+def _describe_search(store: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+    given: Any = args[0] if args else kwargs.get("query", kwargs.get("embedding"))
+    extra = {name: value for name, value in kwargs.items() if name not in ("query", "embedding")}
+    body = values.encode({"args": list(args[1:]), "kwargs": {"query": given, **extra}})
+    return calls.FunctionCall(kind=Kind.RETRIEVAL, name=type(store).__name__, seam=SEAM, body=body)
 
 
 def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:

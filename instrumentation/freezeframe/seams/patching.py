@@ -16,6 +16,9 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 
+_INHERITED: Final = object()
+"""Stands for an attribute that a class had from a base."""
+
 Install = Callable[[ModuleType, "Patches"], None]
 
 
@@ -28,18 +31,22 @@ class Patches:
         self._originals: list[tuple[Any, str, Any, Any]] = []
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-        """Set ``owner.name`` to ``make(original)``. `owner` must define `name` itself for a class, so that undo is exact."""
-        original = vars(owner)[name] if isinstance(owner, type) and name in vars(owner) else getattr(owner, name)
-        ours = make(original)
+        """Set ``owner.name`` to ``make(original)``."""
+        own = vars(owner).get(name, _INHERITED)
+        ours = make(getattr(owner, name) if own is _INHERITED else own)
         setattr(owner, name, ours)
-        self._originals.append((owner, name, original, ours))
+        self._originals.append((owner, name, own, ours))
 
     def undo(self) -> None:
         """Put the originals back, save where somebody else has patched over us since."""
         while self._originals:
-            owner, name, original, ours = self._originals.pop()
-            if vars(owner).get(name) is ours:
-                setattr(owner, name, original)
+            owner, name, own, ours = self._originals.pop()
+            if vars(owner).get(name) is not ours:
+                continue
+            if own is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, own)
 
 
 class ImportHook(importlib.abc.MetaPathFinder):
