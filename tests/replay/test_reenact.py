@@ -58,11 +58,13 @@ def record(folder: Path, source: str, *arguments: str, **environ: str) -> Fixtur
 
 
 def is_running(pid: int) -> bool:
+    """Tell whether the process is there, and more than an entry that its parent has not taken yet."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout[:1] != "Z"
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def touches(folder: Path) -> int:
