@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from freezeframe_redaction import walk
+from freezeframe_redaction import encoded, walk
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.redactor import Scanner, parts_of
 from freezeframe_redaction.streams import gather
@@ -58,6 +58,12 @@ class Aliaser:
             edits: list[walk.Span] = []
             for candidate, _ in spans:
                 class_, kind = candidate.class_, candidate.kind
+                if class_ == encoded.CLASS:
+                    inner = encoded.decode(view.text[candidate.start : candidate.end]) or ""
+                    aliased = self.alias(inner)
+                    if aliased != inner:
+                        edits.append((*view.to_original(candidate.start, candidate.end), f"<{class_} {aliased}>"))
+                    continue
                 for start, end in parts_of(candidate, view.text):
                     value = view.text[start:end]
                     entry = CLASSES.get(class_)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import cast
 
-from freezeframe_redaction import detectors, walk
+from freezeframe_redaction import detectors, encoded, walk
 from freezeframe_redaction.custom import custom_detectors, custom_replacement
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.keys import TenantKey
@@ -25,7 +25,7 @@ from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_redaction.view import View, view_of
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
-_PRIORITY = {name: entry.priority for name, entry in CLASSES.items()}
+_PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
@@ -72,8 +72,8 @@ class Outcome:
     edits: tuple[walk.Span, ...]
     findings: tuple[tuple[int, int, str, str], ...]
     """Start, end, class, detector."""
-    surrogates: tuple[tuple[str, str, str], ...]
-    """Per edit: surrogate, class, and the canonical value's class-wide form (`Aliaser`)."""
+    surrogates: tuple[tuple[str, str], ...]
+    """Surrogate and class, per edit."""
 
 
 CLEAN = Outcome((), (), ())
@@ -82,7 +82,7 @@ CLEAN = Outcome((), (), ())
 @lru_cache(maxsize=16)
 def engine_of(policy: Policy) -> Engine:
     """Return the compiled engine of a policy (compiling takes a second; engines are shared between redactors and threads)."""
-    wanted = [detector for detector in detectors.ALL if detector.class_ in policy.classes]
+    wanted = [detector for detector in detectors.ALL if detector.class_ in policy.classes or detector.class_ == encoded.CLASS]
     # Detectors of numbers share one reading, whose rules know all classes; what the policy leaves out is dropped afterwards.
     return Engine([*wanted, *custom_detectors(policy)])
 
@@ -94,7 +94,7 @@ class Scanner:
         self.policy = policy
         self._engine = engine_of(policy) if policy.redacts else None
         self.telling = frozenset(key for entry in policy.custom for key in entry.keys)
-        self._classes = policy.classes | {entry.name for entry in policy.custom}
+        self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
         self._allow = policy.allow
         self._allow_patterns = (
             re.compile("|".join(f"(?:{p})" for p in policy.allow_patterns)) if policy.allow_patterns else None
@@ -259,7 +259,7 @@ class Redactor:
                 leaf.edits = outcome.edits
                 if with_findings:
                     leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
-                for surrogate, class_, _ in outcome.surrogates:
+                for surrogate, class_ in outcome.surrogates:
                     surrogates[surrogate] = class_
         for stream in streams:
             stream.distribute()
@@ -296,8 +296,11 @@ class Redactor:
     def _outcome(self, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
         edits: list[walk.Span] = []
         findings: list[tuple[int, int, str, str]] = []
-        surrogates: list[tuple[str, str, str]] = []
+        surrogates: list[tuple[str, str]] = []
         for candidate, name in found:
+            if candidate.class_ == encoded.CLASS:
+                self._inside(view, candidate, edits, findings, surrogates)
+                continue
             changed = False
             for start, end in parts_of(candidate, view.text):
                 value = view.text[start:end]
@@ -306,12 +309,30 @@ class Redactor:
                     continue
                 left, right = view.to_original(start, end)
                 edits.append((left, right, made))
-                surrogates.append((made, candidate.class_, ""))
+                surrogates.append((made, candidate.class_))
                 changed = True
             if changed:
                 shown = candidate.shown or (candidate.start, candidate.end)
                 findings.append((*view.to_original(*shown), candidate.class_, name))
         return Outcome(tuple(edits), tuple(findings), tuple(surrogates)) if edits else CLEAN
+
+    def _inside(
+        self,
+        view: View,
+        candidate: Candidate,
+        edits: list[walk.Span],
+        findings: list[tuple[int, int, str, str]],
+        surrogates: list[tuple[str, str]],
+    ) -> None:
+        """Redact what a blob of base64 spells; its findings are reported over the whole blob."""
+        blob = view.text[candidate.start : candidate.end]
+        inner = self.redact(encoded.decode(blob) or "")
+        if not inner.findings:
+            return
+        span = view.to_original(candidate.start, candidate.end)
+        edits.append((*span, encoded.encode(str(inner.value), blob)))
+        findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
+        surrogates.extend(inner.surrogates.items())
 
     def _surrogate(self, class_: str, kind: str, value: str) -> str:
         wanted = (class_, kind, value)

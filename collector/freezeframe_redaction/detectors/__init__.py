@@ -5,6 +5,7 @@ A new detector is one entry in its family's ``DETECTORS``: triggers, a check, an
 
 from __future__ import annotations
 
+from freezeframe_redaction import encoded
 from freezeframe_redaction.detectors import (
     addresses,
     assigned,
@@ -42,4 +43,5 @@ ALL: tuple[Detector, ...] = (
     *assigned.DETECTORS,
     *addresses.DETECTORS,
     *people.DETECTORS,
+    *encoded.DETECTORS,
 )

@@ -40,7 +40,12 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if match is None:
         return ()
     name = text[max(low, start - 24) : start].lower()
-    return _judge(name, match.group(2), match.start(2), scheme=match.group(1))
+    value, at_value = match.group(2), match.start(2)
+    if name.endswith("cookie") and "=" in value[:-8]:
+        # ``Cookie: session=...``: the name of the cookie is not the secret.
+        cut = value.index("=") + 1
+        value, at_value = value[cut:], at_value + cut
+    return _judge(name, value, at_value, scheme=match.group(1))
 
 
 def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:

@@ -59,7 +59,7 @@ def year_of(value: str) -> str | None:
 _WORDS = (
     r"(?i)(?:^|[^A-Za-z0-9])(?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\."
     r"|date de naissance|n[\xe9e]e?(?: le)|fecha de nacimiento|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
-    r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do\xf0um tarihi|dogum tarihi|syntym\xe4aika|birth)(?:[^A-Za-z0-9]|_|$)"
+    r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um tarihi|syntym\xe4aika|birth)(?:[^A-Za-z0-9]|_|$)"
 )
 
 

@@ -91,7 +91,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
     encoded = text[max(low, start - 3) : start].upper() == "%2B"
-    if not encoded and (previous.isalnum() or previous in "_%\\#$€£"):
+    if not encoded and (_joins(previous) or previous in "_%\\#$€£"):
         if not (previous in "nrt" and start - 1 > low and text[start - 2] == "\\"):
             return examined
     if previous in "/.-=&" and start - 1 > low and previous in "/.-":
@@ -99,7 +99,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if text[start - 2].isalnum() or text[start - 2] == "_":
             return examined
     extension = following in "xX" and end + 1 < high and text[end + 1].isdigit()
-    if not extension and (following.isalnum() or following == "_"):
+    if not extension and (_joins(following) or following == "_"):
         cut = text.rfind(" ", start, end)
         if cut - start < 7:
             return examined
@@ -115,6 +115,11 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
     pieces = _pieces(text, low, high, start, end) if " " in whole.raw and len(whole.raw) > 9 else ()
     return pieces or examined
+
+
+def _joins(char: str) -> bool:
+    """Whether the character makes one word with digits; East Asian text has no spaces around its numbers."""
+    return char < "\u0250" and char.isalnum()
 
 
 def _is_nothing(text: str, low: int, start: int, end: int, raw: str) -> bool:
@@ -184,7 +189,8 @@ def classify(run: Run) -> Candidate | None:
     if is_marked_number(run.digits, run.groups) or _is_marked_phone(run):
         return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
-        return None
+        # A Swedish number in its long form begins like a date.
+        return rules()[2](run) if length == 12 and run.hints & context.HINT_NATIONAL else None
     for rule in rules():
         taken = rule(run)
         if taken is not None:

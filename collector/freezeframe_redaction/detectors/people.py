@@ -75,6 +75,10 @@ _STRONG = re.compile(
 _TITLE_BEFORE = re.compile(
     r"(?:^|[^\w])(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Doctor|Sir|Dame|Lord|Lady|Rev|Hon|Herr|Frau|Hr|Mme|Mlle|Monsieur|Madame|Mademoiselle|Señor|Señora|Señorita|Sra|Sr|Srta|Don|Doña|Signor|Signora|Sig|Sig\.ra|Senhor|Senhora|Dhr|Mevr|Mevrouw|Meneer|Pan|Pani|Fru|Sayın|Bay|Bayan|Doktor|Dott|Ing)[.]?[\s]+$"
 )
+_TITLE_WORDS = frozenset(
+    "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle Señor Señora Señorita Sra Sr Srta"
+    " Signor Signora Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Fru Doktor Dott".split()
+)
 _OPENING = re.compile(r"[\s:,.*_\"'()\[\]#>-]{1,6}")
 
 _PERSON_KEY = (
@@ -186,6 +190,12 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     start = at - 1
     before = text[max(low, start - 32) : start]
     tokens = _tokens(text, start, high)
+    for _ in range(2):
+        # "Sehr geehrte Frau Dr. Weiß": the name begins behind the titles.
+        if not tokens or text[slice(*tokens[0])] not in _TITLE_WORDS:
+            break
+        following = _WORD.search(text, tokens[0][1], min(high, tokens[0][1] + 4))
+        tokens = _tokens(text, following.start(), high) if following else []
     if not tokens:
         return ()
     words = [text[a:b] for a, b in tokens]
