@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from contextvars import ContextVar
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -119,3 +120,9 @@ def current_place() -> Place:
     if outer is not None and WORK.place is not None and place.lane is outer.lane:
         return WORK.place
     return place
+
+
+def leave(token: Token[Place]) -> None:
+    """Go back to the place before `token`; nowhere, where that was in another context (a fixture, a generator's end)."""
+    with suppress(ValueError):
+        PLACE.reset(token)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._context import PLACE, Lane, Place, RunContext, current_place
+from freezeframe._context import PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe._environment import told_environment
 from freezeframe._guard import guard
 from freezeframe.seams import _port
@@ -130,7 +130,7 @@ class EntryScope:
         try:
             yield
         finally:
-            PLACE.reset(token)
+            leave(token)
             if otel_token is not None:
                 from opentelemetry import context
 

@@ -108,7 +108,8 @@ class Pipeline:
         self._closing = False
         self._deadline: Deadline | None = None
         self._in_flight = 0
-        self._changed = threading.Condition(threading.Lock())
+        # Reentrant: a garbage collection inside may drop a response, whose recording then ends here, on this thread.
+        self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
 
     def put(self, span: ReadableSpan, payload: Payload | None) -> None:

@@ -71,13 +71,13 @@ class CaptureProcessor(SpanProcessor):
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._expected: dict[tuple[int, int], Payload] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant, as the pipeline's
         self.active = True
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _after_fork(self) -> None:
         self._expected = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant, as the pipeline's
 
     def expect(self, span: trace.Span, payload: Payload) -> None:
         """Keep the payload for the span that ends next with this id."""

@@ -308,3 +308,24 @@ def test_a_miss_is_raised_through_a_broad_except() -> None:
 
     with replaying([]), pytest.raises(ReplayMiss):
         careless()
+
+
+def test_a_recording_that_ends_inside_a_garbage_collection_does_not_lock_up() -> None:
+    """A dropped response ends its recording wherever the collector happens to run, also inside our own locks."""
+    with capture() as captured:
+        pipeline = captured.handle._pipeline
+        assert pipeline is not None
+        with pipeline._changed:
+            get_price("AC-1")
+        assert [exchange.name for exchange in captured.exchanges] == ["get_price"]
+
+
+async def test_a_block_that_is_left_in_another_context_harms_nothing() -> None:
+    async def steps() -> AsyncIterator[int]:
+        with freezeframe.run("block"):
+            yield 1
+
+    with capture():
+        source = steps()
+        assert await asyncio.create_task(anext(source)) == 1  # pyright: ignore[reportArgumentType] - an awaitable coroutine
+        await source.aclose()  # pyright: ignore[reportAttributeAccessIssue] - a generator

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from freezeframe._context import PLACE, Place, current_place
+from freezeframe._context import PLACE, Place, current_place, leave
 from freezeframe._guard import guard
 from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
@@ -202,7 +202,7 @@ class Recording:
         self._sink = sink
         self._template = template
         self._start_ns = time.perf_counter_ns()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant, as the pipeline's
         self._done = False
 
     def answered(self, status: int, headers: Headers) -> None:
@@ -262,7 +262,7 @@ class Recording:
         try:
             yield
         finally:
-            PLACE.reset(place_token)
+            leave(place_token)
             context.detach(token)
 
     @property
@@ -299,7 +299,7 @@ def outside_lane() -> Generator[None]:
     try:
         yield
     finally:
-        PLACE.reset(token)
+        leave(token)
 
 
 def lane_of_call() -> exchange.Lane:
