@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
@@ -34,25 +34,37 @@ class Body:
     omitted: str | None = None
 
 
-def redact_body(
-    redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], headers: str, surrogates: dict[str, str]
-) -> Body:
-    """Return the body redacted, with the sizes of its chunks."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A body on its way: the trees of its text, to be settled together with the rest of the span, and what to make of them then."""
+
+    nodes: tuple[walk.Node, ...]
+    finish: Callable[[], Body]
+
+
+def plan_body(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
+    """Return the plan of a body: its nodes are to be settled, then `finish` gives the redacted body with the sizes of its chunks."""
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, str) or encoding in ("", "identity"):
-        return _plain(redactor, body, sizes, surrogates)
+        return _plan_plain(redactor, body, sizes)
     decoded = decode(body, encoding)
     if decoded is None:
-        return Body(b"", (), f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes")
-    plain = _plain(redactor, decoded, (len(decoded),), surrogates)
-    if plain.body is decoded:
-        return Body(body, sizes)
-    made = plain.body.encode() if isinstance(plain.body, str) else plain.body
-    again = encode(made, encoding)
-    if again is None:
-        return Body(b"", (), f"cannot be re-encoded after redaction: content-encoding {encoding[:40]}, {len(body)} bytes")
-    # The old borders cut the old compressed bytes; the new ones cut at the same proportions, so a stream stays a stream.
-    return Body(again, _scale(sizes, len(again)))
+        reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
+        return Plan((), lambda: Body(b"", (), reason))
+    inner = _plan_plain(redactor, decoded, (len(decoded),))
+
+    def finish() -> Body:
+        plain = inner.finish()
+        if plain.body is decoded:
+            return Body(body, sizes)
+        made = plain.body.encode() if isinstance(plain.body, str) else plain.body
+        again = encode(made, encoding)
+        if again is None:
+            return Body(b"", (), f"cannot be re-encoded after redaction: content-encoding {encoding[:40]}, {len(body)} bytes")
+        # The old borders cut the old compressed bytes; the new ones cut at the same proportions, so a stream stays a stream.
+        return Body(again, _scale(sizes, len(again)))
+
+    return Plan(inner.nodes, finish)
 
 
 def header(headers: str, name: str) -> str:
@@ -129,7 +141,7 @@ def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
-def _plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], surrogates: dict[str, str]) -> Body:
+def _plan_plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...]) -> Plan:
     if isinstance(body, str):
         text, codec = body, "utf-8"
     else:
@@ -137,23 +149,20 @@ def _plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], surrog
             text, codec = body.decode(), "utf-8"
         except UnicodeDecodeError:
             text, codec = body.decode("latin-1"), "latin-1"
-    edits = body_edits(redactor, text, surrogates)
-    if not edits:
-        return Body(body, sizes)
-    made = walk.apply(text, edits)
-    return Body(made if isinstance(body, str) else made.encode(codec), move_borders(sizes, text, edits, codec))
-
-
-def body_edits(redactor: Redactor, text: str, surrogates: dict[str, str]) -> list[walk.Span]:
-    """Return the edits that redact the body's text."""
     lines = _stream_lines(text)
     if lines is None:
-        node = redactor.plant(text)
-        redactor.settle_nodes([node], surrogates)
-        return walk.edits_of(node)
-    nodes = [(start, redactor.plant(text[start:end], stream=True)) for start, end in lines]
-    redactor.settle_nodes([node for _, node in nodes], surrogates)
-    return [(start + a, start + b, new) for start, node in nodes for a, b, new in walk.edits_of(node)]
+        placed = [(0, redactor.plant(text))]
+    else:
+        placed = [(start, redactor.plant(text[start:end], stream=True)) for start, end in lines]
+
+    def finish() -> Body:
+        edits = [(start + a, start + b, new) for start, node in placed for a, b, new in walk.edits_of(node)]
+        if not edits:
+            return Body(body, sizes)
+        made = walk.apply(text, edits)
+        return Body(made if isinstance(body, str) else made.encode(codec), move_borders(sizes, text, edits, codec))
+
+    return Plan(tuple(node for _, node in placed), finish)
 
 
 def _stream_lines(text: str) -> list[tuple[int, int]] | None:

@@ -20,6 +20,7 @@ from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.spans import Resources, redact_span
 from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_redaction.view import View, view_of
@@ -196,6 +197,8 @@ class Redactor:
         """
         self.policy = policy
         self.key = key
+        self.label = policy.label
+        self.resources = Resources()
         self._scanner = Scanner(policy, surrogates)
         self._prf = Prf(key.secret)
         self._half = cache_characters // 2
@@ -353,8 +356,6 @@ class Redactor:
         Protocol values (ids, model names, signatures) stay. Streamed bodies are redacted as the text that they spell and keep
         their chunks. A compressed body that cannot be read is left out, and the span says why.
         """
-        from freezeframe_redaction.spans import redact_span
-
         return redact_span(self, span)
 
 

@@ -6,14 +6,14 @@ named, never passed through.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import orjson
 
 from freezeframe_redaction import walk
-from freezeframe_redaction.bodies import redact_body
+from freezeframe_redaction.bodies import Plan, plan_body
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, Resource, Scope, SpanRecord
 
@@ -45,27 +45,29 @@ _BODIES = (
 
 def redact_span(redactor: Redactor, span: SpanRecord) -> SpanRecord:
     """Return the span redacted and stamped (see `Redactor.redact_span`)."""
-    policy = redactor.policy
     stamp: dict[str, AttributeValue] = {
-        genai.REDACTION_POLICY: policy.label,
+        genai.REDACTION_POLICY: redactor.label,
         genai.REDACTION_KEY_ID: _key_ids(span, redactor.key.id),
     }
-    if not policy.redacts:
+    if not redactor.policy.redacts:
         return span.with_attributes(stamp)
     work = _Work(redactor)
-    attributes = dict(span.attributes)
-    _redact_bodies(redactor, attributes, work.surrogates)
+    bodies = [body for names in _BODIES if (body := _plan(redactor, span.attributes, *names)) is not None]
+    for body in bodies:
+        work.nodes.extend(body.plan.nodes)
     name, status = work.text(span.name), work.text(span.status_message)
-    own = work.attributes(attributes, skip=(genai.REQUEST_BODY, genai.RESPONSE_BODY))
+    own = work.attributes(span.attributes, skip=(genai.REQUEST_BODY, genai.RESPONSE_BODY))
     events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
     links = [(link, work.attributes(link.attributes)) for link in span.links]
-    resource = work.attributes(span.resource.attributes)
+    resource = redactor.resources.get(span.resource, lambda: _redact_resource(redactor, span.resource))
     scope = work.attributes(span.scope.attributes)
     work.settle()
     made = own()
-    # Surrogates of an earlier pass stay listed: the span still holds them.
+    for body in bodies:
+        body.put(made)
     made.update(stamp)
-    made[genai.REDACTION_SURROGATES] = _merge(span, work.surrogates)
+    # Surrogates of an earlier pass stay listed: the span still holds them.
+    made[genai.REDACTION_SURROGATES] = _merge(span, {**resource[1], **work.surrogates})
     return replace(
         span,
         name=name(),
@@ -73,9 +75,17 @@ def redact_span(redactor: Redactor, span: SpanRecord) -> SpanRecord:
         attributes=made,
         events=tuple(_event(event, text(), pairs()) for event, text, pairs in events),
         links=tuple(_link(link, pairs()) for link, pairs in links),
-        resource=_resource(span.resource, resource()),
+        resource=resource[0],
         scope=_scope(span.scope, scope()),
     )
+
+
+def _redact_resource(redactor: Redactor, resource: Resource) -> tuple[Resource, Mapping[str, str]]:
+    work = _Work(redactor)
+    pairs = work.attributes(resource.attributes)
+    work.settle()
+    attributes = pairs()
+    return (resource if attributes == resource.attributes else replace(resource, attributes=attributes)), work.surrogates
 
 
 def _event(event: Event, name: str, attributes: Attributes) -> Event:
@@ -84,10 +94,6 @@ def _event(event: Event, name: str, attributes: Attributes) -> Event:
 
 def _link(link: Link, attributes: Attributes) -> Link:
     return replace(link, attributes=attributes) if link.attributes else link
-
-
-def _resource(resource: Resource, attributes: Attributes) -> Resource:
-    return resource if attributes == resource.attributes else replace(resource, attributes=attributes)
 
 
 def _scope(scope: Scope, attributes: Attributes) -> Scope:
@@ -115,17 +121,17 @@ class _Work:
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._nodes: list[walk.Node] = []
+        self.nodes: list[walk.Node] = []
         self.surrogates: dict[str, str] = {}
 
     def settle(self) -> None:
-        self._redactor.settle_nodes(self._nodes, self.surrogates)
+        self._redactor.settle_nodes(self.nodes, self.surrogates)
 
     def text(self, text: str, key: str = "") -> _Text:
         if len(text) < 3:
             return _Text(None, text)
         node = self._redactor.plant(text, key)
-        self._nodes.append(node)
+        self.nodes.append(node)
         return _Text(node, text)
 
     def attributes(self, attributes: Attributes, skip: Sequence[str] = ()) -> _Pairs:
@@ -167,22 +173,61 @@ class _Pairs:
         return {name: value() if isinstance(value, _Text) else value for name, value in self._pairs}
 
 
-def _redact_bodies(redactor: Redactor, attributes: dict[str, AttributeValue], surrogates: dict[str, str]) -> None:
-    for body_name, headers_name, omitted_name, sizes_name in _BODIES:
-        body = attributes.get(body_name)
-        if not isinstance(body, str | bytes) or not body:
-            continue
-        sizes = attributes.get(sizes_name) if sizes_name else None
-        borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
-        headers = attributes.get(headers_name)
-        outcome = redact_body(redactor, body, borders, headers if isinstance(headers, str) else "", surrogates)
+@dataclass(frozen=True, slots=True)
+class _PlannedBody:
+    """One body of the span, with the attributes that go with it."""
+
+    plan: Plan
+    original: str | bytes
+    body_name: str
+    omitted_name: str
+    sizes_name: str
+
+    def put(self, attributes: dict[str, AttributeValue]) -> None:
+        """Write the finished body into the attributes."""
+        outcome = self.plan.finish()
         if outcome.omitted:
-            del attributes[body_name]
-            attributes[omitted_name] = outcome.omitted
-            if sizes_name and borders:
-                attributes[sizes_name] = ()
+            del attributes[self.body_name]
+            attributes[self.omitted_name] = outcome.omitted
+            if self.sizes_name in attributes:
+                attributes[self.sizes_name] = ()
                 attributes.pop(genai.RESPONSE_CHUNK_OFFSETS_NS, None)
-        elif outcome.body is not body:
-            attributes[body_name] = outcome.body
-            if borders:
-                attributes[sizes_name] = outcome.sizes
+        elif outcome.body is not self.original:
+            attributes[self.body_name] = outcome.body
+            if outcome.sizes:
+                attributes[self.sizes_name] = outcome.sizes
+
+
+def _plan(
+    redactor: Redactor, attributes: Attributes, body_name: str, headers_name: str, omitted_name: str, sizes_name: str
+) -> _PlannedBody | None:
+    body = attributes.get(body_name)
+    if not isinstance(body, str | bytes) or not body:
+        return None
+    sizes = attributes.get(sizes_name) if sizes_name else None
+    borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
+    headers = attributes.get(headers_name)
+    plan = plan_body(redactor, body, borders, headers if isinstance(headers, str) else "")
+    return _PlannedBody(plan, body, body_name, omitted_name, sizes_name)
+
+
+class Resources:
+    """Redacted resources by identity: the spans of one batch share theirs. Holds each resource, so that its id stays its own."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[int, tuple[Resource, tuple[Resource, Mapping[str, str]]]] = {}
+
+    def get(
+        self, resource: Resource, make: Callable[[], tuple[Resource, Mapping[str, str]]]
+    ) -> tuple[Resource, Mapping[str, str]]:
+        """Return the redacted resource and its surrogates."""
+        held = self._held.get(id(resource))
+        if held is not None and held[0] is resource:
+            return held[1]
+        made = make()
+        if len(self._held) > 256:
+            self._held = {}
+        self._held[id(resource)] = (resource, made)
+        return made
