@@ -81,6 +81,12 @@ class Fixture:
     redaction: Redaction = field(default_factory=Redaction)
     gaps: tuple[str, ...] = ()
     created_by: str = ""
+    forked_from: str = ""
+    """Id of the run that this one was forked from; empty for a recorded one."""
+    edits: tuple[str, ...] = ()
+    """What was changed in the fork, one line each."""
+    ignore: tuple[str, ...] = ()
+    """Key components that vary by themselves and do not decide, for example ``body.temperature``."""
 
     @property
     def askable(self) -> tuple[Step, ...]:
@@ -112,6 +118,8 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
         "gaps": list(fixture.gaps),
         "steps": len(steps),
     }
+    optional = {"forked_from": fixture.forked_from, "edits": list(fixture.edits), "ignore": list(fixture.ignore)}
+    manifest.update({name: value for name, value in optional.items() if value})
     manifest["digest"] = _digest(manifest, steps)
     (directory / "manifest.json").unlink(missing_ok=True)
     if blobs:
@@ -153,6 +161,9 @@ def load_fixture(directory: Path) -> Fixture:
             redaction=Redaction(**manifest["redaction"]),
             gaps=tuple(manifest["gaps"]),
             created_by=manifest["created_by"],
+            forked_from=manifest.get("forked_from", ""),
+            edits=tuple(manifest.get("edits", ())),
+            ignore=tuple(manifest.get("ignore", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from error

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from handmade_runs import make_run, model_call, tool_call
@@ -13,6 +15,15 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
+
+
+class Project(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+    def edit(self, old: str, new: str) -> None: ...
+
+    def freezeframe(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture
@@ -38,7 +49,7 @@ def test_diff_names_the_first_difference_and_what_changed(folders: tuple[str, st
     assert main(["diff", *folders]) == 3
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert shown[0] == "different: first at step 2, runs abababababab and cdcdcdcdcdcd"
-    assert ["$.args[0]", '- "AC-1"', '+ "AC-2"'] == shown[3:6]
+    assert shown[3:6] == ["$.args[0]", '- "AC-1"', '+ "AC-2"']
     assert "~ outcome" in shown
     assert shown[-1] == "1 more the same (--all lists them)"
 
@@ -54,3 +65,24 @@ def test_diff_writes_json(folders: tuple[str, str], capsys: pytest.CaptureFixtur
     assert not found["alike"]
     assert [pair["how"] for pair in found["pairs"]] == ["same", "changed", "changed"]
     assert found["pairs"][1]["request"][0]["path"] == "$.args[0]"
+
+
+def test_a_fork_replays_up_to_what_the_change_makes_of_it(project: Project) -> None:
+    """The tool answers otherwise, and the next request is the first difference."""
+    made = project.freezeframe("fork", "tests/late-order", "-o", "forks/a", "--step", "1", "--result", '["AC-9"]')
+    assert made.returncode == 0, made.stderr
+    assert 'step 1 result = ["AC-9"]' in made.stdout
+    replayed = project.freezeframe("replay", "forks/a")
+    assert replayed.returncode == 3, replayed.stderr
+    assert "REPLAY-101 diverged at step 2 (tool track, lane root)" in replayed.stdout
+    assert '+ "AC-9"' in replayed.stdout
+    assert project.freezeframe("verify", "forks/a").returncode == 0
+
+
+def test_a_fork_without_a_change_says_what_is_expected(
+    folders: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fork", folders[0], "-o", str(tmp_path / "f")]) == 1
+    assert "expected --step N with --result" in capsys.readouterr().err
+    assert main(["fork", folders[0], "-o", str(tmp_path / "f"), "--step", "2", "--result", "AC"]) == 1
+    assert "expected JSON" in capsys.readouterr().err

@@ -22,4 +22,20 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
         ),
         exit_codes={0: "alike", 1: "failed, with the reason on stderr", 2: "wrong usage", 3: "different"},
     ),
+    Command(
+        name="fork",
+        summary="Write a fixture of a run with one thing changed: a result, a model's answer, the input.",
+        description="The replay of a fork answers as recorded up to the changed step and gives the changed answer there; the "
+        "first request that the recording does not hold shows what the code makes of it, and `replay DIR --live model` "
+        "goes on from there. A fork can be forked.",
+        module=f"{_CLI}.fork",
+        examples=(
+            Example(line="freezeframe fork last -o forks/a --step 2 --result '[]'", means="the tool finds nothing"),
+            Example(
+                line="""freezeframe fork last -o forks/b --step 2 --set '[0].id="AC-9"'""", means="one field of its result"
+            ),
+            Example(line="freezeframe fork last -o forks/c --step 1 --response 'I do not know.'", means="the model's words"),
+            Example(line="freezeframe fork last -o forks/d --input 'args[0]=\"Where?\"'", means="the input of the entry point"),
+        ),
+    ),
 )

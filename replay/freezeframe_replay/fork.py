@@ -1,0 +1,223 @@
+"""Fork: a recorded run with one thing changed, as a fixture of its own. Pure.
+
+A replay of the fork answers as recorded up to the changed step, and gives the changed answer there. What the code then asks
+that the recording does not hold is the first divergence: what the change makes it do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from freezeframe_replay.answers import Answer, write_answer
+from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Response
+from freezeframe_schemas.fixture import Fixture, Step
+from freezeframe_schemas.keys import canonical_json, digest
+from freezeframe_schemas.wire import decode_body, find_dialect
+
+_PART: Final = re.compile(r'\.?([^.\[\]|"]+)|\[(\d+)\]|\["([^"]+)"\]')
+_INSIDE: Final = "|json"
+
+
+class Target(StrEnum):
+    """What an edit changes."""
+
+    INPUT = "input"
+    """The entry point's arguments, at a path."""
+    RESULT = "result"
+    """What a tool or retriever returned: all of it, or at a path."""
+    RESPONSE = "response"
+    """What a model said, as text; for other HTTP the body."""
+    BODY = "body"
+    """The JSON of an answer, at a path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One change. `value` is a JSON value, for `RESPONSE` a text."""
+
+    target: Target
+    value: Any
+    step: int | None = None
+    path: str = ""
+
+    def __str__(self) -> str:
+        place = self.target.value if self.step is None else f"step {self.step} {self.target.value}"
+        return f"{place} {self.path}".rstrip() + f" = {json.dumps(self.value, ensure_ascii=False)}"
+
+
+def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
+    """Return the fixture with the edits in it, under an id of its own.
+
+    Raises:
+        FixtureError: no such step, a step that another one answers for, or a value that does not fit there.
+    """
+    changed = fixture
+    for edit in edits:
+        changed = _change_input(changed, edit) if edit.step is None else _change_step(changed, edit, edit.step)
+    told = tuple(str(edit) for edit in edits)
+    return replace(
+        changed,
+        run_id=digest(canonical_json([fixture.run_id, *told])),
+        forked_from=fixture.run_id,
+        edits=(*fixture.edits, *told),
+    )
+
+
+def set_at(value: Any, path: str, new: Any) -> Any:
+    """Return the JSON value with `new` at the path, ``choices[0].message.content``; ``|json`` enters JSON held in a text.
+
+    Raises:
+        FixtureError: the path leads nowhere. A new field of an object may be set; an item of a list must be there.
+    """
+    outer, inside, inner = path.partition(_INSIDE)
+    parts = _parts(outer)
+    if inside:
+        new = json.dumps(set_at(json.loads(_get(value, parts, path)), inner, new), ensure_ascii=False)
+    return _set(value, parts, new, path)
+
+
+def _parts(path: str) -> list[str | int]:
+    text = path.removeprefix("$")
+    found = list(_PART.finditer(text))
+    if "".join(match[0] for match in found) != text:
+        raise FixtureError(f"path {path!r}: not readable, expected the form orders[0].id")
+    return [int(match[2]) if match[2] else match[1] or match[3] for match in found]
+
+
+def _get(value: Any, parts: Sequence[str | int], path: str) -> Any:
+    for part in parts:
+        value = _item(value, part, path)
+    return value
+
+
+def _set(value: Any, parts: Sequence[str | int], new: Any, path: str) -> Any:
+    if not parts:
+        return new
+    first, *rest = parts
+    if isinstance(value, dict) and isinstance(first, str) and not rest:
+        return {**value, first: new}
+    inner = _set(_item(value, first, path), rest, new, path)
+    if isinstance(value, dict):
+        return {**value, first: inner}
+    return [inner if index == first else item for index, item in enumerate(value)]
+
+
+def _item(value: Any, part: str | int, path: str) -> Any:
+    if isinstance(value, dict) and part in value:
+        return value[part]
+    if isinstance(value, list) and isinstance(part, int) and part < len(value):
+        return value[part]
+    has = f"fields {', '.join(map(str, value))}" if isinstance(value, dict) else f"{len(value)} items"
+    here = has if isinstance(value, dict | list) else json.dumps(value, ensure_ascii=False)[:80]
+    raise FixtureError(f"path {path!r}: {part!r} is not there, found {here}")
+
+
+# -- the places -----------------------------------------------------------------------------------------------------------
+
+
+def _change_input(fixture: Fixture, edit: Edit) -> Fixture:
+    if fixture.entry.input is None:
+        raise FixtureError(f"run {fixture.run_id}: the input of its entry point was not recorded")
+    changed = set_at(json.loads(fixture.entry.input), edit.path, edit.value)
+    return replace(fixture, entry=replace(fixture.entry, input=_dump(changed)))
+
+
+def _change_step(fixture: Fixture, edit: Edit, number: int) -> Fixture:
+    step = next((step for step in fixture.steps if step.number == number), None)
+    if step is None:
+        raise FixtureError(f"step {number}: not there, run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
+    if step.inside is not None:
+        raise FixtureError(
+            f"step {number} ({step.exchange.name}) is inside step {step.inside}, which answers for it in a replay",
+            do=f"change step {step.inside}",
+        )
+    exchange = _change_exchange(step, edit)
+    return replace(
+        fixture,
+        steps=tuple(replace(item, exchange=exchange) if item.number == number else item for item in fixture.steps),
+    )
+
+
+def _change_exchange(step: Step, edit: Edit) -> Exchange:
+    exchange = step.exchange
+    of_function = not exchange.request.method
+    match edit.target:
+        case Target.RESULT | Target.BODY if of_function:
+            return _answered(exchange, _result(exchange, edit))
+        case Target.BODY:
+            return _answered(exchange, _body(step, edit))
+        case Target.RESPONSE if exchange.kind is Kind.MODEL:
+            return _answered(exchange, _said(exchange, str(edit.value)))
+        case Target.RESPONSE if not of_function:
+            return _answered(
+                exchange, replace(exchange.response, chunks=_chunks(exchange, str(edit.value)), headers=_plain(exchange))
+            )
+        case _:
+            takes = "--result JSON or --set PATH=JSON" if of_function else "--response TEXT or --set PATH=JSON"
+            raise FixtureError(
+                f"step {step.number} is a {exchange.kind.value} call of {exchange.name}: its answer is changed with {takes}"
+            )
+
+
+def _answered(exchange: Exchange, response: Response) -> Exchange:
+    """Return the exchange with an answer; where it had failed, it fails no more."""
+    return replace(exchange, response=replace(response, completion=Completion.COMPLETE, omitted=None), error=None)
+
+
+def _result(exchange: Exchange, edit: Edit) -> Response:
+    value = edit.value
+    recorded = exchange.response.body.decode()
+    if edit.path:
+        value = set_at(json.loads(recorded or "null"), edit.path, value)
+    elif recorded.startswith('{"yields": ['):
+        value = {"yields": value if isinstance(value, list) else [value], "return": None}
+    return replace(exchange.response, chunks=_chunks(exchange, _dump(value)))
+
+
+def _body(step: Step, edit: Edit) -> Response:
+    response = step.exchange.response
+    try:
+        document = json.loads(decode_body(response.body, response.headers))
+    except ValueError:
+        raise FixtureError(
+            f"step {step.number} ({step.exchange.name}): its answer is no JSON document, so nothing can be set in it",
+            do="give all of it with --response TEXT",
+        ) from None
+    changed = json.dumps(set_at(document, edit.path, edit.value), ensure_ascii=False, separators=(",", ":"))
+    return replace(response, chunks=_chunks(step.exchange, changed), headers=_plain(step.exchange))
+
+
+def _said(exchange: Exchange, text: str) -> Response:
+    """Return the model's answer with another text, in the wire format and the mode (whole or streamed) of the recorded one."""
+    recorded = exchange.response
+    content_type = next((value for name, value in recorded.headers if name.lower() == "content-type"), "application/json")
+    match = find_dialect(exchange.request.method, exchange.request.url)
+    document: dict[str, Any] = {}
+    if match is not None and (recorded.status or 200) < 400:
+        document = dict(
+            match.dialect.response_document(decode_body(recorded.body, recorded.headers), content_type=content_type)
+        )
+    answer = Answer(pieces=(text,), id=str(document.get("id", "forked")), model=str(document.get("model", "forked")))
+    written = write_answer(exchange.dialect, answer, streamed="event-stream" in content_type)
+    return replace(written, headers=_plain(exchange) if (recorded.status or 200) < 400 else written.headers)
+
+
+def _plain(exchange: Exchange) -> tuple[tuple[str, str], ...]:
+    """Return the response's headers without the coding, which the new bytes do not have."""
+    return tuple(pair for pair in exchange.response.headers if pair[0].lower() != "content-encoding")
+
+
+def _chunks(exchange: Exchange, text: str) -> tuple[Chunk, ...]:
+    chunks = exchange.response.chunks
+    return (Chunk(data=text.encode(), offset_ns=chunks[0].offset_ns if chunks else 0),)
+
+
+def _dump(value: Any) -> str:
+    """Write tagged JSON as `values` does."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,123 @@
+"""A fork is the run with one thing changed: everything before is served as recorded, and the change is what the code sees."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+from capture_provider import Provider
+from handmade_runs import make_run, model_call, tool_call
+
+import freezeframe
+from freezeframe import seams
+from freezeframe.seams import serve, stop_serving
+from freezeframe.testing import capture
+from freezeframe_replay.fork import Edit, Target, fork, set_at
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.run import build_run
+
+
+@pytest.fixture
+def run() -> Fixture:
+    steps = model_call("a", "1"), tool_call("find", [{"id": "AC-1"}], "x"), model_call("nested", "2")
+    return freeze(build_run(make_run(*steps, inside={2: 1})))
+
+
+def result_of(fixture: Fixture, step: int) -> Any:
+    return json.loads(fixture.steps[step - 1].exchange.response.body)
+
+
+def test_a_fork_is_a_valid_fixture_that_names_its_origin(run: Fixture, tmp_path: Path) -> None:
+    made = fork(run, [Edit(target=Target.RESULT, step=2, value=[])])
+    write_fixture(made, tmp_path)
+    read = load_fixture(tmp_path)
+    assert read == made
+    assert (read.forked_from, read.edits) == (run.run_id, ("step 2 result = []",))
+    assert read.run_id != run.run_id and len(read.run_id) == 32
+
+
+def test_one_field_of_a_result_is_changed_and_nothing_else(run: Fixture) -> None:
+    made = fork(run, [Edit(target=Target.BODY, step=2, path="[0].id", value="AC-2")])
+    assert result_of(made, 2) == [{"id": "AC-2"}]
+    assert (made.steps[0], made.steps[2]) == (run.steps[0], run.steps[2])
+
+
+def test_a_tool_that_failed_can_be_made_to_succeed(run: Fixture) -> None:
+    step = run.steps[1]
+    failed = replace(run, steps=(run.steps[0], replace(step, exchange=replace(step.exchange, error='{"$type": "exception"}'))))
+    assert fork(failed, [Edit(target=Target.RESULT, step=2, value=1)]).steps[1].exchange.error is None
+
+
+def test_the_input_is_changed_by_path(run: Fixture) -> None:
+    made = fork(run, [Edit(target=Target.INPUT, path="args[0]", value="and now?")])
+    assert json.loads(made.entry.input or "")["args"] == ["and now?"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (Edit(target=Target.RESULT, step=9, value=1), "has steps 1 to 3"),
+        (Edit(target=Target.RESPONSE, step=3, value="x"), "inside step 2"),
+        (Edit(target=Target.RESULT, step=1, value=1), "changed with --response TEXT"),
+        (Edit(target=Target.RESPONSE, step=2, value="x"), "changed with --result JSON"),
+        (Edit(target=Target.BODY, step=2, path="[3].id", value=1), "found 1 items"),
+        (Edit(target=Target.BODY, step=2, path="[x", value=1), "not readable"),
+    ],
+)
+def test_what_cannot_be_changed_says_why(run: Fixture, edit: Edit, message: str) -> None:
+    with pytest.raises(FixtureError, match=message.replace("[", r"\[")):
+        fork(run, [edit])
+
+
+def test_a_path_of_a_report_can_be_set_inside_json_in_a_text() -> None:
+    value = {"m": [{"content": '{"order": "AC-1", "n": 1}'}]}
+    assert set_at(value, "$.m[0].content|json.order", "AC-2") == {"m": [{"content": '{"order": "AC-2", "n": 1}'}]}
+
+
+CLIENTS = ["openai", "openai-stream", "anthropic", "anthropic-stream"]
+
+
+def client_of(module: Any) -> Any:
+    return module.DefaultHttpxClient(verify=False)  # loading certificates would be most of the test's time
+
+
+def ask(url: str, client: str) -> str:
+    messages: Any = [{"role": "user", "content": "hello"}]
+    if client.startswith("openai"):
+        chat = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client_of(openai)).chat.completions
+        if client == "openai":
+            return chat.create(model="gpt-4o", messages=messages).choices[0].message.content or ""
+        chunks = chat.create(model="gpt-4o", messages=messages, stream=True)
+        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    api = anthropic.Anthropic(base_url=url, api_key="k", max_retries=0, http_client=client_of(anthropic)).messages
+    if client == "anthropic":
+        return "".join(
+            block.text for block in api.create(model="c", max_tokens=9, messages=messages).content if block.type == "text"
+        )
+    with api.stream(model="c", max_tokens=9, messages=messages) as stream:
+        return stream.get_final_text()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_model_can_be_made_to_say_something_else_through_its_real_sdk(client: str) -> None:
+    """In the format and the mode of the recorded answer; the id stays."""
+    with Provider() as provider:
+        url = provider.url
+        with capture() as seen:
+            freezeframe.run(ask)(url, client)
+            recorded = freeze(build_run(seen.spans))
+    made = fork(recorded, [Edit(target=Target.RESPONSE, step=1, value="Grüße")])
+    serve(ReplaySession(made))
+    try:
+        assert ask(url, client) == "Grüße"
+    finally:
+        stop_serving()
+        seams.uninstall()
