@@ -66,7 +66,7 @@ class HttpConfig:
 class ClickhouseConfig:
     """The ClickHouse HTTP protocol over the store, for SQL clients."""
 
-    enabled: bool = _setting(True, "Serve SQL over the embedded store.")
+    enabled: bool = _setting(True, "Serve SQL over the embedded store; a server has its own port.")
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(8123, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
 

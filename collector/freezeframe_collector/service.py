@@ -22,6 +22,7 @@ from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.files import DirectoryLock, replace_durably
+from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.otlp import Limits
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.processors.normalise import normalise
@@ -67,8 +68,7 @@ class Service:
         with ThreadPoolExecutor(1) as beside:
             # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
             redact_later = beside.submit(RedactStage, policy, keys)
-            self._store: Store = open_store(config.store_dsn)
-            self._store.migrate()
+            self._store = _open(config.store_dsn)
             redact = redact_later.result()
         self._log = Log(config.data_directory / "wal", _log_settings(config))
         self._writer = Writer(self._log, self._store, config.data_directory / "set-aside", _retry_settings(config))
@@ -104,7 +104,7 @@ class Service:
         )
         http = await self._listen(runner, config.http.host, config.http.port, "http", http_context(config.tls))
         clickhouse = 0
-        if config.clickhouse.enabled:
+        if config.clickhouse.enabled and isinstance(self._store, Store):
             app = facade.build_app(self._store)
             runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
             clickhouse = await self._listen(runner, config.clickhouse.host, config.clickhouse.port, "clickhouse")
@@ -134,12 +134,13 @@ class Service:
             await runner.cleanup()
         await asyncio.to_thread(self._budget.wait_idle, max(0.0, deadline - time.monotonic()))
         await asyncio.to_thread(self._log.close)
-        finished = await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
-        if finished:
+        ended = await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
+        if ended:
             self._store.close()
             self._lock.release()
+        left = self._log.segment_count
         _LOG.info("stopped: %d spans in the log", self._log.audit().in_log)
-        return finished
+        return ended and not left
 
     def fault(self) -> str:
         """Return what makes going on senseless, or an empty text."""
@@ -172,6 +173,15 @@ def _port_taken(name: str, host: str, port: int) -> ConfigError:
         f"{name}.port: cannot listen on {host}:{port}: it is taken",
         do=f"stop what listens there, or choose another port with --{name}-port (0 takes a free one)",
     )
+
+
+def _open(dsn: str) -> Store | LateStore:
+    """Return the embedded store, ready, or a server that need not answer yet."""
+    if not dsn.startswith("chdb:"):
+        return LateStore(dsn)
+    store = open_store(dsn)
+    store.migrate()
+    return store
 
 
 def _budget(config: CollectorConfig) -> ByteBudget:

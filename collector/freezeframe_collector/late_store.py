@@ -1,0 +1,53 @@
+"""A ClickHouse server that may be down when the collector starts: opened by the writer, again and again, until it answers.
+
+Senders are served from the log meanwhile. (The embedded store is opened at the start: if that fails, it will not heal.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from freezeframe_collector.store import Rejected, Store, open_store
+from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
+from freezeframe_schemas.span import SpanRecord
+
+_LOG = logging.getLogger(__name__)
+
+
+class LateStore:
+    """What the writer needs of a store, over a server that is opened when first needed. Used by one thread."""
+
+    def __init__(self, dsn: str) -> None:
+        self._dsn = dsn
+        self._store: Store | None = None
+
+    def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
+        """Store the spans.
+
+        Raises:
+            RetryableStoreError: the server is down, or its schema is not (yet) one that this version can write to.
+            PermanentStoreError: these spans cannot be stored.
+        """
+        self._opened().insert(spans, token)
+
+    def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
+        """Store the reasons of rejected spans; raises as `insert`."""
+        self._opened().insert_rejected(rejected, token)
+
+    def close(self) -> None:
+        """Close the connection, where there is one."""
+        if self._store is not None:
+            self._store.close()
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            try:
+                store = open_store(self._dsn)
+                store.migrate()
+            except FreezeframeError as error:
+                # Whatever keeps the store from opening is no span's fault, so nothing may be set aside for it.
+                raise RetryableStoreError(f"the store cannot be opened: {error.message}") from error
+            self._store = store
+            _LOG.info("the store is open")
+        return self._store
