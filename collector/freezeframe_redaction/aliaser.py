@@ -11,9 +11,9 @@ from one pair of equal texts which original stands for which surrogate, and from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from freezeframe_redaction import encoded, walk
+from freezeframe_redaction import encoded, repeats, walk
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.redactor import Scanner, parts_of
 from freezeframe_redaction.streams import gather
@@ -21,6 +21,8 @@ from freezeframe_redaction.surrogates import CLASSES
 
 Canonical = tuple[str, str]
 """Class and canonical value."""
+_Mark = tuple[int, int, Canonical | str]
+"""Start, end, and the value that stands there, or the text to put there."""
 
 
 class Aliaser:
@@ -30,6 +32,7 @@ class Aliaser:
         self._scanner = Scanner(policy, surrogates)
         self._surrogates = dict(surrogates)
         self._bound: dict[Canonical, Canonical] = {}
+        self._bound_words: dict[str, Canonical] = {}
 
     def alias(self, text: str) -> str:
         """Return the text with each finding and each known surrogate as ``<CLASS#n>``, n by first occurrence of its value."""
@@ -45,36 +48,72 @@ class Aliaser:
         for was, now in zip(recorded_values, live_values, strict=True):
             if was != now:
                 self._bound[now] = was
+        self._bound_words.update((word, was) for word, was in self._words_of(live).items() if was in set(recorded_values))
+
+    def _words_of(self, text: str) -> dict[str, Canonical]:
+        """Return the words of names in a text that can be looked for by themselves."""
+        leaves, _ = gather([walk.plant(text, telling=self._scanner.telling)], self._scanner.telling)
+        return {
+            word: value
+            for index, found in self._marks(leaves).items()
+            for start, end, value in found
+            if not isinstance(value, str) and value[0] == repeats.CLASS
+            if repeats.is_telling(word := leaves[index].text[start:end])
+        }
 
     def _alias(self, text: str) -> tuple[str, list[Canonical]]:
         """Return the aliased text, and its values in the order of their first occurrence."""
         node = walk.plant(text, telling=self._scanner.telling)
         leaves, streams = gather([node], self._scanner.telling)
+        marks = self._marks(leaves)
         numbers: dict[Canonical, str] = {}
         counts: dict[str, int] = {}
-        scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
-        for index, (view, spans) in sorted(scanned.items()):
-            leaf = leaves[index]
+        for index, found in sorted(marks.items()):
             edits: list[walk.Span] = []
+            for start, end, value in sorted(found):
+                if isinstance(value, str):
+                    edits.append((start, end, value))
+                    continue
+                name = numbers.get(value)
+                if name is None:
+                    class_ = value[0]
+                    counts[class_] = counts.get(class_, 0) + 1
+                    name = numbers[value] = f"<{class_}#{counts[class_]}>"
+                edits.append((start, end, name))
+            leaves[index].edits = edits
+        for stream in streams:
+            stream.distribute(cut=False)
+        return walk.render(node), list(numbers)
+
+    def _marks(self, leaves: Sequence[walk.Leaf]) -> dict[int, list[_Mark]]:
+        """Return leaf index -> what is replaced in it: a value to be numbered, or (for a blob of base64) its alias."""
+        marks: dict[int, list[_Mark]] = {}
+        names = dict(self._bound_words)
+        scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
+        for index, (view, spans) in scanned.items():
+            held = marks.setdefault(index, [])
             for candidate, _ in spans:
                 class_, kind = candidate.class_, candidate.kind
                 if class_ == encoded.CLASS:
                     inner = encoded.decode(view.text[candidate.start : candidate.end]) or ""
                     aliased = self.alias(inner)
                     if aliased != inner:
-                        edits.append((*view.to_original(candidate.start, candidate.end), f"<{class_} {aliased}>"))
+                        held.append((*view.to_original(candidate.start, candidate.end), f"<{class_} {aliased}>"))
                     continue
                 for start, end in parts_of(candidate, view.text):
                     value = view.text[start:end]
                     entry = CLASSES.get(class_)
                     canonical = (class_, entry.canonical(value, kind) if entry else value)
                     canonical = self._bound.get(canonical, canonical)
-                    name = numbers.get(canonical)
-                    if name is None:
-                        counts[class_] = counts.get(class_, 0) + 1
-                        name = numbers[canonical] = f"<{class_}#{counts[class_]}>"
-                    edits.append((*view.to_original(start, end), name))
-            leaf.edits = edits
-        for stream in streams:
-            stream.distribute(cut=False)
-        return walk.render(node), list(numbers)
+                    left, right = view.to_original(start, end)
+                    held.append((left, right, canonical))
+                    word = leaves[index].text[left:right]
+                    if class_ == repeats.CLASS and repeats.is_telling(word):
+                        names[word] = canonical
+        pattern = repeats.pattern_of(names)
+        if pattern is not None:
+            for index, leaf in enumerate(leaves):
+                taken = [(start, end, "") for start, end, _ in marks.get(index, ())]
+                for start, end in repeats.repeats(pattern, leaf, taken):
+                    marks.setdefault(index, []).append((start, end, names[leaf.text[start:end]]))
+        return marks

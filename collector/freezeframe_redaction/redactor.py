@@ -1,7 +1,7 @@
-"""The one door: every value that is stored or matched goes through `Redactor`, a pure function of value, key path, policy and key.
+"""The one door: every value that is stored or matched goes through `Redactor`, a pure function of value, key path, policy, key.
 
-Detection looks at one leaf and its key only, so the result does not depend on order, batch, process or machine. The redactor never
-logs and its errors never hold a value.
+Detection looks at one leaf and its key, and names found in one leaf are looked for in the others of the same value or span: the
+result does not depend on order, batch, process or machine. The redactor never logs and its errors never hold a value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import cast
 
-from freezeframe_redaction import detectors, encoded, walk
+from freezeframe_redaction import detectors, encoded, repeats, walk
 from freezeframe_redaction.custom import custom_detectors, custom_replacement
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.keys import TenantKey
@@ -31,38 +31,7 @@ _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _KEPT_IN_NAMES = frozenset(
-    [
-        "de",
-        "van",
-        "von",
-        "der",
-        "den",
-        "la",
-        "di",
-        "da",
-        "dos",
-        "das",
-        "do",
-        "del",
-        "della",
-        "le",
-        "bin",
-        "ibn",
-        "al",
-        "el",
-        "ter",
-        "ten",
-        "zu",
-        "zur",
-        "af",
-        "av",
-        "y",
-        "e",
-        "jr",
-        "sr",
-        "ii",
-        "iii",
-    ]
+    "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
 )
 
 
@@ -108,8 +77,8 @@ class Scanner:
     ) -> dict[int, tuple[View, list[tuple[Candidate, str]]]]:
         """Return, for each (text, prefix) in which something was found, its view and the findings.
 
-        Findings are in order, without overlap, in offsets of the view. Known surrogates block other findings; with `report_known`
-        they are returned too, under their class.
+        Findings are in order, without overlap, in offsets of the view. Known surrogates block other findings; with
+        `report_known` they are returned too, under their class.
         """
         out: dict[int, tuple[View, list[tuple[Candidate, str]]]] = {}
         if self._engine is None or not leaves:
@@ -123,7 +92,7 @@ class Scanner:
                     views[index] = view = view_of(text)
                     parts[index] = prefix + view.text
             batch = "\x1f".join(parts)
-        ends = list(accumulate((len(part) + 1 for part in parts)))
+        ends = list(accumulate(len(part) + 1 for part in parts))
         found = self._engine.find(batch, ends)
         for index in range(len(leaves)) if report_known else found:
             text, prefix = leaves[index]
@@ -257,6 +226,7 @@ class Redactor:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates."""
         leaves, streams = gather(nodes, self._scanner.telling)
         outcomes = self._outcomes([(leaf.text, leaf.prefix) for leaf in leaves])
+        names: dict[str, str] = {}
         for leaf, outcome in zip(leaves, outcomes, strict=True):
             if outcome is not CLEAN:
                 leaf.edits = outcome.edits
@@ -264,6 +234,10 @@ class Redactor:
                     leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
                 for surrogate, class_ in outcome.surrogates:
                     surrogates[surrogate] = class_
+                    if class_ == repeats.CLASS:
+                        names.update(_words(leaf, outcome, surrogate))
+        if names:
+            _repeat(names, leaves, with_findings=with_findings)
         for stream in streams:
             stream.distribute()
 
@@ -357,6 +331,27 @@ class Redactor:
         their chunks. A compressed body that cannot be read is left out, and the span says why.
         """
         return redact_span(self, span)
+
+
+def _words(leaf: walk.Leaf, outcome: Outcome, surrogate: str) -> dict[str, str]:
+    """Return the words of the leaf that the surrogate stands for, as far as they can be looked for by themselves."""
+    words = (leaf.text[start:end] for start, end, made in outcome.edits if made == surrogate)
+    return {word: surrogate for word in words if repeats.is_telling(word)}
+
+
+def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
+    """Replace the names wherever else they stand in the leaves."""
+    pattern = repeats.pattern_of(names)
+    if pattern is None:
+        return
+    for leaf in leaves:
+        more = list(repeats.repeats(pattern, leaf, leaf.edits))
+        if more:
+            edits = [(start, end, names[leaf.text[start:end]]) for start, end in more]
+            leaf.edits = sorted([*leaf.edits, *edits])
+            if with_findings:
+                found = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in more]
+                leaf.findings = sorted([*leaf.findings, *found])
 
 
 def _key_and_parent(path: tuple[str, ...]) -> tuple[str, str]:

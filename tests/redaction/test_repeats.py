@@ -1,0 +1,86 @@
+"""A name that one place of a value gives away is gone from all of it, and a replay still matches."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+
+POLICY = load_policy("strict")
+REDACTOR = Redactor(POLICY, TenantKey.generate())
+CONVERSATION = json.dumps(
+    {
+        "messages": [
+            {"role": "user", "content": "Hi, this is Maria Keller. Where is my order?"},
+            {"role": "assistant", "content": "Thanks for writing in, Maria! It ships today."},
+            {"role": "tool", "content": '{"note": "Keller called, Maria\'s order is AC-1027"}'},
+        ]
+    }
+)
+
+
+def test_a_name_given_away_once_is_replaced_wherever_the_value_says_it() -> None:
+    redacted = str(REDACTOR.redact(CONVERSATION).value)
+    assert "Maria" not in redacted
+    assert "Keller" not in redacted
+    assert "AC-1027" in redacted
+    json.loads(json.loads(redacted)["messages"][2]["content"])
+
+
+def test_the_same_name_gets_the_same_surrogate_everywhere() -> None:
+    redacted = REDACTOR.redact(CONVERSATION)
+    assert len([name for name, class_ in redacted.surrogates.items() if class_ == "PERSON"]) == 2
+
+
+def test_redacting_again_changes_nothing() -> None:
+    once = REDACTOR.redact(CONVERSATION).value
+    assert REDACTOR.redact(once).value == once
+
+
+def test_the_outcome_of_a_run_is_cleaned_by_what_its_input_gives_away() -> None:
+    span = SpanRecord(
+        trace_id="a" * 32,
+        span_id="b" * 16,
+        name="answer",
+        start_time_unix_nano=1,
+        end_time_unix_nano=2,
+        attributes={
+            genai.ENTRY_INPUT: json.dumps({"args": ["Hi, this is Maria Keller."]}),
+            genai.ENTRY_OUTPUT: json.dumps("Welcome back, Maria!"),
+        },
+    )
+    redacted = REDACTOR.redact_span(span)
+    assert "Maria" not in repr(redacted)
+
+
+@pytest.mark.parametrize("word", ["Will", "May"])
+def test_a_name_that_is_a_common_word_is_not_looked_for_by_itself(word: str) -> None:
+    text = f"Hi, this is {word} Oakhurst. {word} it ship in {word}?"
+    assert f"{word} it ship" in str(REDACTOR.redact(text).value)
+
+
+@given(
+    first=st.sampled_from(["Maria", "Tom", "Aisha", "Zoë"]),
+    last=st.sampled_from(["Keller", "Becker", "O'Neil", "Nakamura"]),
+    tail=st.lists(st.sampled_from(["thanks {f}", "ask {l} again", "AC-1027", "{f}'s order", "nothing here"]), max_size=4),
+)
+def test_the_alias_of_the_redacted_text_is_that_of_the_text(first: str, last: str, tail: list[str]) -> None:
+    text = json.dumps([f"Hi, this is {first} {last}.", *(item.format(f=first, l=last) for item in tail)])
+    redacted = REDACTOR.redact(text)
+    aliaser = Aliaser(POLICY, redacted.surrogates)
+    assert aliaser.alias(str(redacted.value)) == aliaser.alias(text)
+
+
+def test_a_name_learnt_from_one_text_is_known_in_the_next() -> None:
+    span_input, later = "Hi, this is Maria Keller.", '{"note": "Maria called"}'
+    redacted = REDACTOR.redact(span_input)
+    surrogate = str(redacted.value).removeprefix("Hi, this is ").split(" ")[0]
+    aliaser = Aliaser(POLICY, redacted.surrogates)
+    aliaser.bind(str(redacted.value), span_input)
+    assert aliaser.alias(later) == aliaser.alias(later.replace("Maria", surrogate))
