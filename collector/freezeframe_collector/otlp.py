@@ -424,16 +424,32 @@ def _encode_resource(resource: Resource) -> bytes:
 
 def _encode_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, AttributeValue]) -> None:
     for key, value in attributes.items():
-        if type(value) is str and len(value) <= _SMALL:
-            pair = _encoded.get((key, value))
+        kind = type(value)
+        if kind is str:
+            # `value` is a str here; the cast tells the type checker what `kind` told us.
+            text = cast("str", value)
+            if len(text) > _SMALL:
+                parts += (tag, *_encode_text_pair(key, text.encode()))
+                continue
+            pair = _encoded.get((key, text))
             if pair is None:
-                pair = _encode_pair(key, value)
+                pair = b"".join(_encode_text_pair(key, text.encode()))
                 if len(_encoded) >= _REMEMBERED:
                     _encoded.clear()
-                _encoded[key, value] = pair
+                _encoded[key, text] = pair
+            parts += (tag, pair)
         else:
             pair = _encode_pair(key, value)
-        parts += (tag, _varint(len(pair)), pair)
+            parts += (tag, _varint(len(pair)), pair)
+
+
+def _encode_text_pair(key: str, text: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the length and head of a ``KeyValue`` with a text, the text's own head, and the text: megabytes copied once."""
+    name = _delimited(b"\x0a", key.encode())
+    head = b"\x0a" + _varint(len(text))
+    inner = len(head) + len(text)
+    name += b"\x12" + _varint(inner)
+    return _varint(len(name) + inner) + name, head, text
 
 
 def _encode_pair(key: str, value: AttributeValue) -> bytes:
