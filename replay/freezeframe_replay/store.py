@@ -117,9 +117,10 @@ class RunStore:
         """
         trace_id = self.find(run)
         where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
-        rows = self._rows(f"SELECT {span_select()} FROM spans WHERE {where} ORDER BY start_time, span_id", parameters)
-        pieces = self._rows(f"SELECT hash, body FROM payloads WHERE {where}", parameters)
-        bodies: dict[str, bytes] = {piece["hash"].decode(): piece["body"] for piece in pieces}
+        spans = f"SELECT {span_select()} FROM span_rows WHERE {where} ORDER BY start_time, span_id LIMIT 1 BY span_id"
+        rows = self._rows(spans, parameters)
+        pieces = self._rows(f"SELECT lower(hex(hash)) AS piece, body FROM payload_rows WHERE {where}", parameters)
+        bodies: dict[str, bytes] = {piece["piece"].decode(): piece["body"] for piece in pieces}
         for digest, body in bodies.items():
             if piece_hash(body).hex() != digest:
                 raise WireError(

@@ -6,11 +6,12 @@ compression meets the redundancy of real text.
 
 from __future__ import annotations
 
-import inspect
 import json
+import os
 import random
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from pydoc_data import topics
 from typing import Any, Final
 
@@ -30,10 +31,10 @@ COMMITS: Final = ("1f3a9c" * 6 + "1f3a", "8be204" * 6 + "8be2")
 
 @cache
 def corpus() -> str:
-    """Return about two megabytes of prose and source."""
-    modules = [inspect, json, random]
+    """Return some ten megabytes of prose and source: more than a compressor's window, so that passages do not repeat in it."""
     prose = "\n".join(str(text) for text in topics.topics.values())
-    return prose + "\n".join(inspect.getsource(module) for module in modules)
+    sources = sorted(Path(os.__file__).parent.glob("*.py"))
+    return prose + "\n".join(path.read_text(encoding="utf-8", errors="replace") for path in sources)
 
 
 def text(rng: random.Random, mean: int) -> str:

@@ -1,8 +1,8 @@
 """How long runs are kept, and how they go: by run, never by span; known late; verified.
 
 Everything is kept for some days. What failed or is pinned is kept longer: before a day's partition is dropped, the rows of its
-kept runs are copied to a partition beside it (column `kept`), and the copy is counted. Dropping a partition costs nothing; a TTL
-would rewrite it. Each step can be repeated after a crash: views see a row and its copy as one.
+kept runs are copied to a partition beside it (column `kept`), and the copy is counted. Dropping a partition costs nothing; a
+TTL would rewrite it. Each step can be repeated after a crash: views see a row and its copy as one.
 """
 
 from __future__ import annotations

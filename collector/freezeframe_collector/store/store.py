@@ -16,7 +16,7 @@ from freezeframe_collector.store.engine import Engine
 from freezeframe_schemas import tables
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import Batch, Piece
+from freezeframe_schemas.tables import Batch, Piece, SplitMemory
 from freezeframe_schemas.tables.ddl import DATABASE
 
 _RUNS_REMEMBERED: Final = 100_000
@@ -122,6 +122,7 @@ class Store:
         self._lock = threading.Lock()
         self._hours: OrderedDict[str, int] = OrderedDict()
         self._pieces = _Recent(_PIECES_REMEMBERED)
+        self._memory = SplitMemory()
 
     def migrate(self, *, dry_run: bool = False) -> list[Migration]:
         """Bring the database to this version's schema and return the migrations that were (or would be) applied.
@@ -141,7 +142,8 @@ class Store:
         if not spans:
             return
         hours = self._run_hours(spans)
-        rows = tables.rows_from_spans(spans, run_hours=hours, stored=self._pieces)
+        with self._lock:
+            rows = tables.rows_from_spans(spans, run_hours=hours, stored=self._pieces, memory=self._memory)
         # payloads first: a span whose pieces are missing would be damaged, a piece without a span is only unused
         self._insert("payload_rows", rows.payloads, f"{token}/payloads")
         self._insert("span_rows", rows.spans, f"{token}/spans")

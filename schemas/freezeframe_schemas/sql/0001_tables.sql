@@ -76,10 +76,10 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
     `gaps` Array(LowCardinality(String)) COMMENT 'What this span is known to lack: attributes_dropped, request_omitted, response_omitted, result_opaque' CODEC(ZSTD(1)),
     `attributes` Map(LowCardinality(String), String) COMMENT 'Attributes without a column of their own, and small; text as it is, other types as text' CODEC(ZSTD(1)),
     `attribute_types` Map(LowCardinality(String), Enum8('int' = 1, 'double' = 2, 'bool' = 3, 'bytes' = 4, 'json' = 5, 'null' = 6)) COMMENT 'Type of each attribute in `attributes` or `refs` that is no text' CODEC(ZSTD(1)),
-    `refs` Map(LowCardinality(String), Array(FixedString(16))) COMMENT 'Attribute -> hashes of its payload pieces, in order' CODEC(ZSTD(1)),
+    `refs` Map(LowCardinality(String), Array(FixedString(12))) COMMENT 'Attribute -> hashes of its payload pieces, in order' CODEC(ZSTD(1)),
     `resource` Map(LowCardinality(String), String) COMMENT 'Resource attributes without a column of their own, and small' CODEC(ZSTD(1)),
     `resource_types` Map(LowCardinality(String), Enum8('int' = 1, 'double' = 2, 'bool' = 3, 'bytes' = 4, 'json' = 5, 'null' = 6)) COMMENT 'Type of each resource attribute in `resource` or `resource_refs` that is no text' CODEC(ZSTD(1)),
-    `resource_refs` Map(LowCardinality(String), Array(FixedString(16))) COMMENT 'Large resource attribute -> hashes of its payload pieces, in order' CODEC(ZSTD(1)),
+    `resource_refs` Map(LowCardinality(String), Array(FixedString(12))) COMMENT 'Large resource attribute -> hashes of its payload pieces, in order' CODEC(ZSTD(1)),
     `events.time` Array(DateTime64(9, 'UTC')) COMMENT 'When each event happened' CODEC(ZSTD(1)),
     `events.name` Array(LowCardinality(String)) COMMENT 'Name of each event' CODEC(ZSTD(1)),
     `events.attributes` Array(Map(LowCardinality(String), String)) COMMENT 'Attributes of each event' CODEC(ZSTD(1)),
@@ -104,9 +104,9 @@ CREATE TABLE IF NOT EXISTS {db}.payload_rows{sfx} {on_cluster} (
     `tenant` LowCardinality(String) COMMENT 'Tenant of the span or its resource; empty where none was set' CODEC(ZSTD(1)),
     `run_hour` DateTime('UTC') COMMENT 'Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it' CODEC(Delta(4), ZSTD(1)),
     `trace_id` String COMMENT 'The run that the piece belongs to' CODEC(ZSTD(1)),
-    `hash` FixedString(16) COMMENT 'First 16 bytes of the SHA-256 of `body`' CODEC(NONE),
+    `hash` FixedString(12) COMMENT 'First 12 bytes of the SHA-256 of `body`' CODEC(NONE),
     `attribute` LowCardinality(String) COMMENT 'Attribute in which the piece was first met' CODEC(ZSTD(1)),
-    `body` String COMMENT 'The bytes; an attribute\'s value is its pieces joined' CODEC(ZSTD(3)),
+    `body` String COMMENT 'The bytes; an attribute\'s value is its pieces joined' CODEC(ZSTD(3, 23)) SETTINGS (min_compress_block_size = 8388608, max_compress_block_size = 16777216),
     INDEX ix_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1
 ) ENGINE = {replacing}
 PARTITION BY (kept, toDate(run_hour))

@@ -6,7 +6,7 @@ Must never talk to a store.
 from __future__ import annotations
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, Column, Source
-from freezeframe_schemas.tables.pieces import piece_hash
+from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash
 from freezeframe_schemas.tables.rows import (
     Batch,
     Piece,
@@ -27,6 +27,7 @@ __all__ = [
     "Piece",
     "Rows",
     "Source",
+    "SplitMemory",
     "piece_hash",
     "rows_from_spans",
     "run_hour_of",

@@ -11,7 +11,7 @@ import base64
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from freezeframe_schemas.errors import WireError
@@ -123,8 +123,3 @@ def _value(plain: Any) -> AttributeValue:
             case _:
                 return {name: _value(item) for name, item in plain.items()}
     return plain
-
-
-def is_sequence(value: object) -> bool:
-    """Tell whether an attribute value is an array."""
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)

@@ -74,11 +74,20 @@ def tables_sql() -> str:
 
 def _create(table: str, columns: Sequence[Column], tail: str, comment: str) -> str:
     lines = [
-        f"    `{column.name}` {column.type} COMMENT {quoted(described(column))} CODEC({column.codec}),\n" for column in columns
+        f"    `{column.name}` {column.type} COMMENT {quoted(described(column))} {_stored(column)},\n"
+        for column in columns
     ]
     return (
         f"CREATE TABLE IF NOT EXISTS {{db}}.{table}{{sfx}} {{on_cluster}} (\n{''.join(lines)}{tail}COMMENT {quoted(comment)};\n"
     )
+
+
+def _stored(column: Column) -> str:
+    codec = f"CODEC({column.codec})"
+    if column.block_bytes is None:
+        return codec
+    least, most = column.block_bytes, 2 * column.block_bytes
+    return f"{codec} SETTINGS (min_compress_block_size = {least}, max_compress_block_size = {most})"
 
 
 def described(column: Column) -> str:

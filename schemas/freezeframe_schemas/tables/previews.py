@@ -9,7 +9,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 
-PREVIEW_CHARS: Final = 120
+PREVIEW_CHARS: Final = 80
 _INPUTS: Final = (
     genai.TOOL_CALL_ARGUMENTS,
     genai.RETRIEVAL_QUERY,
@@ -25,14 +25,17 @@ _OUTPUTS: Final = (
     genai.RESPONSE_BODY,
     genai.ERROR_CHAIN,
 )
-_CONTENT: Final = re.compile(rb'"content":\s*"((?:[^"\\]|\\.){1,480})')
+_MARK: Final = b'"content":'
+_TEXT: Final = re.compile(rb'\s*"([^"\\]*(?:\\.[^"\\]*)*)')
+_READ_BYTES: Final = 4 * PREVIEW_CHARS
+_DECODER: Final = json.JSONDecoder(strict=False)
 
 
 def input_preview(large: Mapping[str, bytes]) -> str:
     """Return the start of what was asked last, of a span's content attributes."""
     for name in _INPUTS:
         if raw := large.get(name):
-            if name == genai.INPUT_MESSAGES and (last := raw.rfind(b'"content":')) >= 0:
+            if name == genai.INPUT_MESSAGES and (last := raw.rfind(_MARK)) >= 0:
                 return _content(raw, last) or _head(raw)
             return _head(raw)
     return ""
@@ -49,18 +52,19 @@ def output_preview(large: Mapping[str, bytes]) -> str:
 
 
 def _content(raw: bytes, start: int) -> str:
-    found = _CONTENT.search(raw, start)
+    at = raw.find(_MARK, start)
+    found = _TEXT.match(raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES]) if at >= 0 else None
     if found is None:
         return ""
+    text = found[1].decode(errors="ignore")
     try:
-        text = json.loads(b'"' + found[1] + b'"', strict=False)
-    except ValueError:  # cut within an escape or a character
-        text = found[1].decode(errors="ignore")
-    return _short(text)
+        return _short(_DECODER.decode(f'"{text}"'))
+    except ValueError:  # cut within an escape
+        return _short(text)
 
 
 def _head(raw: bytes) -> str:
-    return _short(raw[: 4 * PREVIEW_CHARS].decode(errors="ignore"))
+    return _short(raw[:_READ_BYTES].decode(errors="ignore"))
 
 
 def _short(text: str) -> str:
