@@ -1,0 +1,73 @@
+"""Every recorded provider exchange of the test data replays through the real SDK, with the provider gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from recorded_traffic import Checked, Row, body_of, check, client_of, coverage_page, failures, load_conversations
+
+from freezeframe_schemas.divergence import DivergenceKind
+
+PAGE = Path(__file__).parents[2] / "docs" / "replay-coverage.md"
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the recordings name models that have retired since
+
+
+def sample(conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
+    """Return the shortest conversation of each client, streamed and not, with errors and without."""
+    chosen: dict[tuple[str, bool, bool], tuple[str, list[Row]]] = {}
+    for file, rows in sorted(conversations.items(), key=lambda item: (len(item[1]) == 1, len(item[1]), item[0])):
+        for row in rows:
+            kind = (client_of(row), bool(row["stream"]), row["response"]["status"] >= 400)
+            chosen.setdefault(kind, (file, rows))
+    return dict(chosen.values())
+
+
+@pytest.fixture(scope="module")
+def everything() -> list[Checked]:
+    """All conversations, taken the whole way once."""
+    return check(load_conversations().items())
+
+
+def test_a_conversation_of_each_client_replays_exactly() -> None:
+    checked = check(sample(load_conversations()).items())
+    assert len(checked) > 8
+    assert failures(checked) == []
+    assert all(item.report.identical for item in checked)
+
+
+def test_a_request_that_was_not_recorded_is_named() -> None:
+    file, rows = next(
+        (file, rows)
+        for file, rows in load_conversations().items()
+        if len(rows) == 1 and "openai SDK, `chat" in client_of(rows[0])
+    )
+    other = {
+        **rows[0],
+        "request": {**rows[0]["request"], "text": body_of(rows[0]["request"]).decode().replace('"role"', '"part"')},
+    }
+    (checked,) = check([(file, rows)], again={file: [other]})
+    assert [item.kind for item in checked.report.divergences] == [DivergenceKind.REQUEST_CHANGED]
+
+
+@pytest.mark.long
+def test_no_conversation_diverges(everything: list[Checked]) -> None:
+    assert [item.file for item in everything if item.report.divergences] == []
+    assert {served.how for item in everything for served in item.report.served} == {"exact"}
+
+
+@pytest.mark.long
+def test_every_sdk_gives_the_recorded_result_in_the_recorded_chunks(everything: list[Checked]) -> None:
+    assert [item.file for item in everything if not (item.results_equal and item.chunks_equal)] == []
+
+
+@pytest.mark.long
+def test_every_fixture_holds_the_recorded_bytes(everything: list[Checked]) -> None:
+    assert [item.file for item in everything if not item.recorded_bytes_equal] == []
+
+
+@pytest.mark.long
+def test_the_page_on_coverage_is_current(everything: list[Checked]) -> None:
+    """Else: python tests/support/recorded_traffic.py > docs/replay-coverage.md"""
+    assert PAGE.read_text("utf-8") == coverage_page(everything)

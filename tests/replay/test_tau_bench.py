@@ -1,0 +1,72 @@
+"""The 200 recorded tau-bench airline runs, people planted in them: recorded, redacted, frozen, and replayed exactly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airline import KEY, World, make_client, numbered, play, private_values_in, record, redacted, replay
+
+from freezeframe import seams
+from freezeframe.seams import serve, stop_serving
+from freezeframe_redaction import Redactor, load_policy
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.fixture import load_fixture, write_fixture
+from freezeframe_schemas.run import build_run
+
+
+def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
+    """Take runs the whole way; return how many steps were served."""
+    recorded, url = record(runs)
+    redactor = Redactor(load_policy("strict"), KEY)
+    served = 0
+    try:
+        for played in recorded:
+            run = build_run(redacted(played, redactor))
+            assert run.gaps == ()
+            directory = folder / str(played.number)
+            write_fixture(freeze(run), directory)
+            assert private_values_in(directory, played.who) == []
+            fixture = load_fixture(directory)
+            report, world = replay(fixture, played, url)
+            assert report.divergences == (), played.number
+            assert {item.how for item in report.served} == {"exact"}
+            assert len(report.served) == report.steps == len(fixture.askable)
+            assert world.touched == 0
+            served += report.steps
+    finally:
+        seams.uninstall()
+    return served
+
+
+def test_two_airline_runs_replay_exactly_after_redaction(tmp_path: Path) -> None:
+    assert check(numbered(0, 2), tmp_path) > 20
+
+
+def test_a_changed_policy_text_is_named_at_the_first_model_call(tmp_path: Path) -> None:
+    (played,), url = record(numbered(3, 4))
+    fixture = freeze(build_run(redacted(played, Redactor(load_policy("strict"), KEY))))
+    changed = json.loads(json.dumps(played.trajectory))
+    changed[0]["content"] = changed[0]["content"].replace("Airline", "Railway")
+    session = ReplaySession(fixture)
+    with make_client(url) as client:
+        serve(session)
+        try:
+            with pytest.raises(ReplayMiss, match="diverged at step 1"):
+                play(World(url=url, client=client), changed)
+        finally:
+            stop_serving()
+            seams.uninstall()
+    kinds = [item.kind for item in session.report().divergences]
+    assert kinds == [DivergenceKind.INPUT_CHANGED, DivergenceKind.REQUEST_CHANGED]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_all_200_airline_runs_replay_exactly_after_redaction(start: int, tmp_path: Path) -> None:
+    assert check(numbered(start, start + 50), tmp_path) > 800

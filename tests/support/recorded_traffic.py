@@ -1,0 +1,430 @@
+"""Recorded provider traffic played again: a loopback server gives the recorded bytes, the real SDKs ask, a replay answers.
+
+`check()` takes one recorded conversation the whole way. Run as a program, it takes all of them and writes the page that lists
+what was covered and through which client: ``python tests/support/recorded_traffic.py > docs/replay-coverage.md``.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import inspect
+import json
+import sys
+import threading
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
+
+import anthropic
+import httpx
+import httpx2
+import openai
+
+import freezeframe
+from freezeframe import seams
+from freezeframe.seams import serve, stop_serving
+from freezeframe.testing import capture
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.divergence import Report
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.keys import SEMANTIC_HEADERS
+from freezeframe_schemas.run import build_run
+from freezeframe_schemas.span import SpanRecord
+
+DATA: Final = Path(__file__).parents[1] / "data" / "exchanges" / "exchanges.jsonl.gz"
+Row = dict[str, Any]
+
+OPENAI_COMPATIBLE: Final = frozenset(
+    {
+        "azure-openai",
+        "deepseek",
+        "groq",
+        "huggingface",
+        "mistral",
+        "openai",
+        "openrouter",
+        "together",
+        "vercel-gateway",
+        "xai",
+        "zai",
+    }
+)
+"""Providers that the openai SDK asks by base URL."""
+TYPED: Final = {
+    "/chat/completions": "chat.completions.create",
+    "/responses": "responses.create",
+    "/completions": "completions.create",
+    "/embeddings": "embeddings.create",
+}
+"""End of the path -> method of the openai SDK."""
+BY_HAND: Final = "httpx, the recorded request body as it was"
+
+
+def load_conversations() -> dict[str, list[Row]]:
+    """Return the recorded exchanges by file, each in the order in which they were made."""
+    files: dict[str, list[Row]] = defaultdict(list)
+    with gzip.open(DATA, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            row: Row = json.loads(line)
+            files[row["file"]].append(row)
+    return {file: sorted(rows, key=lambda row: row["index"]) for file, rows in sorted(files.items())}
+
+
+def body_of(message: dict[str, Any]) -> bytes:
+    """Return the recorded bytes of a request or response."""
+    if "b64" in message:
+        return base64.b64decode(message["b64"])
+    return str(message.get("text") or "").encode()
+
+
+class Playback:
+    """A provider on loopback that answers each request with the next recorded response, byte for byte."""
+
+    def __init__(self) -> None:
+        self.due: deque[Row] = deque()
+        handler = type("Handler", (_Handler,), {"playback": self})
+        self._server = _Server(("127.0.0.1", 0), handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Refuse every later connection."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that closes its connection is no error here."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    playback: Playback
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Keep quiet."""
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self._answer()
+
+    def _answer(self) -> None:
+        recorded = self.playback.due.popleft()["response"]
+        body = body_of(recorded)
+        self.send_response_only(recorded["status"])
+        for name, text in recorded["headers"].items():
+            if name.lower() not in ("content-length", "transfer-encoding", "connection"):
+                self.send_header(name, text)
+        if "event-stream" not in str(recorded["headers"]).lower():
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for event in filter(None, body.replace(b"\n\n", b"\n\n\0").split(b"\0")):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
+        self.wfile.write(b"0\r\n\r\n")
+
+
+class Clients:
+    """The real SDKs, pointed at one loopback server; keeps the wire chunks of the last response."""
+
+    def __init__(self, url: str) -> None:
+        self.chunks: list[bytes] = []
+        self._url = url
+        self._openai: dict[str, openai.OpenAI] = {}
+        self._client2 = httpx2.Client(event_hooks={"response": [self._tap(httpx2)]}, timeout=30, verify=False)
+        self._client = httpx.Client(event_hooks={"response": [self._tap(httpx)]}, timeout=30, verify=False)
+        self._anthropic = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0, http_client=self._client2)
+
+    def close(self) -> None:
+        self._client.close()
+        self._client2.close()
+
+    def _tap(self, module: Any) -> Callable[[Any], None]:
+        seen = self
+
+        class Tap(module.SyncByteStream):
+            def __init__(self, inner: Any) -> None:
+                self._inner = inner
+
+            def __iter__(self) -> Iterator[bytes]:
+                for chunk in self._inner:
+                    seen.chunks.append(chunk)
+                    yield chunk
+
+            def close(self) -> None:
+                self._inner.close()
+
+        def hook(response: Any) -> None:
+            response.stream = Tap(response.stream)
+
+        return hook
+
+    def ask(self, row: Row) -> tuple[Any, list[bytes]]:
+        """Ask once as the recorded request did; return what the SDK made of the answer, and the chunks it came in."""
+        self.chunks = []
+        try:
+            result = self._ask(row)
+        except (openai.APIError, anthropic.APIError, httpx.HTTPError, ValueError, AttributeError) as error:
+            # what an SDK raises on an answer that it cannot read is its result, too
+            result = (type(error).__name__, str(error), repr(getattr(error, "body", None)))
+        return result, self.chunks
+
+    def _ask(self, row: Row) -> Any:
+        through = client_of(row)
+        parts = urlsplit(row["request"]["url"])
+        headers = {name: text for name, text in row["request"]["headers"].items() if name.lower() in SEMANTIC_HEADERS}
+        if through == BY_HAND:
+            response = self._client.request(
+                row["request"]["method"].upper(),
+                f"{self._url}{parts.path}?{parts.query}".rstrip("?"),
+                content=body_of(row["request"]),
+                headers={"content-type": "application/json", **headers},
+            )
+            return response.status_code, response.content
+        body: dict[str, Any] = json.loads(body_of(row["request"]) or b"{}")
+        options: dict[str, Any] = {"extra_headers": headers, "extra_query": dict(parse_qsl(parts.query))}
+        if through.startswith("anthropic"):
+            return _result(_call(self._anthropic.messages.create, body, options))
+        method = next((name for end, name in TYPED.items() if parts.path.endswith(end)), "")
+        ending = next((end for end in TYPED if parts.path.endswith(end)), "")
+        prefix = parts.path.removesuffix(ending) if method else "/v1"
+        client = self._openai.get(prefix)
+        if client is None:
+            client = self._openai[prefix] = openai.OpenAI(
+                base_url=f"{self._url}{prefix}", api_key="x", max_retries=0, http_client=self._client2
+            )
+        target: Any = client
+        if method:
+            for name in method.split("."):
+                target = getattr(target, name)
+            try:
+                return _result(_call(target, body, options))
+            except TypeError:  # the recorded request lacks what the typed method insists on: ask below it
+                prefix = prefix or "/"
+        path = parts.path.removeprefix(prefix)
+        query = {"params": options["extra_query"], "headers": {"openai-beta": "assistants=v2"}}
+        if row["request"]["method"].upper() == "GET":
+            return repr(client.get(path, cast_to=dict[str, Any], options=query))
+        return repr(client.post(path, cast_to=dict[str, Any], body=body, options=query))
+
+
+def _call(method: Any, body: dict[str, Any], options: dict[str, Any]) -> Any:
+    """Call a typed SDK method with the recorded fields; those that it does not know go in beside them."""
+    known = inspect.signature(method).parameters
+    typed = {name: value for name, value in body.items() if name in known}
+    others = {name: value for name, value in body.items() if name not in known}
+    return method(**typed, **options, extra_body=others or None, timeout=30)  # SDKs refuse long answers without a time-out
+
+
+def _result(answer: Any) -> Any:
+    if isinstance(answer, openai.Stream | anthropic.Stream):
+        stream: Any = answer
+        return [repr(item) for item in stream]
+    return repr(answer)
+
+
+def client_of(row: Row) -> str:
+    """Name the client that asks for a row."""
+    if row["provider"] == "anthropic":
+        return "anthropic SDK, `messages.create`"
+    if row["provider"] in OPENAI_COMPATIBLE:
+        path = urlsplit(row["request"]["url"]).path
+        method = next((name for end, name in TYPED.items() if path.endswith(end)), "")
+        return f"openai SDK, `{method}`" if method else "openai SDK, `post` and `get`"
+    return BY_HAND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What became of one recorded conversation."""
+
+    file: str
+    rows: list[Row]
+    report: Report
+    results_equal: bool
+    chunks_equal: bool
+    recorded_bytes_equal: bool
+    """The responses in the fixture are the responses of the recording."""
+    same_requests: list[bool]
+    """Whether the request that the client built holds the same JSON as the recorded one."""
+
+
+class Stage:
+    """Records conversations one after another, then replays them with the server gone."""
+
+    def __init__(self) -> None:
+        self._recorded: list[tuple[str, list[Row], Fixture, list[Any]]] = []
+
+    def record(self, conversations: Iterable[tuple[str, list[Row]]]) -> str:
+        """Ask everything once against the server; return the address that is gone afterwards."""
+        playback = Playback()
+        clients = Clients(playback.url)
+        talks: list[tuple[str, list[Row], list[Any]]] = []
+        try:
+            with capture(record_hosts=("127.0.0.1",)) as captured:
+                for file, rows in conversations:
+                    talks.append((file, rows, converse(file, rows, clients, playback)))
+                    captured.handle.flush(30)
+                by_trace: dict[str, list[SpanRecord]] = defaultdict(list)
+                for span in captured.spans:
+                    by_trace[span.trace_id].append(span)
+        finally:
+            clients.close()
+            playback.stop()
+        for (file, rows, live), spans in zip(talks, by_trace.values(), strict=True):
+            self._recorded.append((file, rows, freeze(build_run(spans)), live))
+        return playback.url
+
+    def replay(self, url: str, instead: Mapping[str, list[Row]]) -> Iterator[Checked]:
+        """Ask everything again, answered from the fixtures."""
+        clients = Clients(url)
+        for file, rows, fixture, live in self._recorded:
+            with served(fixture) as session:
+                again: list[Any] = []
+                with suppress(ReplayMiss):
+                    again = converse(file, instead.get(file, rows), clients)
+            bodies = [step.exchange.response.body for step in fixture.askable]
+            yield Checked(
+                file=file,
+                rows=rows,
+                report=session.report(),
+                results_equal=[result for result, _ in again] == [result for result, _ in live],
+                chunks_equal=[chunks for _, chunks in again] == [chunks for _, chunks in live],
+                recorded_bytes_equal=bodies == [body_of(row["response"]) for row in rows],
+                same_requests=[
+                    _json(step.exchange.request.body) == _json(body_of(row["request"]))
+                    for step, row in zip(fixture.askable, rows, strict=False)
+                ],
+            )
+        clients.close()
+
+
+def converse(file: str, rows: list[Row], clients: Clients, playback: Playback | None = None) -> list[Any]:
+    """Make the requests of one conversation, inside a run."""
+
+    def talk() -> int:
+        for row in rows:
+            if playback is not None:
+                playback.due.append(row)
+            answers.append(clients.ask(row))
+        return len(answers)
+
+    answers: list[Any] = []
+    freezeframe.run(name=file)(talk)()
+    return answers
+
+
+@contextmanager
+def served(fixture: Fixture) -> Iterator[ReplaySession]:
+    """Answer this process's calls from the fixture."""
+    session = ReplaySession(fixture)
+    serve(session)
+    try:
+        yield session
+    finally:
+        stop_serving()
+
+
+def check(conversations: Iterable[tuple[str, list[Row]]], again: Mapping[str, list[Row]] | None = None) -> list[Checked]:
+    """Take conversations the whole way: play, record, freeze, replay. `again`: what to ask the second time instead."""
+    stage = Stage()
+    url = stage.record(conversations)
+    try:
+        return list(stage.replay(url, again or {}))
+    finally:
+        seams.uninstall()
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body or b"null")
+    except ValueError:
+        return body
+
+
+def failures(checked: Iterable[Checked]) -> list[str]:
+    """Return what does not replay, one line each, with its cause."""
+    lines: list[str] = []
+    for item in checked:
+        causes = [f"{found.kind.value}: {found.name} {found.path or ''}".strip() for found in item.report.divergences]
+        causes += [] if item.report.divergences or item.results_equal else ["the SDK gave another result"]
+        causes += [] if item.report.divergences or item.chunks_equal else ["other chunks"]
+        causes += [] if item.recorded_bytes_equal else ["the fixture holds other bytes than the recording"]
+        lines += [f"{item.file}: {cause}" for cause in causes]
+    return lines
+
+
+def coverage_page(checked: list[Checked]) -> str:
+    """Return the page on what of the recorded traffic replays, and through which client."""
+    by_client: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for item in checked:
+        same = iter(item.same_requests)
+        for row in item.rows:
+            count = by_client[client_of(row), f"{row['provider']} {row['api']}"]
+            count["exchanges"] += 1
+            count["streamed"] += bool(row["stream"])
+            count["errors"] += row["response"]["status"] >= 400
+            count["same"] += next(same, False)
+    rows = [
+        f"| {client} | {api} | {count['exchanges']} | {count['streamed']} | {count['errors']} | {count['same']} |"
+        for (client, api), count in sorted(by_client.items())
+    ]
+    exchanges = sum(len(item.rows) for item in checked)
+    several = sum(len(item.rows) > 1 for item in checked)
+    missed = failures(checked)
+    failed = {line.partition(": ")[0] for line in missed}
+    by_hand = sum(client_of(row) == BY_HAND for item in checked for row in item.rows)
+    return "\n".join(
+        [
+            "# Replay coverage of recorded provider traffic",
+            "",
+            "Made by `python tests/support/recorded_traffic.py > docs/replay-coverage.md`; a test fails if it is not current.",
+            "",
+            f"{exchanges:,} recorded HTTP exchanges in {len(checked):,} conversations, {several:,} of them of several calls",
+            "(sources: `tests/data/exchanges/README.md`). A loopback server plays each recorded response byte for byte, the",
+            "client asks with the recorded fields, the run is captured and frozen; then the server is gone and the same",
+            "client asks again. A conversation counts as replayed when the replay reports no divergence, every SDK result is",
+            "equal, every response arrives in the same chunks, and the fixture holds the recorded bytes.",
+            "",
+            f"* **Replayed: {len(checked) - len(failed):,} of {len(checked):,} conversations.**",
+            f"* Asked through an SDK: {exchanges - by_hand:,} exchanges. Asked by hand: {by_hand:,}, because the provider's",
+            "  own SDK is not among the test dependencies: the recorded body is sent as it is. These show the seam, not the SDK.",
+            "* The recordings hold no chunk times; streams are cut at their events.",
+            "",
+            "| client | provider and API | exchanges | streamed | errors | request JSON as recorded |",
+            "|---|---|---|---|---|---|",
+            *rows,
+            "",
+            "Where the request JSON is not as recorded, the SDK of today builds it otherwise (it adds or renames fields), both",
+            "in the recording and in the replay.",
+            "",
+            "## What does not replay",
+            "",
+            *([f"* {line}" for line in missed] or ["Nothing in this set."]),
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(coverage_page(check(load_conversations().items())))
