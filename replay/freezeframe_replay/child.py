@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
-IGNORE_VARIABLE: Final = "FREEZEFRAME_REPLAY_IGNORE"
+POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
 ENTRY_MISSING: Final = 125
 """Exit status where the recorded entry point could not be run at all."""
 
@@ -45,6 +45,7 @@ def activate() -> None:
     import freezeframe
     from freezeframe.seams import serve
     from freezeframe_replay.isolate import RecordedClock, fence_sockets, restore_random
+    from freezeframe_replay.policy import Policy, policy_from_json
     from freezeframe_replay.session import ReplaySession
 
     fixture = load_fixture(Path(directory))
@@ -54,12 +55,12 @@ def activate() -> None:
         clock.restart()
         restore_random(fixture.entry)
 
-    ignore = tuple(name for name in os.environ.get(IGNORE_VARIABLE, "").split(",") if name)
-    session = ReplaySession(fixture, ignore=ignore, on_step=clock.reach, on_enter=enter)
+    policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
+    session = ReplaySession(fixture, policy=policy, on_step=clock.reach, on_enter=enter)
     _state.update(fixture=fixture, session=session, pid=os.getpid())
     serve(session)
     freezeframe.instrument()
-    fence_sockets(lambda address: _refusal(session, address))
+    fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
     atexit.register(_write_report)

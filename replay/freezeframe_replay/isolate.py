@@ -18,16 +18,20 @@ from freezeframe_schemas.run import Entry
 _FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
-def fence_sockets(on_try: Callable[[str], BaseException]) -> None:
+def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str], bool] = lambda _: False) -> None:
     """Make every outgoing IP connection raise what `on_try` returns for its address. Loopback is no exception.
+
+    Connections to a host that `is_open` names are let through, by its name or by the addresses that it was resolved to.
 
     Unix sockets and socket pairs stay open: event loops and multiprocessing need them. Clients that do not use Python's
     sockets (gRPC's C core) are not stopped.
     """
 
+    resolved: set[str] = set()
+
     def guard(original: Callable[..., Any]) -> Callable[..., Any]:
         def fenced(self: socket.socket, *args: Any, **kwargs: Any) -> Any:
-            if self.family in _FENCED_FAMILIES:
+            if self.family in _FENCED_FAMILIES and not (_host(args) in resolved or is_open(_host(args))):
                 raise on_try(_address(args))
             return original(self, *args, **kwargs)
 
@@ -39,9 +43,25 @@ def fence_sockets(on_try: Callable[[str], BaseException]) -> None:
     def fenced_lookup(host: Any, *args: Any, **_: Any) -> Any:
         raise on_try(_address((host, *args)))
 
+    look_up = socket.getaddrinfo
+
+    def guarded_lookup(host: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_open(_address((host,))):
+            raise on_try(_address((host, *args)))
+        found = look_up(host, *args, **kwargs)
+        resolved.update(str(address[0]) for *_, address in found)
+        return found
+
     # A name look-up is a packet to a name server: fenced too.
-    for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+    socket.getaddrinfo = guarded_lookup
+    for name in ("gethostbyname", "gethostbyname_ex"):
         setattr(socket, name, fenced_lookup)
+
+
+def _host(args: tuple[Any, ...]) -> str:
+    """Return the host of the address that a socket's method was given."""
+    target = args[-1] if args and isinstance(args[-1], tuple) else args
+    return str(target[0]) if target else ""
 
 
 def _address(args: tuple[Any, ...]) -> str:

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import freezeframe
-from freezeframe_replay.child import FIXTURE_VARIABLE, IGNORE_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.policy import Policy, policy_to_json
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
@@ -35,6 +36,7 @@ def reenact(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     ignore: Sequence[str] = (),
+    policy: Policy | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     quiet: bool = True,
 ) -> Report:
@@ -46,7 +48,8 @@ def reenact(
             recorded input.
         cwd: working directory of the program (default: this one).
         env: variables laid over this process's own.
-        ignore: key components that must not decide, for example ``body.temperature``.
+        ignore: key components that must not decide, for example ``body.temperature``; short for a policy of that alone.
+        policy: what the replay may do besides answering from the recording (default: nothing).
         timeout_s: seconds after which the program is ended.
         quiet: keep the program's own standard output away from ours.
 
@@ -61,10 +64,11 @@ def reenact(
             directory, loaded = Path(scratch) / "fixture", fixture
             write_fixture(loaded, directory)
         report_path = Path(scratch) / "report.json"
-        variables = {**os.environ, **_environment(loaded), **(env or {})}
+        policy = policy or Policy(ignore=tuple(ignore))
+        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **(env or {})}
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
-        variables[IGNORE_VARIABLE] = ",".join(ignore)
+        variables[POLICY_VARIABLE] = policy_to_json(policy)
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.child:activate", variables)
@@ -106,6 +110,12 @@ def _environment(fixture: Fixture) -> dict[str, str]:
     if zone:
         variables["TZ"] = zone
     return variables
+
+
+def _own(fixture: Fixture, policy: Policy) -> dict[str, str]:
+    """Return what wins over the recorded variables where calls go out: the caller's own keys and addresses."""
+    recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
+    return {name: os.environ[name] for name in recorded if policy.goes_live and name in os.environ}
 
 
 def _run(

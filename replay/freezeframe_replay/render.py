@@ -211,7 +211,8 @@ def _report(report: Report, width: int) -> Iterable[str]:
     found = verdict(report)
     served = len(report.served)
     if found is Verdict.IDENTICAL:
-        yield f"identical: {served} of {report.steps} steps identical, run {report.run_id}"
+        rest = f", {len(report.live)} calls made for real" if report.live else ""
+        yield f"identical: {served} of {report.steps} steps identical{rest}, run {report.run_id}"
         yield from _steps(report, width)
     elif found is Verdict.INCOMPARABLE:
         yield f"incomparable: {why_incomparable(report)}, run {report.run_id}"
@@ -223,6 +224,7 @@ def _report(report: Report, width: int) -> Iterable[str]:
         yield from (short(f"  then {item.kind.value} {_title(item)}", width) for item in later[:_LATER_SHOWN])
         if len(later) > _LATER_SHOWN:
             yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
+    yield from _live(report, width)
     yield from _outcome(report, width)
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)
@@ -267,6 +269,12 @@ def _steps(report: Report, width: int) -> Iterable[str]:
         yield short(f"  {item.step:>4}  {name}{moved}".rstrip(), width)
     if len(report.served) > _STEPS_SHOWN:
         yield f"  and {len(report.served) - _STEPS_SHOWN} more"
+
+
+def _live(report: Report, width: int) -> Iterable[str]:
+    for call in report.live:
+        place = "" if call.step is None else f" in place of step {call.step}"
+        yield short(f"  live: {call.call_kind} {call.name}{place}", width)
 
 
 def _outcome(report: Report, width: int) -> Iterable[str]:

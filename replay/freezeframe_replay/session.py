@@ -4,7 +4,8 @@ A call is looked up by (lane, request key, how many equal requests this lane has
 anywhere in the run that is not used yet (``relaxed``). Failing that it is a miss: the first divergence, raised as `ReplayMiss`,
 with the nearest recorded request, the parts of the key that agreed, and what that request would have returned.
 
-Never calls anything live. Knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
+Calls nothing itself. What its policy lets go out it answers with None, and the seam makes the call; by default that is nothing.
+Knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
 """
 
 from __future__ import annotations
@@ -13,22 +14,30 @@ import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
+from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe_replay.compare import first_difference, shorten
 from freezeframe_replay.freeze import exchange_key, make_aliases, transient_fields
 from freezeframe_replay.pace import Pace
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report, Served
-from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.standstill import frames_of_program
+from freezeframe_schemas import genai
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Report, Served, Stopped
+from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.run import EntryKind
+from freezeframe_schemas.wire import decode_body, find_dialect
 
 EXACT: Final = "exact"
 RELAXED: Final = "relaxed"
+_STRICT: Final = Policy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +53,7 @@ class ReplaySession:
 
     Args:
         fixture: what to answer from.
-        ignore: key components to leave out (``body.temperature``); each use of a step stays reported as exact.
+        policy: what is relaxed, and what may be made for real.
         on_step: called with each step that is served, before the answer is given (moves the clock).
     """
 
@@ -52,12 +61,13 @@ class ReplaySession:
         self,
         fixture: Fixture,
         *,
-        ignore: tuple[str, ...] = (),
+        policy: Policy = _STRICT,
         on_step: Callable[[Step], None] | None = None,
         on_enter: Callable[[], None] | None = None,
     ) -> None:
         self._fixture = fixture
-        self._ignore = ignore
+        self._policy = policy
+        self._ignore = (*fixture.ignore, *policy.ignore)
         self._on_step = on_step
         self._on_enter = on_enter
         self._aliases = make_aliases(fixture.redaction)
@@ -65,7 +75,8 @@ class ReplaySession:
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
         self._lock = threading.Lock()
         self._recorded = [
-            _Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=ignore)) for step in fixture.askable
+            _Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=self._ignore))
+            for step in fixture.askable
         ]
         self._by_place: dict[tuple[Lane, str, int], _Recorded] = {}
         self._by_digest: dict[str, list[_Recorded]] = defaultdict(list)
@@ -77,6 +88,10 @@ class ReplaySession:
             seen[place] += 1
         self._issued: Counter[tuple[Lane, str]] = Counter()
         self._used: dict[int, str] = {}
+        self._live: list[LiveCall] = []
+        self._asked_anew: set[int] = set()
+        self._open_hosts: set[str] = set()
+        self._stopped: Stopped | None = None
         self._last_in_lane: dict[Lane, int] = {}
         self._divergences: list[Divergence] = []
         self._outcome_changed: Divergence | None = None
@@ -89,11 +104,11 @@ class ReplaySession:
 
     # -- what the seams call ----------------------------------------------------------------------------------------------
 
-    def respond(self, call: Call) -> Exchange:
-        """Return the recorded exchange that answers the call.
+    def respond(self, call: Call) -> Exchange | None:
+        """Return the recorded exchange that answers the call, or None where the policy lets it go out.
 
         Raises:
-            ReplayMiss: the recording holds no such request, or holds it and it was used already.
+            ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay is to stop here.
         """
         key = request_key(
             call.kind,
@@ -106,14 +121,13 @@ class ReplaySession:
         with self._lock:
             found, how = self._look_up(call.lane, key)
             if found is None:
-                divergence = self._miss(call, key)
-                self._divergences.append(divergence)
-                self._missed = True
-            else:
-                self._use(found, how, call)
-                divergence = None
-        if found is None or divergence is not None:
-            raise ReplayMiss(_miss_message(divergence))
+                return self._leave_recording(call, self._miss(call, key))
+            if found.step.number == self._policy.stop_before:
+                raise self._stop(found, call)
+            if self._asks_anew(found, call):
+                self._asked_anew.add(found.step.number)
+                return self._go_live(call, found.step.number)
+            self._use(found, how, call)
         if self._on_step is not None:
             self._on_step(found.step)
         return found.step.exchange
@@ -201,7 +215,7 @@ class ReplaySession:
                         note="recorded, never asked for in the replay",
                     )
                     for item in self._recorded
-                    if item.step.number not in self._used
+                    if item.step.number not in self._used and item.step.number not in self._asked_anew
                 ]
             if self._outcome_changed is not None:
                 divergences.append(self._outcome_changed)
@@ -215,7 +229,51 @@ class ReplaySession:
                 sockets_tried=self._sockets_tried,
                 warnings=warnings,
                 names={str(item.step.number): _step_name(item.step) for item in self._recorded},
+                live=tuple(self._live),
+                stopped=self._stopped,
             )
+
+    # -- leaving the recording --------------------------------------------------------------------------------------------
+
+    def _leave_recording(self, call: Call, divergence: Divergence) -> None:
+        """Let the call go out where the policy does; the first such call is a divergence. Otherwise raise the miss."""
+        if self._policy.may_go_live(call.kind, call.name):
+            if not self._missed:
+                self._divergences.append(divergence)
+            self._missed = True
+            return self._go_live(call, divergence.step)
+        if self._policy.goes_live and call.kind is Kind.TOOL:
+            divergence = replace(divergence, note=f"{divergence.note} (--allow-tool {call.name} lets it run)".strip())
+        self._divergences.append(divergence)
+        self._missed = True
+        raise ReplayMiss(_miss_message(divergence))
+
+    def _asks_anew(self, found: _Recorded, call: Call) -> bool:
+        begun = bool(self._asked_anew) or self._policy.starts_live(found.step.number)
+        return call.kind is not Kind.TOOL and call.kind in self._policy.live and begun
+
+    def _go_live(self, call: Call, step: int | None) -> None:
+        self._live.append(LiveCall(call_kind=call.kind.value, name=call.name, step=step))
+        if call.request.method:
+            self._open_hosts |= {urlsplit(url).hostname or "" for url in (call.request.url, *getproxies().values())}
+
+    def is_open(self, host: str) -> bool:
+        """Tell whether the fence lets connections to a host through: one that was asked live, or any inside of a live tool."""
+        return host in self._open_hosts or current_place().inside_call
+
+    def _stop(self, found: _Recorded, call: Call) -> ReplayMiss:
+        exchange = found.step.exchange
+        self._stopped = Stopped(
+            step=found.step.number,
+            call_kind=call.kind.value,
+            name=call.name,
+            request=_text(call.request),
+            recorded=_text(exchange.request),
+            answer=exchange.error or exchange.response.body.decode(errors="replace"),
+            frames=frames_of_program(),
+        )
+        self._missed = True
+        return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
     def _look_up(self, lane: Lane, key: RequestKey) -> tuple[_Recorded | None, str]:
         ordinal = self._issued[lane, key.digest]
@@ -347,12 +405,31 @@ def _step_name(step: Step) -> str:
 def _answer_text(exchange: Exchange) -> str:
     if exchange.error is not None and not exchange.response.chunks:
         return shorten(exchange.error)
-    return shorten(exchange.response.body.decode(errors="replace"), 160)
+    said = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
+    return shorten(said or exchange.response.body.decode(errors="replace"), 160)
 
 
-def _miss_message(divergence: Divergence | None) -> str:
-    if divergence is None:
-        return "the replay left the recording"
+def _what_the_model_said(exchange: Exchange) -> str:
+    """Return the words and tool calls of a model's answer, without their envelope; nothing where the dialect finds none."""
+    match = find_dialect(exchange.request.method, exchange.request.url)
+    if match is None:
+        return ""
+    headers = exchange.response.headers
+    content_type = next((text for name, text in headers if name.lower() == "content-type"), "")
+    try:
+        body = decode_body(exchange.response.body, headers)
+    except WireError:
+        return ""
+    found = match.dialect.response_attributes(body, content_type=content_type, status=exchange.response.status or 200)
+    messages: list[dict[str, Any]] = json.loads(str(found.get(genai.OUTPUT_MESSAGES) or "[]"))
+    parts: list[dict[str, Any]] = [part for message in messages for part in message.get("parts") or ()]
+    return " ".join(
+        str(part.get("content") or "") if part.get("type") != "tool_call" else f"{part.get('name')}({part.get('arguments')})"
+        for part in parts
+    ).strip()
+
+
+def _miss_message(divergence: Divergence) -> str:
     where = f" at step {divergence.step}" if divergence.step is not None else ""
     lines = [f"{divergence.kind.value} diverged{where}: {divergence.call_kind} {divergence.name}".rstrip()]
     if divergence.recorded is not None or divergence.live is not None:

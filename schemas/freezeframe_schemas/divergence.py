@@ -65,6 +65,43 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCall:
+    """A call that the replay was allowed to make for real."""
+
+    call_kind: str
+    name: str
+    step: int | None = None
+    """The recorded step in whose place it was made: itself, or the nearest one; None where none is near."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One frame of the replayed program."""
+
+    place: str
+    """``agent.py:12 in answer``."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name -> ``repr``, shortened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """Where a replay was stopped on request: the call that was about to be made, and where the program stood."""
+
+    step: int
+    call_kind: str
+    name: str
+    request: str
+    """What the program was about to ask."""
+    recorded: str
+    """What the recorded step asked."""
+    answer: str
+    """What it would have been answered."""
+    frames: tuple[Frame, ...] = ()
+    """The program's own frames, innermost first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The result of one replay."""
 
@@ -81,11 +118,15 @@ class Report:
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """Step number (as text) -> a short name for printing."""
+    live: tuple[LiveCall, ...] = ()
+    """Calls that were made for real, in order; all others were answered from the recording."""
+    stopped: Stopped | None = None
+    """Set where the replay was asked to stop before a step, and did."""
 
     @property
     def identical(self) -> bool:
         """Tell whether the replay re-enacted the recording exactly."""
-        return self.entered and not self.divergences
+        return self.entered and not self.divergences and not self.live and self.stopped is None
 
     @property
     def first(self) -> Divergence | None:
@@ -112,9 +153,18 @@ def report_from_json(text: str) -> Report:
         data["served"] = tuple(Served(**item) for item in data["served"])
         data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
         data["warnings"] = tuple(data["warnings"])
+        data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
+        data["stopped"] = _stopped(data.get("stopped"))
         return Report(**data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error
+
+
+def _stopped(item: dict[str, Any] | None) -> Stopped | None:
+    if item is None:
+        return None
+    changes: dict[str, Any] = {"frames": tuple(Frame(**frame) for frame in item["frames"])}
+    return Stopped(**{**item, **changes})
 
 
 def _divergence(item: dict[str, Any]) -> Divergence:

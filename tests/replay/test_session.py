@@ -12,6 +12,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
 from freezeframe_replay.freeze import freeze
+from freezeframe_replay.policy import Policy
 from freezeframe_replay.session import ReplaySession
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
@@ -35,6 +36,13 @@ def session_of(spans: list[Any], **options: Any) -> ReplaySession:
     return ReplaySession(freeze(build_run(spans)), **options)
 
 
+def answer_to(session: ReplaySession, call: Call) -> Exchange:
+    """Return the session's answer; without a policy that says so nothing goes live."""
+    answer = session.respond(call)
+    assert answer is not None
+    return answer
+
+
 def finish(session: ReplaySession, answer: Any = "here") -> None:
     session.leave(values.encode(answer), None)
 
@@ -48,7 +56,7 @@ def test_an_equal_program_gets_the_recorded_answers_and_no_divergence() -> None:
     session = session_of(make_run(*steps))
     start(session)
     for step in steps:
-        assert session.respond(call_of(step)).response == step.response
+        assert answer_to(session, call_of(step)).response == step.response
     finish(session)
     report = session.report()
     assert report.identical
@@ -58,9 +66,9 @@ def test_an_equal_program_gets_the_recorded_answers_and_no_divergence() -> None:
 def test_a_changed_message_is_named_by_step_and_path_with_what_it_would_have_returned() -> None:
     session = session_of(make_run(model_call("a", "first"), model_call("b", "second")))
     start(session)
-    session.respond(call_of(model_call("a", "")))
+    answer_to(session, call_of(model_call("a", "")))
     with pytest.raises(ReplayMiss):
-        session.respond(call_of(model_call("changed", "")))
+        answer_to(session, call_of(model_call("changed", "")))
     first = session.report().first
     assert first is not None
     assert first.kind is DivergenceKind.REQUEST_CHANGED
@@ -74,7 +82,7 @@ def test_a_miss_is_not_caught_by_except_exception() -> None:
     session = session_of(make_run(model_call("a", "first")))
     with pytest.raises(ReplayMiss):
         try:
-            session.respond(call_of(model_call("other", "")))
+            answer_to(session, call_of(model_call("other", "")))
         except Exception:
             pytest.fail("an agent's `except Exception` swallowed the miss")
 
@@ -86,7 +94,7 @@ def test_identical_requests_in_different_lanes_get_their_own_answers_whatever_th
 
     def ask(n: int) -> bytes:
         barrier.wait()
-        return session.respond(call_of(steps[n])).response.body
+        return answer_to(session, call_of(steps[n])).response.body
 
     with ThreadPoolExecutor(8) as pool:
         bodies = list(pool.map(ask, range(8)))
@@ -97,22 +105,22 @@ def test_identical_requests_in_different_lanes_get_their_own_answers_whatever_th
 def test_identical_requests_in_one_lane_are_answered_in_the_recorded_order() -> None:
     steps = [model_call("same", "one"), model_call("same", "two")]
     session = session_of(make_run(*steps))
-    assert [session.respond(call_of(step)).response.body for step in steps] == [step.response.body for step in steps]
+    assert [answer_to(session, call_of(step)).response.body for step in steps] == [step.response.body for step in steps]
 
 
 def test_one_more_equal_request_than_recorded_is_an_extra_call() -> None:
     step = model_call("same", "one")
     session = session_of(make_run(step))
-    session.respond(call_of(step))
+    answer_to(session, call_of(step))
     with pytest.raises(ReplayMiss, match="already used"):
-        session.respond(call_of(step))
+        answer_to(session, call_of(step))
     assert session.report().divergences[0].kind is DivergenceKind.EXTRA_CALL
 
 
 def test_a_recorded_step_never_asked_for_is_a_missing_call() -> None:
     session = session_of(make_run(model_call("a", "1"), tool_call("look", 2)))
     start(session)
-    session.respond(call_of(model_call("a", "")))
+    answer_to(session, call_of(model_call("a", "")))
     finish(session)
     assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.MISSING_CALL, 2)]
 
@@ -122,7 +130,7 @@ def test_steps_asked_for_in_another_order_are_served_and_reported() -> None:
     session = session_of(make_run(*steps))
     start(session)
     for step in reversed(steps):
-        session.respond(call_of(step))
+        answer_to(session, call_of(step))
     finish(session)
     assert [item.kind for item in session.report().divergences] == [DivergenceKind.ORDER_CHANGED]
 
@@ -130,7 +138,7 @@ def test_steps_asked_for_in_another_order_are_served_and_reported() -> None:
 def test_another_answer_from_the_entry_point_is_a_changed_outcome() -> None:
     session = session_of(make_run(model_call("a", "1"), answer="wrong order"))
     start(session)
-    session.respond(call_of(model_call("a", "")))
+    answer_to(session, call_of(model_call("a", "")))
     finish(session, "right order")
     (only,) = session.report().divergences
     assert (only.kind, only.path) == (DivergenceKind.OUTCOME_CHANGED, "$.returned")
@@ -140,7 +148,7 @@ def test_another_answer_from_the_entry_point_is_a_changed_outcome() -> None:
 def test_other_input_is_reported_and_the_replay_goes_on() -> None:
     session = session_of(make_run(model_call("a", "1")))
     start(session, "something else?")
-    session.respond(call_of(model_call("a", "")))
+    answer_to(session, call_of(model_call("a", "")))
     finish(session)
     assert [item.kind for item in session.report().divergences] == [DivergenceKind.INPUT_CHANGED]
 
@@ -149,7 +157,7 @@ def test_a_call_inside_a_recorded_tool_is_neither_asked_for_nor_missed() -> None
     outer, inner = tool_call("research", "found"), model_call("sub-agent", "thinking")
     session = session_of(make_run(outer, inner, inside={1: 0}))
     start(session)
-    session.respond(call_of(outer))
+    answer_to(session, call_of(outer))
     finish(session)
     report = session.report()
     assert report.identical
@@ -157,8 +165,8 @@ def test_a_call_inside_a_recorded_tool_is_neither_asked_for_nor_missed() -> None
 
 
 def test_an_ignored_component_does_not_decide() -> None:
-    session = session_of(make_run(model_call("a", "1", model="old")), ignore=("body.model",))
-    assert session.respond(call_of(model_call("a", "", model="new"))).response.status == 200
+    session = session_of(make_run(model_call("a", "1", model="old")), policy=Policy(ignore=("body.model",)))
+    assert answer_to(session, call_of(model_call("a", "", model="new"))).response.status == 200
 
 
 def test_a_program_that_never_reaches_its_entry_point_is_not_called_identical() -> None:
@@ -171,7 +179,7 @@ def test_the_host_of_a_model_call_never_decides() -> None:
     step = model_call("a", "1")
     session = session_of(make_run(step))
     moved = replace(step.request, url="http://127.0.0.1:9999/v1/chat/completions")
-    assert session.respond(replace(call_of(step), request=moved)).response == step.response
+    assert answer_to(session, replace(call_of(step), request=moved)).response == step.response
 
 
 def test_after_a_network_try_the_missing_steps_are_not_blamed() -> None:
@@ -196,7 +204,7 @@ def test_changed_input_comes_before_what_follows_from_it() -> None:
     session = session_of(make_run(model_call("a", "1")))
     start(session, "something else?")
     with pytest.raises(ReplayMiss):
-        session.respond(call_of(model_call("something else?", "")))
+        answer_to(session, call_of(model_call("something else?", "")))
     assert [item.kind for item in session.report().divergences] == [
         DivergenceKind.INPUT_CHANGED,
         DivergenceKind.REQUEST_CHANGED,

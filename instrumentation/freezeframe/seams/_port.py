@@ -7,10 +7,10 @@ A seam asks `serving()` first, then `recorder()`; where both are None it is not 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
+from freezeframe._context import current_place
 from freezeframe_schemas import exchange
 from freezeframe_schemas.exchange import Exchange, Kind, Request
 
@@ -37,8 +37,8 @@ class Call:
 class Responder(Protocol):
     """What answers for the world in a replay. Called from any thread."""
 
-    def respond(self, call: Call) -> Exchange:
-        """Return the recorded exchange that answers `call`.
+    def respond(self, call: Call) -> Exchange | None:
+        """Return the recorded exchange that answers `call`, or None where it is to be made for real.
 
         Raises:
             ReplayMiss: the recording holds no answer.
@@ -61,27 +61,20 @@ class Responder(Protocol):
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("live_hosts", "recorder", "responder")
+    __slots__ = ("recorder", "responder")
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
         self.responder: Responder | None = None
-        self.live_hosts: frozenset[str] = frozenset()
 
 
 _switch: Final = _Switch()
 
 
-def serve(responder: Responder, *, live_hosts: Iterable[str] = ()) -> None:
-    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
-
-    Args:
-        responder: gives the recorded exchanges.
-        live_hosts: hosts whose HTTP calls still go out; all others are answered or missed.
-    """
+def serve(responder: Responder) -> None:
+    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not."""
     from freezeframe import seams
 
-    _switch.live_hosts = frozenset(live_hosts)
     _switch.responder = responder
     seams.install()
 
@@ -89,7 +82,6 @@ def serve(responder: Responder, *, live_hosts: Iterable[str] = ()) -> None:
 def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
     _switch.responder = None
-    _switch.live_hosts = frozenset()
 
 
 async def take_turn(responder: Responder, answer: Exchange) -> None:
@@ -103,9 +95,13 @@ def serving() -> Responder | None:
     return _switch.responder
 
 
-def is_live(host: str) -> bool:
-    """Tell whether a replay lets calls to this host out."""
-    return host in _switch.live_hosts
+def answer_of(responder: Responder, call: Call) -> Exchange | None:
+    """Return what answers the call, None where it is to be made for real: so is all that a live call makes in turn.
+
+    Raises:
+        ReplayMiss: the recording holds no answer.
+    """
+    return None if current_place().inside_call else responder.respond(call)
 
 
 def recorder() -> Recorder | None:

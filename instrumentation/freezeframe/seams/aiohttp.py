@@ -44,8 +44,12 @@ def _wrap_connect(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awai
     @functools.wraps(original)
     async def connect(connector: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
         responder = _port.serving()
-        if responder is not None and not _port.is_live(req.url.host or ""):
-            return await _serve(req, responder)
+        if responder is not None:
+            answer = await _ask(req, responder)
+            if answer is None:
+                with outside_lane():
+                    return await original(connector, req, *args, **kwargs)
+            return await _serve(responder, answer)
         recording = await _start(req)
         if recording is None:
             return await original(connector, req, *args, **kwargs)
@@ -167,12 +171,15 @@ def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-async def _serve(req: Any, responder: _port.Responder) -> _ServedConnection:
+async def _ask(req: Any, responder: _port.Responder) -> Exchange | None:
     body = req.body
     data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
     written = replace(_write(req), body=data)
     subject = shared.subject_of(req.method, str(req.url), written.headers)
-    answer = shared.ask(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
+
+
+async def _serve(responder: _port.Responder, answer: Exchange) -> _ServedConnection:
     await _port.take_turn(responder, answer)
     if answer.response.completion is Completion.NONE:
         raise shared.recorded_error(answer) or ConnectionError("recorded without a response and without its error")

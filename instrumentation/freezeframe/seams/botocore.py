@@ -37,8 +37,10 @@ def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def send(session: Any, request: Any) -> Any:
         responder = _port.serving()
-        if responder is not None and not _port.is_live(shared.host_of(request.url)):
-            return original(_ServedConnection(session, _ask(request, responder)), request)
+        if responder is not None:
+            answer = _ask(request, responder)
+            with outside_lane():
+                return original(session if answer is None else _ServedConnection(session, answer), request)
         recording = _start(request)
         if recording is None:
             return original(session, request)
@@ -104,7 +106,7 @@ def _write(request: Any) -> Request:
     )
 
 
-def _ask(request: Any, responder: _port.Responder) -> Exchange:
+def _ask(request: Any, responder: _port.Responder) -> Exchange | None:
     written = _write(request)
     subject = shared.subject_of(request.method, request.url, written.headers)
     return shared.ask(responder, seam=SEAM, subject=subject, request=written)

@@ -6,14 +6,17 @@ Adapters describe the call; what happens to it is here. While a replay is served
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+from freezeframe._context import PLACE, current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port, http
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
 from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request
 
 _T = TypeVar("_T")
@@ -50,7 +53,11 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
     """Return what the call gives: from the recording in a replay, else from `invoke`."""
     responder = _port.serving()
     if responder is not None:
-        return load(_result(_ask(responder, describe())))
+        answer = _ask(responder, describe())
+        if answer is None:
+            with inside_live_call():
+                return invoke()
+        return load(_result(answer))
     recording = _start(describe)
     if recording is None:
         return invoke()
@@ -71,6 +78,9 @@ async def run_async(
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
+        if answer is None:
+            with inside_live_call():
+                return await invoke()
         await _port.take_turn(responder, answer)
         return load(_result(answer))
     recording = _start(describe)
@@ -90,7 +100,7 @@ def run_generator(describe: Describe, invoke: Callable[[], Generator[Any, Any, A
     """Yield what the call yields. Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all."""
     responder = _port.serving()
     if responder is not None:
-        return (yield from _replay(_ask(responder, describe())))
+        return (yield from _replay(_recorded(responder, describe())))
     recording = _start(describe)
     if recording is None:
         return (yield from invoke())
@@ -124,7 +134,7 @@ async def run_async_generator(describe: Describe, invoke: Callable[[], AsyncGene
     """As `run_generator`, for an asynchronous generator."""
     responder = _port.serving()
     if responder is not None:
-        answer = _ask(responder, describe())
+        answer = _recorded(responder, describe())
         await _port.take_turn(responder, answer)
         for item in _replay(answer):
             yield item
@@ -219,8 +229,28 @@ def _succeed(recording: Recording, result: object, dump: Dump) -> None:
     recording.finish(Completion.COMPLETE)
 
 
-def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange:
-    return responder.respond(
+@contextmanager
+def inside_live_call() -> Generator[None]:
+    """Mark the code that answers a call for real in a replay: what it calls in turn is let through, too."""
+    place = current_place()
+    token = PLACE.set(replace(place, lane=place.lane.aside(), inside_call=True))
+    try:
+        yield
+    finally:
+        PLACE.reset(token)
+
+
+def _recorded(responder: _port.Responder, call: FunctionCall) -> Exchange:
+    """Return the answer to a call that yields. Such calls are served or missed, never made for real."""
+    answer = _ask(responder, call)
+    if answer is None:
+        raise ReplayMiss(f"{call.name}: a generator is not run live in a replay")
+    return answer
+
+
+def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange | None:
+    return _port.answer_of(
+        responder,
         _port.Call(
             kind=call.kind,
             name=call.name,
@@ -229,7 +259,7 @@ def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange:
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
             call_id=call.call_id,
-        )
+        ),
     )
 
 

@@ -109,15 +109,16 @@ def name_of(method: str, url: str) -> str:
     return f"{method} {urlsplit(url).path or '/'}"
 
 
-def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange:
-    """Return the recorded answer to an HTTP request.
+def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange | None:
+    """Return the recorded answer to an HTTP request, None where it is to be made for real.
 
     Raises:
         ReplayMiss: there is none.
     """
     if is_telemetry(request.url):
         return Exchange(kind=Kind.HTTP, name="telemetry", seam=seam, request=request, response=Response(status=204))
-    return responder.respond(
+    return _port.answer_of(
+        responder,
         _port.Call(
             kind=subject.kind,
             name=name_of(request.method, request.url),
@@ -127,7 +128,7 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
             provider=subject.provider,
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
-        )
+        ),
     )
 
 

@@ -55,8 +55,11 @@ class _Seam:
         @functools.wraps(original)
         def send(client: Any, request: Any) -> Any:
             responder = _port.serving()
-            if responder is not None and not _port.is_live(request.url.host):
+            if responder is not None:
                 answer = self._ask(responder, request, request.read())
+                if answer is None:
+                    with outside_lane():
+                        return original(client, request)
                 return self._response(client, request, answer, self._streams.Served)
             recording = self._start(request)
             if recording is None:
@@ -85,8 +88,11 @@ class _Seam:
         @functools.wraps(original)
         async def send(client: Any, request: Any) -> Any:
             responder = _port.serving()
-            if responder is not None and not _port.is_live(request.url.host):
+            if responder is not None:
                 answer = self._ask(responder, request, await request.aread())
+                if answer is None:
+                    with outside_lane():
+                        return await original(client, request)
                 await _port.take_turn(responder, answer)
                 return self._response(client, request, answer, self._streams.AsyncServed)
             recording = self._start(request)
@@ -152,7 +158,7 @@ class _Seam:
 
     # -- serve ----------------------------------------------------------------------------------------------------------
 
-    def _ask(self, responder: _port.Responder, request: Any, body: bytes) -> Exchange:
+    def _ask(self, responder: _port.Responder, request: Any, body: bytes) -> Exchange | None:
         written = replace(self._write(request), body=body)
         subject = http.subject_of(request.method, str(request.url), written.headers)
         return http.ask(responder, seam=self._name, subject=subject, request=written)

@@ -32,8 +32,12 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def send(adapter: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
         responder = _port.serving()
-        if responder is not None and not _port.is_live(shared.host_of(request.url)):
-            return _serve(adapter, request, responder)
+        if responder is not None:
+            answer = _ask(request, responder)
+            if answer is None:
+                with outside_lane():
+                    return original(adapter, request, *args, **kwargs)
+            return _serve(adapter, request, answer)
         recording = _start(request)
         if recording is None:
             return original(adapter, request, *args, **kwargs)
@@ -123,14 +127,18 @@ class _tee:  # noqa: N801 - used as a function
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-def _serve(adapter: Any, request: Any, responder: _port.Responder) -> Any:
+def _ask(request: Any, responder: _port.Responder) -> Exchange | None:
     given = request.body
     if given is not None and not isinstance(given, str | bytes):
-        given = given.read() if hasattr(given, "read") else b"".join(given)
+        # read once: should the call go out after all, the bytes do
+        given = request.body = given.read() if hasattr(given, "read") else b"".join(given)
     body = given.encode() if isinstance(given, str) else given or b""
     written = replace(_write(request), body=body)
     subject = shared.subject_of(request.method, request.url, written.headers)
-    answer = shared.ask(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
+
+
+def _serve(adapter: Any, request: Any, answer: Exchange) -> Any:
     if answer.response.completion is Completion.NONE:
         raise _rebuilt(answer, request)
     return adapter.build_response(request, served_response(answer))

@@ -104,6 +104,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe replay tests/regressions/late-order", means="a fixture: no store needed"),
             Example(line="freezeframe replay 4bf92f35 -- python agent.py", means="another program"),
             Example(line="freezeframe replay 4bf92f35 --ignore body.temperature", means="a field that may differ"),
+            Example(line="freezeframe replay 4bf92f35 --live model", means="ask the model where the fixed code leaves the run"),
             Example(line="git bisect run freezeframe replay FIXTURE", means="the commit that changed the behaviour"),
         ),
         exit_codes={

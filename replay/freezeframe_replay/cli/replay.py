@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
-from freezeframe_replay.cli.options import add_json, add_store, terminal_width
+from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
+from freezeframe_replay.policy import Policy
 from freezeframe_replay.render import report_text
 from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
-from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.exchange import Kind
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +23,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="COMPONENT",
         help="part of the requests that does not decide, for example body.temperature (may be given again)",
+    )
+    parser.add_argument(
+        "--live",
+        action="append",
+        default=[],
+        choices=[kind.value for kind in Kind if kind is not Kind.TOOL],
+        help="make calls of this kind for real where the recording holds no answer (may be given again)",
+    )
+    parser.add_argument("--live-from", type=positive, metavar="N", help="from step N on make them for real, recorded or not")
+    parser.add_argument(
+        "--allow-tool",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="let this tool run for real where the recording holds no answer (may be given again)",
     )
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
     parser.add_argument("--quiet", action="store_true", help="one line")
@@ -44,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
         report = reenact(
             fixture,
             arguments.program,
-            ignore=arguments.ignore,
+            policy=_policy(arguments),
             timeout_s=arguments.timeout,
             quiet=arguments.json or not arguments.show_output,
         )
@@ -53,3 +70,14 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_CODES[Verdict.INCOMPARABLE]
     print(report_to_json(report) if arguments.json else report_text(report, quiet=arguments.quiet, width=terminal_width()))
     return EXIT_CODES[verdict(report)]
+
+
+def _policy(arguments: argparse.Namespace) -> Policy:
+    if arguments.live_from is not None and not arguments.live:
+        raise ConfigError("--live-from: found without --live, expected also what is to be live, for example --live model")
+    return Policy(
+        ignore=tuple(arguments.ignore),
+        live=frozenset(Kind(name) for name in arguments.live),
+        live_from=arguments.live_from,
+        allow_tools=frozenset(arguments.allow_tool),
+    )

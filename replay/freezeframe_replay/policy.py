@@ -1,0 +1,63 @@
+"""Policy: what a replay may do besides answering from the recording. The default is: nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe_schemas.exchange import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How a session answers. Frozen: nothing changes it while a replay runs."""
+
+    ignore: tuple[str, ...] = ()
+    """Key components that do not decide, for example ``body.temperature``."""
+    live: frozenset[Kind] = frozenset()
+    """Kinds of calls that are made for real where the recording holds no answer. Tools are named one by one, below."""
+    live_from: int | None = None
+    """Step from which on calls of the kinds in `live` are made for real, recorded or not."""
+    allow_tools: frozenset[str] = frozenset()
+    """Names of the tools that may run for real where the recording holds no answer."""
+    stop_before: int | None = None
+    """Step before which the replay ends."""
+
+    @property
+    def goes_live(self) -> bool:
+        """Tell whether anything at all may be made for real."""
+        return bool(self.live or self.allow_tools)
+
+    def may_go_live(self, kind: Kind, name: str) -> bool:
+        """Tell whether a call that the recording does not hold may be made for real."""
+        return name in self.allow_tools if kind is Kind.TOOL else kind in self.live
+
+    def starts_live(self, step: int) -> bool:
+        """Tell whether what the recording holds as this step is to be asked for anew."""
+        return self.live_from is not None and step >= self.live_from
+
+
+def policy_to_json(policy: Policy) -> str:
+    """Return the policy as JSON text, for the process that replays."""
+    return json.dumps(
+        {
+            "ignore": list(policy.ignore),
+            "live": sorted(kind.value for kind in policy.live),
+            "live_from": policy.live_from,
+            "allow_tools": sorted(policy.allow_tools),
+            "stop_before": policy.stop_before,
+        }
+    )
+
+
+def policy_from_json(text: str) -> Policy:
+    """Return the policy of JSON text that `policy_to_json` wrote."""
+    data: dict[str, Any] = json.loads(text)
+    return Policy(
+        ignore=tuple(data["ignore"]),
+        live=frozenset(Kind(name) for name in data["live"]),
+        live_from=data["live_from"],
+        allow_tools=frozenset(data["allow_tools"]),
+        stop_before=data["stop_before"],
+    )

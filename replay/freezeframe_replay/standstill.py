@@ -1,0 +1,48 @@
+"""Where a program stands when a replay stops it: its own frames, innermost first, with their variables."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import freezeframe
+import freezeframe_replay
+import freezeframe_schemas
+from freezeframe_schemas.divergence import Frame
+
+_FRAMES: Final = 8
+_LONGEST: Final = 160
+_FOREIGN: Final = tuple(
+    dict.fromkeys(
+        [
+            *(str(Path(package.__file__ or "").parent) for package in (freezeframe, freezeframe_replay, freezeframe_schemas)),
+            *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+            "<",
+        ]
+    )
+)
+"""Where code lies that is no part of the program: ours, installed packages, the standard library, and code without a file."""
+
+
+def frames_of_program() -> tuple[Frame, ...]:
+    """Return the running thread's frames that are the program's own code."""
+    found: list[Frame] = []
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and len(found) < _FRAMES:
+        file = frame.f_code.co_filename
+        if not file.startswith(_FOREIGN):
+            variables = {name: _shown(value) for name, value in frame.f_locals.items() if not name.startswith("__")}
+            found.append(Frame(place=f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}", variables=variables))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception as error:  # the program's own __repr__ may do anything
+        text = f"<{type(value).__name__}, its repr raised {type(error).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
