@@ -86,3 +86,26 @@ def test_a_fork_without_a_change_says_what_is_expected(
     assert "expected --step N with --result" in capsys.readouterr().err
     assert main(["fork", folders[0], "-o", str(tmp_path / "f"), "--step", "2", "--result", "AC"]) == 1
     assert "expected JSON" in capsys.readouterr().err
+
+
+def test_step_shows_the_call_about_to_be_made_and_where_the_code_stands(project: Project) -> None:
+    stopped = project.freezeframe("step", "tests/late-order", "--until", "2")
+    assert stopped.returncode == 0, stopped.stderr
+    lines = stopped.stdout.splitlines()
+    assert lines[0].startswith("stopped before step 2 (tool track), run ")
+    assert '"order": "AC-1"' in [line.strip() for line in lines]
+    assert "recorded: the same" in lines
+    assert any(line.startswith("at agent.py:") and line.endswith(" in answer") for line in lines)
+    assert "    orders = ['AC-1', 'AC-2']" in lines
+
+
+def test_step_is_3_where_the_code_leaves_the_recording_before_it(project: Project) -> None:
+    project.edit('find_orders("keller")', 'find_orders("miller")')
+    left = project.freezeframe("step", "tests/late-order", "--until", "2")
+    assert left.returncode == 3, left.stderr
+    assert "REPLAY-101 diverged at step 1" in left.stdout
+
+
+def test_step_says_which_steps_there_are(folders: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["step", folders[0], "--until", "7"]) == 1
+    assert "has steps 1 to 3" in capsys.readouterr().err

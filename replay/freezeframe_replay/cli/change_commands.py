@@ -38,4 +38,23 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe fork last -o forks/d --input 'args[0]=\"Where?\"'", means="the input of the entry point"),
         ),
     ),
+    Command(
+        name="step",
+        summary="Replay a run up to a step, and show the call about to be made and where the code stands.",
+        description="Stops in the program's own code: its frames and their variables, the request beside the recorded one, "
+        "and the answer that is waiting. Another N steps back or forth.",
+        module=f"{_CLI}.step",
+        examples=(
+            Example(line="freezeframe step last --until 4", means="before the fourth step"),
+            Example(line="freezeframe step tests/regressions/late-order --until 2 -- python agent.py", means="another program"),
+        ),
+        exit_codes={
+            0: "stopped before the step",
+            1: "failed: no such run, no such step",
+            2: "wrong usage",
+            3: "the code left the recording before the step",
+            125: "incomparable: the program never reached the recorded entry point",
+        },
+        takes_program=True,
+    ),
 )

@@ -1,0 +1,108 @@
+"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show what is asked there and where the code stands."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.compare import differences
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.render import report_text, short
+from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
+from freezeframe_schemas.divergence import Report, Stopped
+from freezeframe_schemas.errors import FixtureError, ReplayError
+from freezeframe_schemas.fixture import Fixture
+
+_LINES: Final = 40
+"""Lines of a request that are shown; --full shows all."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+    parser.add_argument(
+        "--until", type=positive, required=True, metavar="N", help="stop before this step, as `freezeframe show` counts"
+    )
+    parser.add_argument("--full", action="store_true", help="show requests and answers whole")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Replay up to the step; 0 where the program stopped there."""
+    from freezeframe_replay.reenact import reenact
+    from freezeframe_schemas.divergence import report_to_json
+
+    fixture = load_as_fixture(arguments, arguments.run)
+    _check(fixture, arguments.until)
+    try:
+        policy = Policy(stop_before=arguments.until)
+        report = reenact(fixture, arguments.program, policy=policy, timeout_s=arguments.timeout)
+    except ReplayError as error:
+        print(f"freezeframe step: {error}", file=sys.stderr)
+        return EXIT_CODES[Verdict.INCOMPARABLE]
+    if arguments.json:
+        print(report_to_json(report))
+    elif report.stopped is None:
+        print(report_text(report, width=terminal_width()))
+    else:
+        print("\n".join(_standstill(report, report.stopped, width=terminal_width(), full=arguments.full)))
+    return 0 if report.stopped is not None else EXIT_CODES[verdict(report)]
+
+
+def _check(fixture: Fixture, number: int) -> None:
+    step = next((step for step in fixture.steps if step.number == number), None)
+    if step is None:
+        raise FixtureError(f"--until {number}: not there, run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
+    if step.inside is not None:
+        raise FixtureError(
+            f"--until {number}: step {number} is inside step {step.inside}, which answers for it", do=f"--until {step.inside}"
+        )
+
+
+def _standstill(report: Report, stopped: Stopped, *, width: int, full: bool) -> Iterable[str]:
+    yield f"stopped before step {stopped.step} ({stopped.call_kind} {stopped.name}), run {report.run_id}"
+    for item in report.served:
+        yield short(f"  {item.step:>4}  {report.names.get(str(item.step), '')}", width)
+    if report.divergences:
+        yield f"  {len(report.divergences)} divergences before it (--json shows them)"
+    yield "about to ask"
+    yield from _body(stopped.request, width, full)
+    changes = list(differences(_json(stopped.recorded), _json(stopped.request)))
+    yield "recorded: the same" if not changes else "recorded otherwise, where it does not decide"
+    for item in changes:
+        yield from (short(f"  {item.path}", width), short(f"  - {item.recorded}", width), short(f"  + {item.live}", width))
+    yield "would be answered"
+    yield from _body(stopped.answer, width, full)
+    for frame in stopped.frames:
+        yield short(f"at {_here(frame.place)}", width)
+        yield from (short(f"    {name} = {text}", width) for name, text in frame.variables.items())
+    back = f"--until {stopped.step - 1} goes back, " if stopped.step > 1 else ""
+    yield f"next: {back}--until {stopped.step + 1} goes on"
+
+
+def _body(text: str, width: int, full: bool) -> Iterable[str]:
+    value = _json(text)
+    lines = text.splitlines() if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1).splitlines()
+    shown = lines if full else lines[:_LINES]
+    yield from (short(f"  {line}", width if not full else 10**6) for line in shown)
+    if len(shown) < len(lines):
+        yield f"  and {len(lines) - len(shown)} more lines (--full shows them)"
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _here(place: str) -> str:
+    return place.removeprefix(os.path.join(os.getcwd(), ""))
