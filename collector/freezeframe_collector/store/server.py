@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 import orjson
 from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
@@ -22,12 +23,18 @@ class ServerEngine:
     def __init__(self, dsn: str) -> None:
         import clickhouse_connect
 
-        scheme, _, rest = dsn.partition("://")
+        parts = urlsplit(dsn)
+        secure = parts.scheme in {"clickhouses", "https"}
         try:
             # no session: sessions serialise requests
             self._client = clickhouse_connect.get_client(
-                dsn=f"clickhouse+{'https' if scheme.endswith('s') else 'http'}://{rest}".replace("clickhouse+", "", 1),
+                host=parts.hostname or "localhost",
+                port=parts.port or (8443 if secure else 8123),
+                username=unquote(parts.username or "default"),
+                password=unquote(parts.password or ""),
+                secure=secure,
                 autogenerate_session_id=False,
+                client_name="freezeframe-collector",
             )
         except ClickHouseConnectError as error:
             raise _error(error, "connecting to the ClickHouse server") from error

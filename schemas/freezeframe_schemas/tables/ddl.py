@@ -74,8 +74,7 @@ def tables_sql() -> str:
 
 def _create(table: str, columns: Sequence[Column], tail: str, comment: str) -> str:
     lines = [
-        f"    `{column.name}` {column.type} COMMENT {quoted(described(column))} {_stored(column)},\n"
-        for column in columns
+        f"    `{column.name}` {column.type} COMMENT {quoted(described(column))} {_stored(column)},\n" for column in columns
     ]
     return (
         f"CREATE TABLE IF NOT EXISTS {{db}}.{table}{{sfx}} {{on_cluster}} (\n{''.join(lines)}{tail}COMMENT {quoted(comment)};\n"

@@ -1,0 +1,78 @@
+"""Opening a store: what a DSN may say, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from urllib.parse import urlsplit
+
+import pytest
+
+from freezeframe_collector.facade import build_app
+from freezeframe_collector.store import Store, open_store
+from freezeframe_collector.store.embedded import EmbeddedEngine
+from freezeframe_replay.store import open_runs
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
+
+
+@pytest.mark.parametrize("dsn", ["chdb://relative/path", "chdb:///", "sqlite:///x", "nothing"])
+def test_a_dsn_of_another_form_is_refused_with_the_right_one(dsn: str) -> None:
+    with pytest.raises(ConfigError, match="expected chdb:///"):
+        open_store(dsn)
+
+
+def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
+    assert isinstance(store.engine, EmbeddedEngine)
+    program = (
+        "import sys\nfrom freezeframe_collector.store import open_store\n"
+        "try:\n    open_store(sys.argv[1])\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"chdb://{store.engine.directory}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("PermanentStoreError")
+    assert "another process holds this data directory" in done.stdout
+
+
+def test_a_server_that_does_not_answer_may_answer_later() -> None:
+    with pytest.raises(RetryableStoreError):
+        open_store("clickhouse://127.0.0.1:1/freezeframe")
+    with pytest.raises(RetryableStoreError, match="freezeframe up"):
+        open_runs("http://127.0.0.1:1")
+
+
+def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: str) -> None:
+    parts = urlsplit(facade_url)
+    server = open_store(f"clickhouse://default@{parts.hostname}:{parts.port}/freezeframe")
+    assert server.query("SELECT {a:String} AS a", {"a": "x"}) == (["a"], [["x"]])
+    assert b"".join(server.engine.blocks("SELECT number FROM numbers(3)"))
+    assert server.migrate() == []
+    with pytest.raises(PermanentStoreError, match="READONLY"):
+        server.engine.command("DROP TABLE span_rows")
+    with pytest.raises(ConfigError, match="expected an embedded store"):
+        build_app(server)
+    server.close()
+
+
+def test_stats_tell_sizes_by_table(store: Store) -> None:
+    stats = store.stats()
+    assert {"span_rows", "payload_rows"} <= {table.table for table in stats.tables} | {"span_rows", "payload_rows"}
+    assert stats.disk_bytes == sum(table.disk_bytes for table in stats.tables)
+
+
+def test_a_closed_store_says_so() -> None:
+    program = (
+        "import sys\nfrom freezeframe_collector.store import open_store\n"
+        "store = open_store(sys.argv[1])\nstore.migrate()\nstore.close()\nstore.close()\n"
+        "try:\n    store.query('SELECT 1')\nexcept Exception as error:\n    print(type(error).__name__, error)\n"
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run(
+            [sys.executable, "-c", program, f"chdb://{directory}"], capture_output=True, text=True, timeout=60, check=False
+        )
+    assert done.stdout == "PermanentStoreError the store is closed\n"
