@@ -234,8 +234,7 @@ class Redactor:
                     leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
                 for surrogate, class_ in outcome.surrogates:
                     surrogates[surrogate] = class_
-                    if class_ == repeats.CLASS:
-                        names.update(_words(leaf, outcome, surrogate))
+                names.update(_words(leaf, outcome))
         if names:
             _repeat(names, leaves, with_findings=with_findings)
         for stream in streams:
@@ -333,10 +332,12 @@ class Redactor:
         return redact_span(self, span)
 
 
-def _words(leaf: walk.Leaf, outcome: Outcome, surrogate: str) -> dict[str, str]:
-    """Return the words of the leaf that the surrogate stands for, as far as they can be looked for by themselves."""
-    words = (leaf.text[start:end] for start, end, made in outcome.edits if made == surrogate)
-    return {word: surrogate for word in words if repeats.is_telling(word)}
+def _words(leaf: walk.Leaf, outcome: Outcome) -> dict[str, str]:
+    """Return the words of names in the leaf that can be looked for by themselves, with their surrogates."""
+    names = {surrogate for surrogate, class_ in outcome.surrogates if class_ == repeats.CLASS}
+    return {
+        word: made for start, end, made in outcome.edits if made in names and repeats.is_telling(word := leaf.text[start:end])
+    }
 
 
 def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:

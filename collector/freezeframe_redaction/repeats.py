@@ -31,7 +31,12 @@ def repeats(pattern: re.Pattern[str], leaf: walk.Leaf, taken: Sequence[walk.Span
     """Yield where the words stand in the leaf, beside what is taken already."""
     if leaf.is_number:
         return
+    # Both run from left to right, so one look ahead is enough: linear for any text.
+    edits = iter(taken)
+    edit = next(edits, None)
     for match in pattern.finditer(leaf.text):
         start, end = match.span()
-        if all(end <= left or right <= start for left, right, _ in taken):
+        while edit is not None and edit[1] <= start:
+            edit = next(edits, None)
+        if edit is None or end <= edit[0]:
             yield start, end

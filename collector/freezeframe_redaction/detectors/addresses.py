@@ -38,6 +38,9 @@ _POSTBOX = re.compile(
     r"(?i:P\.?\s?O\.?\s?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale|Boîte Postale|B\.P\.) ?[0-9]{1,6}"
     + _CITY
 )
+_MILITARY = re.compile(
+    r"(?:(?:PSC|CMR|Unit|USS|USNS|USNV|USCGC) [\w ]{1,24},? ?(?:Box [0-9]{1,6},?)?\s+)?(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}(?:-[0-9]{4})?"
+)
 _JAPANESE = re.compile(
     r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
 )
@@ -182,6 +185,13 @@ DETECTORS = (
         triggers=(r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale) ?[0-9]",),
         find=lambda text, low, high, at: _other(_POSTBOX, text, low, high, at),
         examples=(Example(text="write to P.O. Box 1234, Austin, TX 78701", value="P.O. Box 1234, Austin, TX 78701"),),
+    ),
+    Detector(
+        name="address: military post",
+        class_=CLASS,
+        triggers=(r"(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}",),
+        find=lambda text, low, high, at: _other(_MILITARY, text, low, high, at),
+        examples=(Example(text="sent to PSC 7951, Box 9972\nAPO AA 69974?", value="PSC 7951, Box 9972\nAPO AA 69974"),),
     ),
     Detector(
         name="address: East Asia",

@@ -263,7 +263,7 @@ def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in PARTICLES), None)
-    if last is None or not _given(first) or len(first) < 2:
+    if last is None or not _given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
         return False
     if _ordinary(last):
         return False
@@ -394,6 +394,113 @@ def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
         ):
             return _accept(text, [match.span(1), match.span(2)], "described")
     return ()
+
+
+_TECHNICAL = frozenset(
+    "julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
+    " kibana loki tempo alice bob eve mallory trent peggy victor carol dave sun moon venus mars jupiter saturn lisp maven gradle ant ivy cassandra aurora iris titan vega princess prince queen king royal unix"
+    " china india georgia jordan chad israel kenya asia florence sydney milan vienna paris london orlando phoenix dallas carolina virginia dakota savannah brooklyn chelsea santiago san santa lourdes".split()
+)
+"""Given names that are more often software, places or the cast of cryptography."""
+_SPEECH = frozenset(
+    "is was has had said says asked asks told tells lives lived works worked wants wanted will would can could did does shouted called calls arrived likes liked loves loved went came got just"
+    " needs needed thinks thought knows knew replied answered wrote writes bought paid ordered moved left met who whose doesn't didn't won't isn't wasn't".split()
+)
+_TOWARDS = frozenset(
+    "with by told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
+    " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
+)
+
+
+def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """A given name alone, where the words around it speak of a person."""
+    start = _capital_before(text, low, at)
+    word = _WORD.match(text, start, min(high, start + 24))
+    if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-@#$<`")):
+        return ()
+    name = word.group()
+    end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
+    name = text[start:end]
+    lowered = name.lower()
+    if lowered not in GIVEN or lowered in COMMON or lowered in _TECHNICAL or len(name) < 3 or not name[1:].islower():
+        return ()
+    following = text[end : end + 24]
+    if following[:1] in ("_", "(", ".", "-", "/", "@", "`", "<", "=", "[") and following[:2] not in (". ", ".", ".\n"):
+        return ()
+    if following[:1] == " " and following[1:2].isupper():
+        return ()
+    before = text[max(low, start - 16) : start].rstrip()
+    previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,")
+    after = following.lstrip(" ,").split(" ", 1)[0].lower().rstrip(".,!?:;")
+    opens = not before or before[-1] in '.!?\n"“:>'
+    if after in _SPEECH and (
+        opens or previous in _TOWARDS or previous in ("", "that", "when", "if", "because", "then", "so", "but", "where", "as")
+    ):
+        return _accept(text, [(start, end)], "alone")
+    if previous in _TOWARDS and previous not in (
+        "is",
+        "to",
+        "from",
+        "for",
+        "by",
+        "about",
+        "and",
+        "with",
+        "has",
+        "was",
+        "did",
+        "does",
+    ):
+        return _accept(text, [(start, end)], "alone")
+    # After a plain preposition the name must end its clause, and be long enough not to be an acronym in small letters.
+    if (
+        previous in _TOWARDS
+        and len(name) > 3
+        and (
+            following[:1] in ("", ",", "!", "?", "\n", "'", ";")
+            or following[:2] in (". ", ".")
+            or after in ("in", "at", "on", "about", "and", "from", "today", "tomorrow", "by", "so")
+        )
+    ):
+        return _accept(text, [(start, end)], "alone")
+    if (
+        opens
+        and following[:1] in (",", ":", "!")
+        and after
+        in (
+            "what",
+            "who",
+            "can",
+            "could",
+            "please",
+            "i",
+            "you",
+            "we",
+            "how",
+            "why",
+            "where",
+            "when",
+            "thanks",
+            "thank",
+            "are",
+            "do",
+            "did",
+            "is",
+            "have",
+            "your",
+            "my",
+        )
+    ):
+        return _accept(text, [(start, end)], "alone")
+    return ()
+
+
+def _capital_before(text: str, low: int, at: int) -> int:
+    """Return where the last capitalised word that begins before `at` begins."""
+    for position in range(at - 1, max(low, at - 40) - 1, -1):
+        if text[position].isupper() and (position == 0 or not text[position - 1].isalpha()):
+            return position
+    return at - 1
 
 
 _VALUE = re.compile(rf"{_TOKEN}\.?(?:[ ,]{{1,2}}{_TOKEN}\.?){{0,4}}")
@@ -527,6 +634,19 @@ DETECTORS = (
         ),
         find=_described,
         examples=(Example(text="May June is my boss", value="May June", near_miss="Data Lake is the answer"),),
+    ),
+    Detector(
+        name="name: given name alone",
+        class_=CLASS,
+        triggers=(
+            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,15}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
+        ),
+        find=_single,
+        examples=(
+            Example(text="please tell Katarzyna that I called", value="Katarzyna", near_miss="written with Django and Julia"),
+            Example(text="Mathilde, can I please have it back?", value="Mathilde", near_miss="Finally, can I have it?"),
+        ),
     ),
     Detector(
         name="name: surname, given name",

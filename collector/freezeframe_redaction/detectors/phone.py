@@ -20,7 +20,8 @@ _REGIONS = (
 )  # fmt: skip
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|durchwahl|poste) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
 _AFTER = re.compile(
-    r" ?[-–]? ?\(?(?:office|fax|mobile|cell|home|work|desk|whatsapp|mobil|privat|portable|direct)\b", re.IGNORECASE
+    r"(?: ?(?:x|ext\.?|extension) ?[0-9]{1,6})? ?[-–]? ?\(?(?:office|fax|mobile|cell|home|work|desk|whatsapp|mobil|privat|portable|direct)\b",
+    re.IGNORECASE,
 )
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _NEAR = re.compile(
@@ -97,13 +98,22 @@ def _extended(run: numbers.Run, kind: str) -> Candidate:
     return Candidate(run.start, extension.end() if extension else run.end, CLASS, kind)
 
 
+_DIGIT_BEFORE = re.compile(r"[0-9](?=[^0-9]{0,14}$)")
+
+
+def _before_word(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended on a word behind the number (``22 498317 office``)."""
+    digit = _DIGIT_BEFORE.search(text, max(low, at - 16), at)
+    return numbers.find(text, low, high, digit.end()) if digit else ()
+
+
 DETECTORS = (
     Detector(
         name="phone",
         class_=CLASS,
         triggers=(
             # Short national numbers do not reach nine digits; here the word before them is the trigger.
-            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact)(?:[^0-9\n\x1f;]{0,20})[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
+            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)(?:[^0-9\n\x1f;]{0,20})[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
         ),
         find=numbers.find,
         examples=(
@@ -111,5 +121,12 @@ DETECTORS = (
             Example(text="Meine Nummer: +49 30 901820", value="+49 30 901820", near_miss="ts=1698283932"),
             Example(text="ring me on 020 7946 0018", value="020 7946 0018", near_miss="score 0.8444218515250481"),
         ),
+    ),
+    Detector(
+        name="phone, word behind",
+        class_=CLASS,
+        triggers=(r"[0-9](?:[ .()/\-]{0,2}[0-9]){5,7}[ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",),
+        find=_before_word,
+        examples=(Example(text="22 498317 office", value="22 498317", near_miss="12 345 office chairs"),),
     ),
 )
