@@ -78,7 +78,7 @@ def _model_attributes(exchange: Exchange, provider: str | None) -> dict[str, Att
         headers = {name.lower(): value for name, value in response.headers}
         body = decode_body(response.body, response.headers)
         attributes |= match.dialect.response_attributes(
-            body, content_type=headers.get("content-type", ""), status=response.status
+            body, content_type=headers.get("content-type", ""), status=response.status, headers=response.headers
         )
     if attributes.get(genai.REQUEST_STREAM) is True and response.chunks:
         attributes[genai.RESPONSE_TIME_TO_FIRST_CHUNK] = response.chunks[0].offset_ns / _NS_PER_S

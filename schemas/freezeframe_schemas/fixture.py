@@ -215,7 +215,8 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     data = {key: item for key, item in dataclasses.asdict(entry).items() if item is not None}
     for name in _ENTRY_TEXTS:
         if name in data:
-            data[name] = _body_to_json(data[name].encode())
+            # A random state is some 600 numbers: one line of text, not a line for each.
+            data[name] = {"text": data[name]} if name == "random_state" else _body_to_json(data[name].encode())
     return data
 
 

@@ -40,7 +40,10 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     out.attributes.update(match.dialect.request_attributes(_decoded(request.body, request.headers)))
     if response.status is not None:
         answer = match.dialect.response_attributes(
-            _decoded(response.body, response.headers), content_type=_content_type(exchange), status=response.status
+            _decoded(response.body, response.headers),
+            content_type=_content_type(exchange),
+            status=response.status,
+            headers=response.headers,
         )
         out.attributes.update(answer)
 
