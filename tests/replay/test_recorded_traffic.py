@@ -41,12 +41,10 @@ def test_a_request_that_was_not_recorded_is_named() -> None:
     file, rows = next(
         (file, rows)
         for file, rows in load_conversations().items()
-        if len(rows) == 1 and "openai SDK, `chat" in client_of(rows[0])
+        if len(rows) == 1 and "openai SDK, `chat" in client_of(rows[0]) and b'"role":"user"' in body_of(rows[0]["request"])
     )
-    other = {
-        **rows[0],
-        "request": {**rows[0]["request"], "text": body_of(rows[0]["request"]).decode().replace('"role"', '"part"')},
-    }
+    asked = rows[0]["request"]
+    other = {**rows[0], "request": {**asked, "text": asked["text"].replace('"role":"user"', '"role":"developer"')}}
     (checked,) = check([(file, rows)], again={file: [other]})
     assert [item.kind for item in checked.report.divergences] == [DivergenceKind.REQUEST_CHANGED]
 

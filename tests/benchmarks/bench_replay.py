@@ -1,0 +1,254 @@
+"""What recording adds to a call and what a replayed call takes, beside vcrpy and replay tools from PyPI, in one run.
+
+    python tests/benchmarks/bench_replay.py [--rounds 3] [--runs 20] [--peers DIR] [--no-peers]
+
+Each tool runs in a process of its own against the same provider on loopback, with the same openai SDK. Times are CPU
+milliseconds of the calling thread, medians, because the machine may be busy. Peers are installed into a virtual environment of
+their own (``--peers``, default ``.bench/replay-peers``); those that do not install are named. The last line is one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PEERS = {"vcrpy": "vcrpy", "cassetter": "cassetter[httpx2]", "replex": "replex"}
+"""Tool -> what to install."""
+SIZES = (50, 200, 1000)
+RIVAL_MS = 0.86
+"""The fastest peer that goes through the real SDK, as measured once on an idle machine; here the ones that install count, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure with its goal; `met` is None where there is no goal."""
+
+    name: str
+    value: float | None
+    unit: str
+    goal: str = ""
+    met: bool | None = None
+
+
+@contextmanager
+def provider() -> Generator[str]:
+    """A chat provider whose every answer is another one."""
+    numbers = itertools.count(1)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            """Keep quiet."""
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            number = next(numbers)
+            self.send_response_only(200)
+            if asked.get("stream"):
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("transfer-encoding", "chunked")
+                self.end_headers()
+                for event in _events(number):
+                    self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
+                self.wfile.write(b"0\r\n\r\n")
+                return
+            body = json.dumps(_completion(number)).encode()
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _completion(number: int) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "gpt-4o",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": f"Answer {number}."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13},
+    }
+
+
+def _events(number: int) -> Generator[bytes]:
+    for piece in [f"Answer {number}", *(f" word{place}" for place in range(10))]:
+        chunk = {
+            "id": f"chatcmpl-{number}",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "gpt-4o",
+            "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}],
+        }
+        yield b"data: " + json.dumps(chunk).encode() + b"\n\n"
+    yield b"data: [DONE]\n\n"
+
+
+def install(folder: Path) -> tuple[Path, dict[str, str]]:
+    """Install every peer that installs; return their Python and what went wrong with the others."""
+    python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
+    uv = Path(sysconfig.get_path("scripts")) / "uv"
+    pip = (
+        [str(uv), "pip", "install", "-q", "--python", str(python)]
+        if uv.exists()
+        else [str(python), "-m", "pip", "install", "-q"]
+    )
+    failed: dict[str, str] = {}
+    for name, requirement in PEERS.items():
+        wanted = [requirement, f"openai=={version('openai')}", f"httpx2=={version('httpx2')}"]
+        done = subprocess.run([*pip, *wanted], capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode:
+            failed[name] = "does not install"
+    return python, failed
+
+
+def measured(python: Path | str, tool: str, url: str, rounds: int, sizes: Sequence[int]) -> dict[str, float] | str:
+    """Return a tool's figures, or the last line of its complaint."""
+    with tempfile.TemporaryDirectory(prefix="bench-replay-") as folder:
+        done = subprocess.run(
+            [python, HERE / "replay_peers.py", tool, url, folder, str(rounds), ",".join(map(str, sizes))],
+            capture_output=True,
+            text=True,
+            timeout=1800,
+            check=False,
+        )
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["no word"])[-1][:200]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def rows_of(found: dict[str, dict[str, float]]) -> list[Row]:
+    """Return the table: every tool beside the others, then the goals."""
+    own, floor = found["freezeframe"], found["bare"]
+    peers = {name: figures for name, figures in found.items() if name not in ("freezeframe", "bare")}
+    exact = {name: figures for name, figures in peers.items() if name != "vcrpy"}
+    rows: list[Row] = []
+    for shape in ("small", "large", "stream"):
+        added = own[f"record {shape}"]
+        rows.append(Row(f"record adds, {shape}: freezeframe", added, "ms", "<= 0.1", added <= 0.1))
+        rows += [Row(f"record adds, {shape}: {name}", figures[f"record {shape}"], "ms") for name, figures in peers.items()]
+    for shape in ("small", "large", "stream"):
+        label = f"replay {shape}"
+        rows.append(Row(f"replayed call, {shape}: the SDK alone", floor[label], "ms"))
+        fastest = min((figures[label] for figures in exact.values()), default=None)
+        goal = "" if fastest is None else f"<= {fastest:.3f}"
+        rows.append(
+            Row(f"replayed call, {shape}: freezeframe", own[label], "ms", goal, (fastest and own[label] <= fastest) or None)
+        )
+        rows += [Row(f"replayed call, {shape}: {name}", figures[label], "ms") for name, figures in peers.items()]
+    for shape in ("small", "large", "stream"):
+        rows += [
+            Row(f"recording, {shape}: {name}", found[name][f"bytes {shape}"], "B/call") for name in ("freezeframe", *peers)
+        ]
+    for size in SIZES:
+        for name in ("freezeframe", *peers):
+            if f"replay at {size}" in found[name]:
+                rows.append(Row(f"replayed call of {size:,}: {name}", found[name][f"replay at {size}"], "ms"))
+                rows.append(Row(f"load {size:,}: {name}", found[name][f"load {size}"], "ms"))
+    growth = own[f"replay at {SIZES[-1]}"] / own[f"replay at {SIZES[0]}"]
+    rows.append(
+        Row(f"freezeframe, a call of {SIZES[-1]:,} against one of {SIZES[0]}", growth, "times", "<= 1.25", growth <= 1.25)
+    )
+    if "vcrpy" in peers:
+        times = peers["vcrpy"]["replay at 200"] / own["replay at 200"]
+        rows.append(Row("freezeframe against vcrpy at 200 calls", times, "times", ">= 15", times >= 15))
+    best = own["replay small"]
+    rows.append(Row("replayed call, small: against the best ever measured", best, "ms", f"<= {RIVAL_MS}", best <= RIVAL_MS))
+    return rows
+
+
+def airline(count: int) -> list[Row]:
+    """Replay recorded agent runs, redacted, from their files."""
+    sys.path.insert(0, str(HERE.parent / "support"))
+    from airline import KEY, numbered, record, redacted, replay
+
+    from freezeframe import seams
+    from freezeframe_redaction import Redactor, load_policy
+    from freezeframe_replay.freeze import freeze
+    from freezeframe_schemas.fixture import load_fixture, write_fixture
+    from freezeframe_schemas.run import build_run
+
+    recorded, url = record(numbered(0, count))
+    redactor = Redactor(load_policy("strict"), KEY)
+    steps = diverged = 0
+    with tempfile.TemporaryDirectory(prefix="bench-replay-") as folder:
+        for played in recorded:
+            write_fixture(freeze(build_run(redacted(played, redactor))), Path(folder) / str(played.number))
+        cpu, wall = time.process_time(), time.perf_counter()
+        for played in recorded:
+            report, _ = replay(load_fixture(Path(folder) / str(played.number)), played, url)
+            steps += len(report.served)
+            diverged += bool(report.divergences)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    seams.uninstall()
+    return [
+        Row(f"tau-bench, {count} redacted runs: that diverge", diverged, "runs", "0", diverged == 0),
+        Row(f"tau-bench, {count} redacted runs: loaded and replayed", count / cpu, "runs per CPU second"),
+        Row(f"tau-bench, {count} redacted runs: loaded and replayed, by the clock", count / wall, "runs/s"),
+        Row("tau-bench: a step", cpu / steps * 1000, "ms"),
+    ]
+
+
+def main() -> None:
+    """Print the table, then the figures as one JSON object."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=20, help="how many of the 200 tau-bench runs")
+    parser.add_argument("--peers", type=Path, default=Path(".bench/replay-peers"), help="virtual environment of the peers")
+    parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
+    arguments = parser.parse_args()
+    python, failed = ("", {}) if arguments.no_peers else install(arguments.peers)
+    found: dict[str, dict[str, float]] = {}
+    with provider() as url:
+        tools: list[tuple[str, Path | str]] = [("bare", sys.executable), ("freezeframe", sys.executable)]
+        tools += [] if arguments.no_peers else [(name, python) for name in PEERS if name not in failed]
+        for tool, interpreter in tools:
+            # vcrpy reads through its list for each call: it gets the sizes that it can finish
+            answer = measured(interpreter, tool, url, arguments.rounds, SIZES[:2] if tool == "vcrpy" else SIZES)
+            if isinstance(answer, dict):
+                found[tool] = answer
+            else:
+                failed[tool] = answer
+    for name, why in failed.items():
+        print(f"{name}: not measured: {why}", file=sys.stderr)
+    rows = [*rows_of(found), *airline(arguments.runs)]
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        verdict = "" if row.met is None else "met" if row.met else "MISSED"
+        print(
+            f"{row.name:{width}s}  {'' if row.value is None else f'{row.value:10.3f}'} {row.unit:20s} {row.goal:9s} {verdict}"
+        )
+    print(json.dumps({"bench": "replay", "rows": [asdict(row) for row in rows]}))
+
+
+if __name__ == "__main__":
+    main()
