@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.batch import Batch
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
 from freezeframe_collector.otlp_logs import decode_logs
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Batch, Log
+from freezeframe_collector.wal import Log
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError, WireError
 from freezeframe_schemas.span import SpanRecord

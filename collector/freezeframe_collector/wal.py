@@ -18,19 +18,17 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
+from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
-from freezeframe_collector.otlp import EncodedSpan, decode_traces
-from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal_format import FILE_HEADER, frame, read_segment
-from freezeframe_schemas.errors import StoreError
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_collector.segment import Segment, recover_segment
+from freezeframe_collector.wal_format import FILE_HEADER, frame
 
 _LOG = logging.getLogger(__name__)
 _GROUP_BYTES: Final = 32 << 20
@@ -48,65 +46,6 @@ class LogSettings:
     memory_bytes: int = 128 << 20
     remembered_spans: int = 200_000
     retry_after_s: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
-    """One request, redacted, as it goes into the log."""
-
-    spans: Sequence[SpanRecord]
-    encoded: Sequence[EncodedSpan]
-    """Of `spans`, in the same order."""
-    rejected: tuple[Rejected, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        """Return about how many bytes the batch takes in the log."""
-        return sum(span.size for span in self.encoded)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """The durable answer to a batch."""
-
-    segment: int
-    duplicate: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Segment:
-    """A file of the log with what is in it. Only the log's thread changes one, and only while it is open."""
-
-    number: int
-    path: Path
-    size_bytes: int = len(FILE_HEADER)
-    counts: Counts = field(default_factory=Counts)
-    span_count: int = 0
-    keys: list[int] = field(default_factory=list[int])
-    rejected: list[Rejected] = field(default_factory=list[Rejected])
-    spans: list[SpanRecord] | None = None
-    """The spans themselves where memory allows, else None: `load_spans` reads the file."""
-    held_bytes: int = 0
-
-    def load_spans(self) -> list[SpanRecord]:
-        """Return the spans, from memory or from the file.
-
-        Raises:
-            StoreError: the file does not hold what was written to it.
-        """
-        if self.spans is not None:
-            return self.spans
-        spans: list[SpanRecord] = []
-        for record in read_segment(self.path, self.size_bytes).records:
-            decoded = decode_traces(record.otlp)
-            if decoded.faults:
-                raise StoreError(
-                    f"{self.path}: {len(decoded.faults)} spans of the log cannot be read: {decoded.faults[0].reason}"
-                )
-            spans.extend(decoded.spans)
-        if len(spans) != self.span_count:
-            raise StoreError(f"{self.path}: found {len(spans)} spans, expected {self.span_count}: the file was changed")
-        return spans
 
 
 class _Waiting:
@@ -256,33 +195,13 @@ class Log:
             if number <= self._ledger.through:
                 path.unlink()
                 continue
-            self._segments[number] = self._recover_segment(number, path)
+            self._segments[number], torn_bytes = recover_segment(number, path)
+            self.damaged_bytes += torn_bytes
         self._segments = dict(sorted(self._segments.items()))
         for segment in self._segments.values():
             self._remembered.add(segment.keys)
             self._sealed.put(segment)
         fsync_directory(self.directory)
-
-    def _recover_segment(self, number: int, path: Path) -> Segment:
-        content = read_segment(path)
-        torn = content.size_bytes - content.valid_bytes
-        if torn and path.suffix == ".wal":
-            # A sealed segment was synced whole. This is no torn tail but a damaged disk; what is left is kept aside.
-            kept = path.with_suffix(".damaged")
-            kept.write_bytes(path.read_bytes())
-            _LOG.error("%s is damaged after byte %d; the whole file is kept as %s", path, content.valid_bytes, kept.name)
-        if torn:
-            self.damaged_bytes += torn
-            os.truncate(path, content.valid_bytes)
-        sealed = path.with_suffix(".wal")
-        path.replace(sealed)
-        segment = Segment(number=number, path=sealed, size_bytes=content.valid_bytes)
-        for record in content.records:
-            segment.counts += record.counts
-            segment.span_count += len(record.keys)
-            segment.keys.extend(record.keys)
-            segment.rejected.extend(record.rejected)
-        return segment
 
     # -- the log's thread ---------------------------------------------------------------------------------------------
 

@@ -17,8 +17,9 @@ from typing import Final, Protocol, TypeVar
 
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.otlp import encode_traces
+from freezeframe_collector.segment import Segment
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log, Segment
+from freezeframe_collector.wal import Log
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError, StoreError
 from freezeframe_schemas.span import SpanRecord

@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.batch import Batch
 from freezeframe_collector.files import DirectoryLock
 from freezeframe_collector.otlp import encode_spans
+from freezeframe_collector.segment import Segment
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Batch, Log, LogSettings, Segment
+from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.wal_format import read_segment
 from freezeframe_schemas.errors import ConfigError, StoreError, WireError
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
