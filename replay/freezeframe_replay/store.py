@@ -212,9 +212,15 @@ class RunStore:
                 tests.append(f"start_time {sign} {{{name}:DateTime64(6)}}")
                 values[name] = moment
         condition, values = self._where(" AND ".join(tests), values)
-        columns, rows = self.sql(
-            f"SELECT {_RUN_COLUMNS} FROM runs WHERE {condition} ORDER BY start_time DESC, trace_id LIMIT {int(limit)}", values
-        )
+        # the newest are nearly always of the last day: only where that gives too few are all days read
+        columns: list[str] = []
+        rows: list[Sequence[Any]] = []
+        for window in (f"run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY AND {condition}", condition):
+            columns, rows = self.sql(
+                f"SELECT {_RUN_COLUMNS} FROM runs WHERE {window} ORDER BY start_time DESC, trace_id LIMIT {int(limit)}", values
+            )
+            if len(rows) == limit:
+                break
         return [RunRow(**dict(zip(columns, row, strict=True))) for row in rows]
 
     def sql(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
