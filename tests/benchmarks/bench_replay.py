@@ -31,7 +31,7 @@ PEERS = {"vcrpy": "vcrpy", "cassetter": "cassetter[httpx2]", "replex": "replex"}
 """Tool -> what to install."""
 SIZES = (50, 200, 1000)
 RIVAL_MS = 0.86
-"""The fastest peer that goes through the real SDK, as measured once on an idle machine; here the ones that install count, too."""
+"""The fastest peer that goes through the real SDK, as measured once on an idle machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +165,11 @@ def rows_of(found: dict[str, dict[str, float]]) -> list[Row]:
             Row(f"replayed call, {shape}: freezeframe", own[label], "ms", goal, (fastest and own[label] <= fastest) or None)
         )
         rows += [Row(f"replayed call, {shape}: {name}", figures[label], "ms") for name, figures in peers.items()]
+    everyone = ("freezeframe", *peers)
     for shape in ("small", "large", "stream"):
-        rows += [
-            Row(f"recording, {shape}: {name}", found[name][f"bytes {shape}"], "B/call") for name in ("freezeframe", *peers)
-        ]
+        rows += [Row(f"recording, {shape}: {name}", found[name][f"bytes {shape}"], "B/call") for name in everyone]
     for size in SIZES:
-        for name in ("freezeframe", *peers):
+        for name in everyone:
             if f"replay at {size}" in found[name]:
                 rows.append(Row(f"replayed call of {size:,}: {name}", found[name][f"replay at {size}"], "ms"))
                 rows.append(Row(f"load {size:,}: {name}", found[name][f"load {size}"], "ms"))

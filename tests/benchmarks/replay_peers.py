@@ -2,8 +2,9 @@
 
 python replay_peers.py bare|freezeframe|vcrpy|cassetter|replex URL FOLDER ROUNDS SIZES
 
-Every tool does the same: the openai SDK asks a provider on loopback, bare and recorded, then again from the recording. Times are
-CPU milliseconds of the calling thread; what a tool does in threads of its own or when its block ends is in `process` and `load`.
+Every tool does the same: the openai SDK asks a provider on loopback, bare and recorded, then again from the recording. Times
+are CPU milliseconds of the calling thread. What a tool does in threads of its own or when its block ends is not in them; what
+it does to open a recording is `load`.
 """
 
 # Peers are not installed where this is checked, and freezeframe is not where they run.
