@@ -340,12 +340,27 @@ def _words(leaf: walk.Leaf, outcome: Outcome) -> dict[str, str]:
     }
 
 
+_FEW_NAMES = 16
+
+
+def _holds_more(leaf: walk.Leaf, names: Mapping[str, str]) -> bool:
+    """Whether one of the names stands in the leaf more often than it was replaced."""
+    text = leaf.text
+    for name in names:
+        count = text.count(name)
+        if count and count > sum(text[start:end] == name for start, end, _ in leaf.edits):
+            return True
+    return False
+
+
 def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
     """Replace the names wherever else they stand in the leaves."""
-    pattern = repeats.pattern_of(names)
+    # Most names stand nowhere else: counting them costs a fraction of searching a pattern, and of compiling it for each span.
+    more_in = leaves if len(names) > _FEW_NAMES else [leaf for leaf in leaves if _holds_more(leaf, names)]
+    pattern = repeats.pattern_of(names) if more_in else None
     if pattern is None:
         return
-    for leaf in leaves:
+    for leaf in more_in:
         more = list(repeats.repeats(pattern, leaf, leaf.edits))
         if more:
             edits = [(start, end, names[leaf.text[start:end]]) for start, end in more]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +86,7 @@ class Vault:
         return AESSIV.generate_key(_KEY_BITS)
 
     @contextmanager
-    def _connect(self) -> Iterator[sqlite3.Connection]:
+    def _connect(self) -> Generator[sqlite3.Connection]:
         connection = sqlite3.connect(self._path)
         # Freed pages are overwritten: a shredded key must not be found in the file's slack.
         connection.execute("PRAGMA secure_delete = ON")
@@ -106,6 +106,7 @@ class Vault:
         """
         with self._connect() as connection:
             cipher = self._data_cipher(connection, tenant, subject, create=True)
+            assert cipher is not None  # made where it was missing
             rows = [
                 (
                     tenant,
