@@ -7,7 +7,7 @@ fails here fails with the report of the replay, never with a stack of ours.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,6 +28,35 @@ class Result:
     """What one replay found. `report` holds every step and divergence."""
 
     report: Report
+    fixture: Fixture
+
+    def assert_path(self, path: Sequence[str]) -> None:
+        """Fail unless the program made exactly these calls, in order: ``model``, or the name of a tool or retriever."""
+        from freezeframe_replay import assertions
+
+        _fail_with(assertions.path(self.report, path), self.report)
+
+    def assert_tool_called(self, name: str, *, with_: Mapping[str, Any] | None = None) -> None:
+        """Fail unless the program called the tool, with at least these arguments. A call without a recording counts."""
+        from freezeframe_replay import assertions
+
+        _fail_with(assertions.tool_called(self.report, name, with_ or {}), self.report)
+
+    def assert_never_called(self, name: str) -> None:
+        """Fail if the program called the tool, or made any call of the kind (``model``)."""
+        self.assert_at_most(name, 0)
+
+    def assert_at_most(self, name: str, times: int) -> None:
+        """Fail if the program called the tool, or made calls of the kind (``model``), more than `times` times."""
+        from freezeframe_replay import assertions
+
+        _fail_with(assertions.at_most(self.report, name, times), self.report)
+
+    def assert_grounded(self, text: str) -> None:
+        """Fail unless the outcome says `text`, and so does a tool's result or a retrieved chunk that the program was given."""
+        from freezeframe_replay import assertions
+
+        _fail_with(assertions.grounded(self.report, self.fixture, text), self.report)
 
     def assert_identical(self) -> None:
         """Fail unless the code re-enacts the recording exactly."""
@@ -67,10 +96,11 @@ class FrozenRun:
         """Run the program again, offline, answered from the recording. A replay that cannot be carried out fails the test."""
         from freezeframe_replay.reenact import reenact
         from freezeframe_schemas.errors import FreezeframeError
+        from freezeframe_schemas.fixture import load_fixture
 
         try:
             report = reenact(self.directory, self.command, cwd=self.cwd, ignore=self.ignore, timeout_s=self.timeout_s)
-            return Result(report=report)
+            return Result(report=report, fixture=load_fixture(self.directory))
         except FreezeframeError as error:
             message = f"the replay could not be carried out\n\n{error}"
         _fail(message)  # outside the handler, or pytest shows our error a second time, as its cause
@@ -160,6 +190,13 @@ def _working_directory(entry_file: str | None, directory: Path, config: pytest.C
             if (candidate / entry_file).is_file():
                 return candidate
     return config.rootpath
+
+
+def _fail_with(fault: str | None, report: Report) -> None:
+    from freezeframe_replay.render import report_text
+
+    if fault is not None:
+        _fail(f"{fault}\n\n{report_text(report)}")
 
 
 def _fail(message: str) -> NoReturn:

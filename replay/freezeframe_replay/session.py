@@ -27,7 +27,7 @@ from freezeframe_replay.pace import Pace
 from freezeframe_replay.policy import Policy
 from freezeframe_replay.standstill import frames_of_program
 from freezeframe_schemas import genai
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Report, Served, Stopped
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Made, Report, Served, Stopped
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
@@ -88,6 +88,7 @@ class ReplaySession:
             seen[place] += 1
         self._issued: Counter[tuple[Lane, str]] = Counter()
         self._used: dict[int, str] = {}
+        self._made: list[Made] = []
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()
         self._open_hosts: set[str] = set()
@@ -110,6 +111,8 @@ class ReplaySession:
         Raises:
             ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay is to stop here.
         """
+        if current_place().inside_call:  # a tool that runs for real: so does what it calls
+            return None
         key = request_key(
             call.kind,
             call.name,
@@ -120,6 +123,7 @@ class ReplaySession:
         )
         with self._lock:
             found, how = self._look_up(call.lane, key)
+            self._note(call, found, how)
             if found is None:
                 return self._leave_recording(call, self._miss(call, key))
             if found.step.number == self._policy.stop_before:
@@ -229,6 +233,7 @@ class ReplaySession:
                 sockets_tried=self._sockets_tried,
                 warnings=warnings,
                 names={str(item.step.number): _step_name(item.step) for item in self._recorded},
+                made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,
             )
@@ -247,6 +252,23 @@ class ReplaySession:
         self._divergences.append(divergence)
         self._missed = True
         raise ReplayMiss(_miss_message(divergence))
+
+    def _note(self, call: Call, found: _Recorded | None, how: str) -> None:
+        if found is None:
+            how = "live" if self._policy.may_go_live(call.kind, call.name) else "missed"
+        elif found.step.number == self._policy.stop_before:
+            how = "stopped"
+        elif self._asks_anew(found, call):
+            how = "live"
+        self._made.append(
+            Made(
+                call_kind=call.kind.value,
+                name=call.name,
+                how=how,
+                step=None if found is None else found.step.number,
+                arguments=None if call.request.method else _text(call.request),
+            )
+        )
 
     def _asks_anew(self, found: _Recorded, call: Call) -> bool:
         begun = bool(self._asked_anew) or self._policy.starts_live(found.step.number)

@@ -65,6 +65,20 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A call that the program made in the replay, answered or not."""
+
+    call_kind: str
+    name: str
+    how: str
+    """``exact``, ``relaxed``, ``live``, ``missed`` or ``stopped``."""
+    step: int | None = None
+    """The recorded step that answered."""
+    arguments: str | None = None
+    """Tagged JSON of a function's arguments; None for HTTP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveCall:
     """A call that the replay was allowed to make for real."""
 
@@ -118,6 +132,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """Step number (as text) -> a short name for printing."""
+    made: tuple[Made, ...] = ()
+    """Every call of the program, in order."""
     live: tuple[LiveCall, ...] = ()
     """Calls that were made for real, in order; all others were answered from the recording."""
     stopped: Stopped | None = None
@@ -153,6 +169,7 @@ def report_from_json(text: str) -> Report:
         data["served"] = tuple(Served(**item) for item in data["served"])
         data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
         data["warnings"] = tuple(data["warnings"])
+        data["made"] = tuple(Made(**item) for item in data.get("made", ()))
         data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
         data["stopped"] = _stopped(data.get("stopped"))
         return Report(**data)

@@ -10,7 +10,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from freezeframe._context import current_place
 from freezeframe_schemas import exchange
 from freezeframe_schemas.exchange import Exchange, Kind, Request
 
@@ -93,15 +92,6 @@ async def take_turn(responder: Responder, answer: Exchange) -> None:
 def serving() -> Responder | None:
     """Return what answers the seams, or None where no replay is on."""
     return _switch.responder
-
-
-def answer_of(responder: Responder, call: Call) -> Exchange | None:
-    """Return what answers the call, None where it is to be made for real: so is all that a live call makes in turn.
-
-    Raises:
-        ReplayMiss: the recording holds no answer.
-    """
-    return None if current_place().inside_call else responder.respond(call)
 
 
 def recorder() -> Recorder | None:

@@ -231,7 +231,7 @@ def _succeed(recording: Recording, result: object, dump: Dump) -> None:
 
 @contextmanager
 def inside_live_call() -> Generator[None]:
-    """Mark the code that answers a call for real in a replay: what it calls in turn is let through, too."""
+    """Mark the code that answers a call for real in a replay, for the responder to tell what it calls in turn."""
     place = current_place()
     token = PLACE.set(replace(place, lane=place.lane.aside(), inside_call=True))
     try:
@@ -249,8 +249,7 @@ def _recorded(responder: _port.Responder, call: FunctionCall) -> Exchange:
 
 
 def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange | None:
-    return _port.answer_of(
-        responder,
+    return responder.respond(
         _port.Call(
             kind=call.kind,
             name=call.name,
@@ -259,7 +258,7 @@ def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange | None:
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
             call_id=call.call_id,
-        ),
+        )
     )
 
 

@@ -117,8 +117,7 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
     """
     if is_telemetry(request.url):
         return Exchange(kind=Kind.HTTP, name="telemetry", seam=seam, request=request, response=Response(status=204))
-    return _port.answer_of(
-        responder,
+    return responder.respond(
         _port.Call(
             kind=subject.kind,
             name=name_of(request.method, request.url),
@@ -128,7 +127,7 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
             provider=subject.provider,
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
-        ),
+        )
     )
 
 

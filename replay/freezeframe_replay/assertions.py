@@ -1,0 +1,70 @@
+"""Assertions on what a replayed program did: each returns what is wrong, or None. Pure; the pytest plugin words no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from difflib import ndiff
+from typing import Any
+
+from freezeframe_schemas.divergence import Made, Report
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import Fixture
+
+
+def path(report: Report, expected: Sequence[str]) -> str | None:
+    """Compare the calls, in order, by name; a model call is ``model``."""
+    found = [_label(call) for call in report.made]
+    if found == list(expected):
+        return None
+    return "\n".join(["the program took another path (- expected, + found)", *(f"  {line}" for line in ndiff(expected, found))])
+
+
+def tool_called(report: Report, name: str, arguments: Mapping[str, Any]) -> str | None:
+    """Look for a call of the function with at least these arguments."""
+    calls = [call for call in report.made if call.call_kind != Kind.MODEL and call.name == name]
+    if not calls:
+        return f"{name} was never called; called were {', '.join(dict.fromkeys(map(_label, report.made))) or 'none'}"
+    given = [_arguments(call) for call in calls]
+    if any(all(key in one and one[key] == value for key, value in arguments.items()) for one in given):
+        return None
+    shown = "\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in given)
+    return f"{name} was never called with {json.dumps(dict(arguments), ensure_ascii=False)}, but with\n{shown}"
+
+
+def at_most(report: Report, name: str, times: int) -> str | None:
+    """Count the calls of a function, or of a kind."""
+    found = sum(1 for call in report.made if name in (call.name, call.call_kind))
+    return None if found <= times else f"{name} was called {found} times, expected at most {times}"
+
+
+def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
+    """Look for the text in the outcome, and in an answer of a tool, retriever, MCP or HTTP call that was served."""
+    if text not in _plain(report.outcome or ""):
+        return f"the outcome does not say {text!r}"
+    served = {item.step for item in report.served}
+    sources = [step for step in fixture.askable if step.number in served and step.exchange.kind is not Kind.MODEL]
+    if any(text in _plain(step.exchange.response.body.decode(errors="replace")) for step in sources):
+        return None
+    return f"the outcome says {text!r}, and none of the {len(sources)} results that the program was given does"
+
+
+def _label(call: Made) -> str:
+    return call.call_kind if call.call_kind == Kind.MODEL else call.name
+
+
+def _arguments(call: Made) -> dict[str, Any]:
+    """Return a function's arguments by name; positional ones by their place, ``0``, ``1``."""
+    data: Any = json.loads(call.arguments or "{}")
+    if not isinstance(data, dict):
+        return {}
+    positional = {str(index): value for index, value in enumerate(data.get("args") or [])}
+    return {**positional, **(data.get("kwargs") or {})}
+
+
+def _plain(text: str) -> str:
+    """Return JSON text without escapes, so that what stands in it can be found."""
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False)
+    except ValueError:
+        return text

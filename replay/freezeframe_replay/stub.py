@@ -1,0 +1,134 @@
+"""A model that says what a unit test tells it to, through the real SDKs: no network, no recording, no key.
+
+    with model_stub() as model:
+        model.tool_call("lookup", {"order": "AC-1"})
+        model.reply("It is in Lyon.")
+        assert answer("Where is AC-1?") == "It is in Lyon."
+
+Model calls are answered in the order in which they are made, in the client's own wire format (OpenAI chat completions,
+Anthropic messages), whole or streamed as it asks. Tools run for real.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from freezeframe.seams import Call, _port, serve, stop_serving
+from freezeframe_replay.answers import Answer, ToolCall, write_answer, write_error
+from freezeframe_schemas.errors import FixtureError, ReplayMiss
+from freezeframe_schemas.exchange import Exchange, Kind, Response
+
+_KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Clients refuse to be built without one."""
+
+_Write = Callable[[str | None, bool], Response]
+
+
+class ModelStub:
+    """The model. Say what it answers, call by call; `requests` holds what it was asked."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        """Bodies of the requests so far."""
+        self._left: deque[_Write] = deque()
+        self._said = 0
+        self._lock = threading.Lock()
+
+    def reply(self, text: str) -> None:
+        """Answer one call with a text."""
+        self._say(pieces=(text,))
+
+    def stream(self, pieces: Sequence[str]) -> None:
+        """Answer one call with a text in pieces; a client that does not stream gets them joined."""
+        self._say(pieces=tuple(pieces))
+
+    def tool_call(self, name: str, arguments: Mapping[str, Any] | None = None) -> None:
+        """Answer one call by asking for a tool."""
+        self.tool_calls((name, arguments or {}))
+
+    def tool_calls(self, *calls: tuple[str, Mapping[str, Any]]) -> None:
+        """Answer one call by asking for several tools at once."""
+        self._say(
+            tool_calls=tuple(
+                ToolCall(id=f"call_{self._said + 1}_{index}", name=name, arguments=arguments)
+                for index, (name, arguments) in enumerate(calls, 1)
+            )
+        )
+
+    def error(self, status: int, message: str = "refused by the stub") -> None:
+        """Refuse one call. SDKs try again after 429 and 5xx: say what the next attempt gets, too."""
+        self._left.append(lambda dialect, _: write_error(dialect, status, message))
+
+    @property
+    def left(self) -> int:
+        """Return how many answers were not asked for yet."""
+        return len(self._left)
+
+    def _say(self, *, pieces: tuple[str, ...] = (), tool_calls: tuple[ToolCall, ...] = ()) -> None:
+        self._said += 1
+        answer = Answer(pieces=pieces, tool_calls=tool_calls, id=f"stub_{self._said}")
+        self._left.append(lambda dialect, streamed: write_answer(dialect, answer, streamed=streamed))
+
+    # -- what the seams call ----------------------------------------------------------------------------------------------
+
+    def respond(self, call: Call) -> Exchange | None:
+        """Answer a model call; let a tool run; refuse any other call."""
+        if call.kind is not Kind.MODEL:
+            if call.request.method:
+                raise ReplayMiss(f"{call.name}: a stub answers model calls only, and nothing leaves a test")
+            return None
+        body: dict[str, Any] = json.loads(call.request.body or b"{}")
+        with self._lock:
+            self.requests.append(body)
+            if not self._left:
+                raise ReplayMiss(f"model call {len(self.requests)}: the stub has no answer left for {call.name}")
+            write = self._left.popleft()
+        try:
+            response = write(call.dialect, body.get("stream") is True)
+        except FixtureError as error:
+            raise ReplayMiss(f"{call.name}: {error}") from error
+        return Exchange(kind=call.kind, name=call.name, seam=call.seam, request=call.request, response=response)
+
+    async def turn(self, answer: Exchange) -> None:
+        """Answers come as they are asked for."""
+
+    def enter(self, target: str, input_json: str) -> None:
+        """Entry points are not watched."""
+
+    def leave(self, output_json: str | None, error_json: str | None) -> None:
+        """Entry points are not watched."""
+
+
+@contextmanager
+def model_stub() -> Generator[ModelStub]:
+    """Answer every model call of the block from what the test says.
+
+    Raises:
+        RuntimeError: a replay or another stub is on in this process.
+        AssertionError: the block ended and answers were left.
+    """
+    from freezeframe import seams
+    from freezeframe._instrument import active_handle
+
+    if _port.serving() is not None:
+        raise RuntimeError("model_stub(): a replay or another stub is on in this process")
+    stub = ModelStub()
+    lent = [name for name in _KEYS if name not in os.environ]
+    os.environ.update(dict.fromkeys(lent, "stub"))
+    serve(stub)
+    try:
+        yield stub
+    finally:
+        stop_serving()
+        if active_handle() is None:
+            seams.uninstall()
+        for name in lent:
+            os.environ.pop(name, None)
+    if stub.left:
+        raise AssertionError(f"{stub.left} answers of the model were never asked for, {len(stub.requests)} calls were made")
