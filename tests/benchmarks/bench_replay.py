@@ -161,9 +161,8 @@ def rows_of(found: dict[str, dict[str, float]]) -> list[Row]:
         rows.append(Row(f"replayed call, {shape}: the SDK alone", floor[label], "ms"))
         fastest = min((figures[label] for figures in exact.values()), default=None)
         goal = "" if fastest is None else f"<= {fastest:.3f}"
-        rows.append(
-            Row(f"replayed call, {shape}: freezeframe", own[label], "ms", goal, (fastest and own[label] <= fastest) or None)
-        )
+        met = None if fastest is None else own[label] <= fastest
+        rows.append(Row(f"replayed call, {shape}: freezeframe", own[label], "ms", goal, met))
         rows += [Row(f"replayed call, {shape}: {name}", figures[label], "ms") for name, figures in peers.items()]
     everyone = ("freezeframe", *peers)
     for shape in ("small", "large", "stream"):

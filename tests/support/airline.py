@@ -11,7 +11,7 @@ import itertools
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -149,7 +149,7 @@ def schemas(tools: dict[str, Callable[..., str]]) -> Any:
 
 
 @contextmanager
-def provider() -> Iterator[tuple[str, deque[Message]]]:
+def provider() -> Generator[tuple[str, deque[Message]]]:
     """A chat provider that says the assistant's recorded turns one after another."""
     due: deque[Message] = deque()
     numbers = itertools.count(1)

@@ -13,7 +13,7 @@ import json
 import sys
 import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -222,7 +222,7 @@ class Clients:
             except TypeError:  # the recorded request lacks what the typed method insists on: ask below it
                 prefix = prefix or "/"
         path = parts.path.removeprefix(prefix)
-        query = {"params": options["extra_query"], "headers": {"openai-beta": "assistants=v2"}}
+        query: Any = {"params": options["extra_query"], "headers": {"openai-beta": "assistants=v2"}}
         if row["request"]["method"].upper() == "GET":
             return repr(client.get(path, cast_to=dict[str, Any], options=query))
         return repr(client.post(path, cast_to=dict[str, Any], body=body, options=query))
@@ -335,7 +335,7 @@ def converse(file: str, rows: list[Row], clients: Clients, playback: Playback | 
 
 
 @contextmanager
-def served(fixture: Fixture) -> Iterator[ReplaySession]:
+def served(fixture: Fixture) -> Generator[ReplaySession]:
     """Answer this process's calls from the fixture."""
     session = ReplaySession(fixture)
     serve(session)
