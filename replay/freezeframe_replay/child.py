@@ -67,7 +67,7 @@ def activate() -> None:
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:
-    """Return what a stopped connection raises. A telemetry exporter at work is no part of the run: it is refused, and no more."""
+    """Return what a stopped connection raises. A telemetry exporter at work is no part of the run: it is only refused."""
     from opentelemetry import context
 
     if context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"):

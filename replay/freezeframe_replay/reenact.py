@@ -69,6 +69,8 @@ def reenact(
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
         variables[POLICY_VARIABLE] = policy_to_json(policy)
+        # Two versions of a file with the same size and second must not share their byte code (bisecting makes such).
+        variables["PYTHONDONTWRITEBYTECODE"] = "1"
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.child:activate", variables)
@@ -85,6 +87,9 @@ def reenact(
             report = replace(report, entered=False, divergences=())
         if not report.entered:
             warning = f"the program ended with status {outcome.returncode} before its entry point: {_tail(outcome.stderr)}"
+            report = replace(report, warnings=(*report.warnings, warning))
+        elif outcome.returncode and report.outcome is None:
+            warning = f"the program ended with status {outcome.returncode}: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
         return replace(report, warnings=(*report.warnings, *_environment_warnings(loaded)))
 
