@@ -48,7 +48,7 @@ TIMES = st.one_of(st.integers(1_700_000_000 * 10**9, 1_800_000_000 * 10**9), st.
 def spans(draw: st.DrawFn) -> SpanRecord:
     number = next(_serial)
     return SpanRecord(
-        trace_id=f"{number:032x}",
+        trace_id=f"a0a0{number:028x}",  # of this test alone: the store is shared
         span_id=f"{number:016x}",
         parent_span_id=draw(st.sampled_from(["", "00000000000000ff"])),
         name=draw(TEXTS),

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, Column, Source
 from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash
+from freezeframe_schemas.tables.reading import span_select, spans_from_rows
 from freezeframe_schemas.tables.rows import (
     Batch,
     Piece,
     Rows,
     rows_from_spans,
     run_hour_of,
-    span_select,
-    spans_from_rows,
     tenant_of,
 )
 

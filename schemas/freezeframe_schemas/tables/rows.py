@@ -1,4 +1,4 @@
-"""Spans to rows and back: the exact round trip.
+"""Spans to rows; `reading` is the way back, and the round trip is exact.
 
 Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types too.
 An attribute goes to the column of its name; where the column alone would not give the very value back (another type, out of
@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import (
-    Attributes,
     AttributeValue,
-    Event,
-    Link,
     Resource,
-    Scope,
     SpanKind,
     SpanRecord,
     StatusCode,
 )
-from freezeframe_schemas.tables.cells import TEXT, from_cell, from_cells, to_cell, to_cells
+from freezeframe_schemas.tables.cells import TEXT, to_cell, to_cells
 from freezeframe_schemas.tables.columns import (
     ATTRIBUTE_COLUMNS,
     CONTENT_ATTRIBUTES,
@@ -35,19 +30,16 @@ from freezeframe_schemas.tables.columns import (
     RESOURCE_COLUMNS,
     SPAN_COLUMNS,
     Column,
-    Source,
 )
 from freezeframe_schemas.tables.native import encode_block
-from freezeframe_schemas.tables.pieces import SplitMemory, join
+from freezeframe_schemas.tables.pieces import SplitMemory
 from freezeframe_schemas.tables.previews import input_preview, output_preview
 from freezeframe_schemas.values import is_opaque
 
 HOUR_NS: Final = 3_600_000_000_000
 _TIME_LIMIT: Final = 1 << 63
 _KIND_NAMES: Final = {kind: kind.name.capitalize() for kind in SpanKind}
-_KINDS: Final = {name: kind for kind, name in _KIND_NAMES.items()}
 _STATUS_NAMES: Final = {code: code.name.capitalize() for code in StatusCode}
-_STATUSES: Final = {name: code for code, name in _STATUS_NAMES.items()}
 
 Piece = tuple[str, bytes]
 """A payload piece's identity: the run's trace id and the hash."""
@@ -389,181 +381,3 @@ def _rest(span: SpanRecord) -> dict[str, Any]:
     if any(link.flags for link in span.links):
         rest["link_flags"] = [link.flags for link in span.links]
     return rest
-
-
-_HEX: Final = "mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), {0}) AS {0}_hex"
-
-
-# -- rows to spans ------------------------------------------------------------------------------------------------------
-
-
-def span_select() -> str:
-    """Return the select list that `spans_from_rows` reads, over ``span_rows``.
-
-    Over the table, not the view ``spans``: the same rows, and half the time of a query that names every column. A span that was
-    sent twice is there twice: ``LIMIT 1 BY span_id``.
-    """
-    parts = [f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED]
-    swaps = {
-        "`start_time`": "toUnixTimestamp64Nano(start_time) AS start_ns",
-        "`events.time`": "arrayMap(t -> toUnixTimestamp64Nano(t), events.time) AS `events.ns`",
-        "`attribute_types`": "CAST(attribute_types, 'Map(String, String)') AS types",
-        "`refs`": _HEX.format("refs"),
-        "`resource_refs`": _HEX.format("resource_refs"),
-        "`resource_types`": "CAST(resource_types, 'Map(String, String)') AS types_of_resource",
-    }
-    return ", ".join(swaps.get(part, part) for part in parts)
-
-
-def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[str, bytes]) -> list[SpanRecord]:
-    """Return the spans that the rows hold, in the rows' order.
-
-    Args:
-        rows: rows of `span_select`, by column name; text may be ``str`` or ``bytes``.
-        bodies: hash (hex) -> bytes of every payload piece of the runs.
-
-    Raises:
-        WireError: a piece is missing, or a value is not of its type.
-    """
-    reader = _Reader(bodies)
-    return [reader.span(row) for row in rows]
-
-
-def _decoded(value: Any) -> Any:
-    """Return a foreign cell with its bytes as text."""
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, dict):
-        return {_decoded(name): _decoded(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_decoded(item) for item in value]
-    return value
-
-
-class _Reader:
-    def __init__(self, bodies: Mapping[str, bytes]) -> None:
-        self._bodies = bodies
-        self._resources: dict[str, Resource] = {}
-        self._scopes: dict[str, Scope] = {}
-
-    def span(self, foreign: Mapping[str, Any]) -> SpanRecord:
-        row = {name: _decoded(value) for name, value in foreign.items()}
-        rest: dict[str, Any] = json.loads(row["rest"]) if row["rest"] else {}
-        start = row["start_ns"]
-        times: list[int] = rest.get("times") or [start, start + row["duration_ns"]]
-        dropped: list[int] = rest.get("dropped") or [0, 0, 0]
-        attributes = _column_values(row, ATTRIBUTE_COLUMNS)
-        attributes |= from_cells(row["attributes"], row["types"])
-        attributes |= self._large(row, row["refs_hex"], row["types"])
-        return SpanRecord(
-            trace_id=row["trace_id"],
-            span_id=row["span_id"],
-            parent_span_id=row["parent_span_id"],
-            name=row["name"],
-            kind=_KINDS[row["kind"]],
-            trace_state=row["trace_state"],
-            flags=row["flags"],
-            start_time_unix_nano=times[0],
-            end_time_unix_nano=times[1],
-            attributes=attributes,
-            status_code=_STATUSES[row["status"]],
-            status_message=row["status_message"],
-            events=_events(row, rest),
-            links=_links(row, rest),
-            resource=self._resource(row, rest),
-            scope=self._scope(row, rest),
-            dropped_attributes_count=dropped[0],
-            dropped_events_count=dropped[1],
-            dropped_links_count=dropped[2],
-        )
-
-    def _large(
-        self, row: Mapping[str, Any], refs: Mapping[str, Sequence[str]], types: Mapping[str, str]
-    ) -> dict[str, AttributeValue]:
-        values: dict[str, AttributeValue] = {}
-        for name, hashes in refs.items():
-            try:
-                raw = join(hashes, self._bodies)
-            except KeyError as error:
-                raise WireError(
-                    f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0]} is not in the store, "
-                    f"expected all {len(hashes)} pieces of the value"
-                ) from None
-            type_ = types.get(name, TEXT)
-            values[name] = raw if type_ == "bytes" else from_cell(type_, raw.decode())
-        return values
-
-    def _resource(self, row: Mapping[str, Any], rest: Mapping[str, Any]) -> Resource:
-        types: dict[str, str] = row["types_of_resource"]
-        columns = _column_values(row, RESOURCE_COLUMNS)
-        dropped: int = rest.get("resource_dropped", 0)
-        key = repr((row["resource"], types, row["resource_refs_hex"], columns, row["resource_schema_url"], dropped))
-        if key not in self._resources:
-            self._resources[key] = Resource(
-                attributes=columns | from_cells(row["resource"], types) | self._large(row, row["resource_refs_hex"], types),
-                dropped_attributes_count=dropped,
-                schema_url=row["resource_schema_url"],
-            )
-        return self._resources[key]
-
-    def _scope(self, row: Mapping[str, Any], rest: Mapping[str, Any]) -> Scope:
-        cells: tuple[dict[str, str], dict[str, str]] = rest.get("scope") or ({}, {})
-        fields = (row["scope_name"], row["scope_version"], row["scope_schema_url"], cells, rest.get("scope_dropped", 0))
-        key = repr(fields)
-        if key not in self._scopes:
-            self._scopes[key] = Scope(
-                name=row["scope_name"],
-                version=row["scope_version"],
-                attributes=from_cells(cells[0], cells[1]),
-                dropped_attributes_count=rest.get("scope_dropped", 0),
-                schema_url=row["scope_schema_url"],
-            )
-        return self._scopes[key]
-
-
-def _column_values(row: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, AttributeValue]:
-    values: dict[str, AttributeValue] = {}
-    for column in columns:
-        value = row[column.name]
-        if value is None or value == "" or value == []:
-            continue
-        values[column.attribute] = tuple(value) if isinstance(value, list) else value
-    return values
-
-
-def _events(row: Mapping[str, Any], rest: Mapping[str, Any]) -> tuple[Event, ...]:
-    times = rest.get("event_times") or row["events.ns"]
-    return tuple(
-        Event(
-            time_unix_nano=time,
-            name=name,
-            attributes=_item_attributes(texts, rest, "event", index),
-            dropped_attributes_count=_item_number(rest, "event_dropped", index),
-        )
-        for index, (time, name, texts) in enumerate(zip(times, row["events.name"], row["events.attributes"], strict=True))
-    )
-
-
-def _links(row: Mapping[str, Any], rest: Mapping[str, Any]) -> tuple[Link, ...]:
-    columns = (row["links.trace_id"], row["links.span_id"], row["links.trace_state"], row["links.attributes"])
-    return tuple(
-        Link(
-            trace_id=trace_id,
-            span_id=span_id,
-            trace_state=trace_state,
-            attributes=_item_attributes(texts, rest, "link", index),
-            dropped_attributes_count=_item_number(rest, "link_dropped", index),
-            flags=_item_number(rest, "link_flags", index),
-        )
-        for index, (trace_id, span_id, trace_state, texts) in enumerate(zip(*columns, strict=True))
-    )
-
-
-def _item_attributes(texts: Mapping[str, str], rest: Mapping[str, Any], key: str, index: int) -> Attributes:
-    types: Sequence[Mapping[str, str]] = rest.get(f"{key}_types", ())
-    return from_cells(texts, types[index] if types else {})
-
-
-def _item_number(rest: Mapping[str, Any], key: str, index: int) -> int:
-    numbers: Sequence[int] = rest.get(key, ())
-    return numbers[index] if numbers else 0
