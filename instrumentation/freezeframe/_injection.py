@@ -14,7 +14,7 @@ ROOT_VARIABLE: Final = "FREEZEFRAME_ROOT"
 _DOOR: Final = Path(__file__).parent / "_inject"
 
 _SERVERS: Final = frozenset(
-    "uvicorn gunicorn hypercorn granian daphne flask fastapi waitress-serve uwsgi celery streamlit".split()  # noqa: SIM905 - a list of words
+    "uvicorn gunicorn hypercorn granian daphne flask fastapi waitress-serve uwsgi celery streamlit".split()
 )
 """Commands that serve many requests: each is a run, not the process."""
 

@@ -12,7 +12,6 @@ Loading runs no code, checks the version, every blob and the digest. Described i
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import hashlib
 import json
@@ -24,7 +23,6 @@ from typing import Any, Final
 
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import (
-    Chunk,
     Completion,
     Exchange,
     Headers,
@@ -34,13 +32,17 @@ from freezeframe_schemas.exchange import (
     format_lane,
     parse_lane,
 )
+from freezeframe_schemas.fixture_bodies import (
+    body_from_json,
+    body_to_json,
+    chunks_from_json,
+    chunks_to_json,
+)
 from freezeframe_schemas.keys import KEY_VERSION, canonical_json
 from freezeframe_schemas.run import Entry, EntryKind
 
 FORMAT: Final = "freezeframe-fixture"
 VERSION: Final = 1
-BLOB_LIMIT: Final = 64 * 1024
-"""Bodies over this many bytes go to a file of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +218,7 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     for name in _ENTRY_TEXTS:
         if name in data:
             # A random state is some 600 numbers: one line of text, not a line for each.
-            data[name] = {"text": data[name]} if name == "random_state" else _body_to_json(data[name].encode())
+            data[name] = {"text": data[name]} if name == "random_state" else body_to_json(data[name].encode())
     return data
 
 
@@ -224,7 +226,7 @@ def _entry_from_json(data: Mapping[str, Any]) -> Entry:
     fields = dict(data)
     for name in _ENTRY_TEXTS:
         if name in fields:
-            fields[name] = _body_from_json(fields[name], None).decode()
+            fields[name] = body_from_json(fields[name], None).decode()
     if "kind" in fields:
         fields["kind"] = EntryKind(fields["kind"])
     return Entry(**fields)
@@ -255,16 +257,16 @@ def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
             "url": request.url or None,
             "headers": [list(pair) for pair in request.headers] or None,
             "omitted": request.omitted,
-            "body": _body_to_json(request.body, blobs),
+            "body": body_to_json(request.body, blobs),
         },
         "response": {
             "status": response.status,
             "headers": [list(pair) for pair in response.headers] or None,
             "completion": response.completion.value,
             "omitted": response.omitted,
-            **_chunks_to_json(response.chunks, blobs),
+            **chunks_to_json(response.chunks, blobs),
         },
-        "error": None if exchange.error is None else _body_to_json(exchange.error.encode()),
+        "error": None if exchange.error is None else body_to_json(exchange.error.encode()),
     }
     return _without_none(data)
 
@@ -297,16 +299,16 @@ def _step_from_json(data: Mapping[str, Any], directory: Path) -> Step:
             url=request.get("url", ""),
             headers=_headers(request),
             omitted=request.get("omitted"),
-            body=_body_from_json(request["body"], directory),
+            body=body_from_json(request["body"], directory),
         ),
         response=Response(
             status=response.get("status"),
             headers=_headers(response),
             completion=Completion(response["completion"]),
             omitted=response.get("omitted"),
-            chunks=_chunks_from_json(response, directory),
+            chunks=chunks_from_json(response, directory),
         ),
-        error=None if error is None else _body_from_json(error, directory).decode(),
+        error=None if error is None else body_from_json(error, directory).decode(),
     )
     return Step(
         number=data["step"],
@@ -321,100 +323,3 @@ def _step_from_json(data: Mapping[str, Any], directory: Path) -> Step:
 
 def _headers(part: Mapping[str, Any]) -> Headers:
     return tuple((str(name), str(text)) for name, text in part.get("headers") or ())
-
-
-# -- bodies -------------------------------------------------------------------------------------------------------------
-
-_FORMS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
-    ("compact", {"ensure_ascii": False, "separators": (",", ":")}),
-    ("spaced", {"ensure_ascii": False}),
-    ("compact-ascii", {"ensure_ascii": True, "separators": (",", ":")}),
-    ("spaced-ascii", {"ensure_ascii": True}),
-)
-"""The ways in which JSON is commonly written; `form` in a body names the one that gives back its bytes."""
-
-
-def _body_to_json(body: bytes, blobs: dict[str, bytes] | None = None) -> dict[str, Any]:
-    """Return the most readable form that restores the bytes: JSON, text, base64, or (when large) the name of a blob."""
-    if blobs is not None and len(body) > BLOB_LIMIT:
-        name = hashlib.sha256(body).hexdigest()
-        blobs[name] = body
-        return {"blob": name, "size_bytes": len(body)}
-    try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(body).decode()}
-    if text[:1] in ("{", "["):
-        for form, options in _FORMS:
-            if (value := _same_json(text, options)) is not None:
-                return {"json": value, "form": form}
-    return {"text": text}
-
-
-def _same_json(text: str, options: Mapping[str, Any]) -> Any:
-    try:
-        value = json.loads(text)
-        return value if json.dumps(value, **options) == text and _encodable(text) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _encodable(text: str) -> bool:
-    # "\ud800" is legal JSON but its value cannot be written to a UTF-8 file: such a body stays text
-    return "\\ud" not in text and "\\uD" not in text
-
-
-def _body_from_json(data: Mapping[str, Any], directory: Path | None) -> bytes:
-    if "json" in data:
-        options = dict(_FORMS)[data["form"]]
-        return json.dumps(data["json"], **options).encode()
-    if "text" in data:
-        return data["text"].encode()
-    if "base64" in data:
-        return base64.b64decode(data["base64"])
-    name = str(data["blob"])
-    if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
-        raise FixtureError(f"step body: blob {name[:80]!r}: expected 64 hex digits")
-    path = (directory or Path()) / "blobs" / name
-    try:
-        body = path.read_bytes()
-    except FileNotFoundError:
-        raise FixtureError(f"{path}: not found, a step's body is kept there") from None
-    if hashlib.sha256(body).hexdigest() != name:
-        raise FixtureError(f"{path}: content does not match its name: edited or damaged")
-    return body
-
-
-def _chunks_to_json(chunks: tuple[Chunk, ...], blobs: dict[str, bytes]) -> dict[str, Any]:
-    offsets = " ".join(str(chunk.offset_ns) for chunk in chunks)
-    body = b"".join(chunk.data for chunk in chunks)
-    if len(chunks) == 1 or len(body) > BLOB_LIMIT:
-        sizes = None if len(chunks) == 1 else " ".join(str(len(chunk.data)) for chunk in chunks)
-        return {"offsets_ns": offsets, "sizes": sizes, "body": _body_to_json(body, blobs)}
-    try:
-        return {"offsets_ns": offsets, "chunks": [chunk.data.decode() for chunk in chunks]}
-    except UnicodeDecodeError:
-        return {"offsets_ns": offsets, "chunks_base64": [base64.b64encode(chunk.data).decode() for chunk in chunks]}
-
-
-def _chunks_from_json(data: Mapping[str, Any], directory: Path) -> tuple[Chunk, ...]:
-    offsets = [int(text) for text in data.get("offsets_ns", "").split()]
-    if "chunks" in data:
-        pieces = [text.encode() for text in data["chunks"]]
-    elif "chunks_base64" in data:
-        pieces = [base64.b64decode(text) for text in data["chunks_base64"]]
-    else:
-        body = _body_from_json(data["body"], directory) if "body" in data else b""
-        pieces = _cut(body, [int(text) for text in data["sizes"].split()]) if "sizes" in data else [body]
-    if len(pieces) != len(offsets):
-        raise ValueError(f"{len(pieces)} chunks, {len(offsets)} offsets")
-    return tuple(Chunk(data=piece, offset_ns=offset) for piece, offset in zip(pieces, offsets, strict=True))
-
-
-def _cut(body: bytes, sizes: list[int]) -> list[bytes]:
-    pieces: list[bytes] = []
-    start = 0
-    for size in sizes:
-        pieces.append(body[start : start + size])
-        start += size
-    return pieces

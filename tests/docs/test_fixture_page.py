@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from freezeframe_schemas.exchange import Completion, Kind
-from freezeframe_schemas.fixture import BLOB_LIMIT, FORMAT, VERSION
+from freezeframe_schemas.fixture import FORMAT, VERSION
+from freezeframe_schemas.fixture_bodies import BLOB_LIMIT
 from freezeframe_schemas.run import EntryKind
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,8 @@ from hypothesis import given
 
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Chunk, Exchange, Response
-from freezeframe_schemas.fixture import BLOB_LIMIT, Fixture, Step, load_fixture, write_fixture
+from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
+from freezeframe_schemas.fixture_bodies import BLOB_LIMIT
 from freezeframe_schemas.run import Entry
 
 

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
-from freezeframe_schemas.fixture import BLOB_LIMIT, Fixture, Redaction, Step, write_fixture
+from freezeframe_schemas.fixture import Fixture, Redaction, Step, write_fixture
+from freezeframe_schemas.fixture_bodies import BLOB_LIMIT
 from freezeframe_schemas.keys import request_key
 from freezeframe_schemas.run import Entry, EntryKind
 
