@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 if TYPE_CHECKING:
+    from freezeframe_replay.cassette import Cassette
     from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.fixture import Fixture
 
@@ -104,6 +105,32 @@ class FrozenRun:
         except FreezeframeError as error:
             message = f"the replay could not be carried out\n\n{error}"
         _fail(message)  # outside the handler, or pytest shows our error a second time, as its cause
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare --freezeframe: when `freezeframe_cassette` records."""
+    parser.getgroup(MARKER).addoption(
+        "--freezeframe",
+        choices=("none", "once", "auto", "live"),
+        default="none",
+        help="what freezeframe_cassette does: none, play only (default); once, record what has no recording yet; auto, also "
+        "record anew what asks something new; live, neither record nor play",
+    )
+
+
+@pytest.fixture
+def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
+    """A recording that the test makes itself: ``cassettes/<test's file>/<test>`` beside it, or the marker's path."""
+    from freezeframe_replay.cassette import Cassette, Mode
+
+    options = _marker_options(request)
+    node: Any = request.node
+    own = Path("cassettes") / request.path.stem / str(node.name).translate(str.maketrans("/\\:[]", "-----"))
+    return Cassette(
+        directory=request.path.parent / str(options.get("path", own)),
+        mode=Mode(str(request.config.getoption("--freezeframe"))),
+        ignore=_texts(options.get("ignore", ())),
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
