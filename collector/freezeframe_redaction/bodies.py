@@ -36,14 +36,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A body on its way: the trees of its text, to be settled together with the rest of the span, and what to make of them then."""
+    """A body on its way: the trees of its text, to be settled with the rest of the span, and what to make of them then."""
 
     nodes: tuple[walk.Node, ...]
     finish: Callable[[], Body]
 
 
 def plan_body(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
-    """Return the plan of a body: its nodes are to be settled, then `finish` gives the redacted body with the sizes of its chunks."""
+    """Return the plan of a body: settle its nodes, then `finish` gives the redacted body with the sizes of its chunks."""
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, str) or encoding in ("", "identity"):
         return _plan_plain(redactor, body, sizes)

@@ -1,6 +1,7 @@
 """Check digits of cards, accounts, wallets and identity numbers: pure functions of the bare characters.
 
-Each returns False for input of another length or alphabet and never raises. python-stdnum (LGPL, slow) is the oracle in tests only.
+Each returns False for input of another length or alphabet and never raises. python-stdnum (LGPL, slow)
+served as the oracle when they were written.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def weighted(digits: str, weights: Sequence[int]) -> int:
 
 
 _VERHOEFF_D = (
-    "0123456789", "1234067895", "2340178956", "3401289567", "4012395678", "5987604321", "6598710432", "7659821043", "8765932104",
+    "0123456789", "1234067895", "2340178956", "3401289567", "4012395678", "5987604321", "6598710432", "7659821043",
+    "8765932104",
     "9876543210",
 )  # fmt: skip
 _VERHOEFF_P = (

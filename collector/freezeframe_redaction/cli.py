@@ -180,7 +180,8 @@ def explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
     for finding in findings:
         line = text.count("\n", 0, finding.start) + 1
         column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
-        yield f"{line}:{column}  {finding.class_}  {text[finding.start : finding.end]!r}  by {finding.detector}: {_looks_for(finding.detector)}"
+        value = text[finding.start : finding.end]
+        yield f"{line}:{column}  {finding.class_}  {value!r}  by {finding.detector}: {_looks_for(finding.detector)}"
 
 
 def _looks_for(detector: str) -> str:

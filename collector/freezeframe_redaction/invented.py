@@ -47,8 +47,9 @@ _CONSONANTS = "bdfgklmnprstvwz"
 _VOWELS = "aeiou"
 _ENDINGS = ("zq", "vq", "xq", "qz", "qv", "kq", "jq", "qx")
 
+_ONSET = "|".join(sorted(_ONSETS, key=len, reverse=True))
 WORD = re.compile(
-    rf"(?<![^\W_])(?:{'|'.join(sorted(_ONSETS, key=len, reverse=True))})[{_VOWELS}](?:[{_CONSONANTS}][{_VOWELS}]){{2}}(?:{'|'.join(_ENDINGS)})(?![^\W_])",
+    rf"(?<![^\W_])(?:{_ONSET})[{_VOWELS}](?:[{_CONSONANTS}][{_VOWELS}]){{2}}(?:{'|'.join(_ENDINGS)})(?![^\W_])",
     re.IGNORECASE,
 )
 

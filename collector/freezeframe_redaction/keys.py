@@ -39,7 +39,7 @@ class TenantKey:
             )
 
     @classmethod
-    def generate(cls, id: str = "ephemeral/1") -> TenantKey:
+    def generate(cls, id: str = "ephemeral/1") -> TenantKey:  # noqa: A002 - the field's name
         """Return a fresh random key."""
         return cls(id=id, secret=secrets.token_bytes(_SECRET_BYTES))
 

@@ -28,7 +28,7 @@ class Candidate(NamedTuple):
 
 
 Find = Callable[[str, int, int, int], "tuple[Candidate, ...]"]
-"""``find(text, low, high, at)``: verify a trigger that ended at `at`, in the leaf ``text[low:high]``. Linear in a fixed window."""
+"""``find(text, low, high, at)``: verify a trigger that ended at `at`, in the leaf ``text[low:high]``, in a fixed window."""
 Replace = Callable[[Prf, str, str], str]
 """``replace(prf, value, kind)``: the surrogate of a view value."""
 Canonical = Callable[[str, str], str]

@@ -106,14 +106,16 @@ def load_policy(name_or_path: str | Path = "strict") -> Policy:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"redaction policy {text!r}: neither built in ({', '.join(_BUILT_IN)}) nor a readable file ({type(error).__name__})",
+                f"redaction policy {text!r}: neither built in ({', '.join(_BUILT_IN)}) nor a readable file"
+                f" ({type(error).__name__})",
                 do="give one of the names, or the path of a TOML file",
             ) from None
         where = str(path)
     policy = parse_policy(source, where)
     if not policy.redacts:
         print(
-            f"freezeframe: WARNING: REDACTION IS OFF (policy {policy.label}): personal data and credentials are kept as they are",
+            f"freezeframe: WARNING: REDACTION IS OFF (policy {policy.label}):"
+            " personal data and credentials are kept as they are",
             file=sys.stderr,
         )
     return policy

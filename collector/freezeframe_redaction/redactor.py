@@ -232,8 +232,7 @@ class Redactor:
                 leaf.edits = outcome.edits
                 if with_findings:
                     leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
-                for surrogate, class_ in outcome.surrogates:
-                    surrogates[surrogate] = class_
+                surrogates.update(outcome.surrogates)
                 names.update(_words(leaf, outcome))
         if names:
             _repeat(names, leaves, with_findings=with_findings)

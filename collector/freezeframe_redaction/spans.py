@@ -28,7 +28,8 @@ PROTOCOL = frozenset(
         genai.RESPONSE_ID, genai.RESPONSE_MODEL, genai.RESPONSE_FINISH_REASONS, genai.TOOL_NAME, genai.TOOL_TYPE,
         genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
         genai.OPENAI_SYSTEM_FINGERPRINT, genai.MCP_METHOD, genai.MCP_SESSION_ID, genai.RUN_ID, genai.TENANT, genai.ENTRY_KIND,
-        genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE, genai.LIBRARY_VERSION,
+        genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE,
+        genai.LIBRARY_VERSION,
         genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.REQUEST_BODY_OMITTED,
         genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
         genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
@@ -212,7 +213,7 @@ def _plan(
 
 
 class Resources:
-    """Redacted resources by identity: the spans of one batch share theirs. Holds each resource, so that its id stays its own."""
+    """Redacted resources by identity: spans of one batch share theirs. Holds each resource, so that its id stays its own."""
 
     __slots__ = ("_held",)
 

@@ -1,7 +1,8 @@
 """Put the pieces of a stream together, and split what was changed again at the same places.
 
-The pieces of one channel (one choice's content, one tool call's arguments) spell one text, which is redacted like any other. An edit
-that crosses pieces is split in proportion, so a surrogate is as split as its value was; pieces without an edit stay as they are.
+The pieces of one channel (one choice's content, one tool call's arguments) spell one text, which is redacted like any other.
+An edit that crosses pieces is split in proportion, so a surrogate is as split as its value was; pieces without an edit stay as
+they are.
 """
 
 from __future__ import annotations

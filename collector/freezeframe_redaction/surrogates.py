@@ -64,7 +64,7 @@ def _check_letters(text: str) -> str:
 
 
 def mark_identifier(prf: Prf, class_: str, value: str) -> str:
-    """Return an identifier of the same shape: digits for digits, letters for letters, the first digit 9, two check characters."""
+    """Return an identifier of the same shape: digits for digits, letters for letters, first digit 9, two check characters."""
     text = bare(value)
     if text.isdigit():
         return lay_out(value, shapes.mark_number(prf, class_, text, len(text)))
@@ -234,7 +234,8 @@ def _mac(prf: Prf, value: str, kind: str) -> str:
 
 def _url(prf: Prf, value: str, kind: str) -> str:
     user, _, password = value.partition(":")
-    return f"rdxu{spell(prf.number('URL_USER', user), BASE32, 6)}:rDx{spell(prf.number('URL_PASSWORD', password + user), BASE62, 14)}"
+    name, word = prf.number("URL_USER", user), prf.number("URL_PASSWORD", password + user)
+    return f"rdxu{spell(name, BASE32, 6)}:rDx{spell(word, BASE62, 14)}"
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------
@@ -351,7 +352,7 @@ _GROUP = re.compile(r"[0-9]+")
 
 
 def coarsen(value: str) -> str:
-    """Return the date with day and month replaced by the first of January, in the same layout; a second time changes nothing."""
+    """Return the date as the first of January, in the same layout; a second time changes nothing."""
     groups = _GROUP.findall(value)
     if len(groups) == 1 and len(groups[0]) == 8:
         return value.replace(groups[0], groups[0][:4] + "0101")

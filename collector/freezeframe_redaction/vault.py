@@ -1,7 +1,8 @@
 """The vault: the way back from a surrogate, for the few who may take it. Off unless somebody builds one.
 
-Beside the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (a customer, a user) has a data key
-of its own, wrapped by the tenant's vault key, so forgetting one subject is destroying one key: what it sealed is noise from then on.
+Beside the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (a customer, a user) has a
+data key of its own, wrapped by the tenant's vault key, so forgetting one subject is destroying one key: what it sealed is noise
+from then on.
 Vault keys are not the surrogate keys, and are versioned. Every reveal is written to the log before the value is handed out.
 """
 
@@ -34,7 +35,8 @@ CREATE TABLE IF NOT EXISTS sealed (
     PRIMARY KEY (tenant, subject, surrogate)
 );
 CREATE TABLE IF NOT EXISTS reveal_log (
-    at_unix_nano INTEGER NOT NULL, tenant TEXT NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL, surrogate TEXT NOT NULL, found INTEGER NOT NULL
+    at_unix_nano INTEGER NOT NULL, tenant TEXT NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL,
+    surrogate TEXT NOT NULL, found INTEGER NOT NULL
 );
 """
 
@@ -153,7 +155,8 @@ class Vault:
                 "SELECT count(*) FROM sealed WHERE tenant = ? AND subject = ?", (tenant, subject)
             ).fetchone()[0]
             connection.execute(
-                "INSERT INTO data_key VALUES (?, ?, '', NULL, ?) ON CONFLICT DO UPDATE SET wrapped = NULL, shredded_at = excluded.shredded_at",
+                "INSERT INTO data_key VALUES (?, ?, '', NULL, ?)"
+                " ON CONFLICT DO UPDATE SET wrapped = NULL, shredded_at = excluded.shredded_at",
                 (tenant, subject, time.time_ns()),
             )
             connection.execute("DELETE FROM sealed WHERE tenant = ? AND subject = ?", (tenant, subject))

@@ -1,8 +1,8 @@
 """The scan view of a text: the same text with its disguises taken off, and the way back to the original offsets.
 
-Detectors read the view only, so each is written once, for plain characters: full-width and mathematical letters and digits become
-ASCII, every digit of every script becomes 0-9, every dash ``-``, every space a space, zero-width and bidirectional controls
-disappear. ASCII text is its own view, at no cost.
+Detectors read the view only, so each is written once, for plain characters: full-width and mathematical letters and digits
+become ASCII, every digit of every script becomes 0-9, every dash ``-``, every space a space, zero-width and bidirectional
+controls disappear. ASCII text is its own view, at no cost.
 """
 
 from __future__ import annotations

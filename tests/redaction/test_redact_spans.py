@@ -43,8 +43,9 @@ def _sse(*events: Any) -> list[bytes]:
 
 
 def _openai(*pieces: str) -> list[bytes]:
-    return _sse(*({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces)) + [
-        b"data: [DONE]\n\n"
+    return [
+        *_sse(*({"id": "chatcmpl-1", "choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces)),
+        b"data: [DONE]\n\n",
     ]
 
 

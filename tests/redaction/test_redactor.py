@@ -68,7 +68,9 @@ def test_labelled_sample_reaches_the_goals(redactor: Redactor) -> None:
     """Recall of each class on a sample of the labelled corpus; the benchmark prints exact figures."""
     total: Counter[str] = Counter()
     whole: Counter[str] = Counter()
-    for line in gzip.open(DATA / "labelled_sample.jsonl.gz", "rt", encoding="utf-8"):
+    with gzip.open(DATA / "labelled_sample.jsonl.gz", "rt", encoding="utf-8") as file:
+        lines = file.readlines()
+    for line in lines:
         row = json.loads(line)
         covered: set[int] = set()
         for finding in redactor.redact(row["text"]).findings:

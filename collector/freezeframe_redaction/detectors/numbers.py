@@ -91,13 +91,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
     encoded = text[max(low, start - 3) : start].upper() == "%2B"
-    if not encoded and (_joins(previous) or previous in "_%\\#$€£"):
-        if not (previous in "nrt" and start - 1 > low and text[start - 2] == "\\"):
-            return examined
-    if previous in "/.-=&" and start - 1 > low and previous in "/.-":
+    escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
+    if not encoded and not escaped and (_joins(previous) or previous in "_%\\#$€£"):
+        return examined
+    if previous in "/.-" and start - 1 > low and (text[start - 2].isalnum() or text[start - 2] == "_"):
         # Part of a path, a version, or an identifier with dashes.
-        if text[start - 2].isalnum() or text[start - 2] == "_":
-            return examined
+        return examined
     extension = following in "xX" and end + 1 < high and text[end + 1].isdigit()
     if not extension and (_joins(following) or following == "_"):
         cut = text.rfind(" ", start, end)

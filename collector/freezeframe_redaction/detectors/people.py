@@ -549,9 +549,8 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         sum(map(_known, real)) >= 1
         and not any(_ordinary(word) and not _given(word) for word in real)
         and (_given(real[0]) or not _ordinary(real[-1]))
-    ):
-        if _given(real[0]) or real[-1].lower() in SURNAMES:
-            return _accept(text, tokens, "key")
+    ) and (_given(real[0]) or real[-1].lower() in SURNAMES):
+        return _accept(text, tokens, "key")
     return ()
 
 

@@ -70,18 +70,20 @@ def rule(run: numbers.Run) -> Candidate | None:
     if run.digits[:2] == "00" and length >= 10 and valid("+" + run.digits[2:], None):
         return _extended(run, "international00")
     named = is_announced(run)
-    if run.groups in _NANP_GROUPS and run.digits[-10] in "23456789" and run.digits[-7] in "23456789":
-        if length == 10 or run.digits[0] == "1":
-            if is_marked_nanp(run.digits):
-                return Candidate(run.start, run.end, numbers.CLAIM)
-            if named or not run.raw.isdigit():
-                return _extended(run, "nanp") if named or _looks_written(run) else None
+    if run.groups in _NANP_GROUPS and _is_nanp_shaped(run.digits):
+        if is_marked_nanp(run.digits):
+            return Candidate(run.start, run.end, numbers.CLAIM)
+        return _extended(run, "nanp") if named or _looks_written(run) else None
     if not named or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
     near = _NEAR.search(run.before) is not None
     if near or valid_somewhere(run.digits):
         return _extended(run, "nanp" if length == 10 and _is_nanp(run.digits) else "national")
     return None
+
+
+def _is_nanp_shaped(digits: str) -> bool:
+    return digits[-10] in "23456789" and digits[-7] in "23456789" and (len(digits) == 10 or digits[0] == "1")
 
 
 def _is_nanp(digits: str) -> bool:
