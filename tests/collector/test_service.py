@@ -223,7 +223,7 @@ class _Load:
     "rounds",
     [
         pytest.param(5, marks=pytest.mark.timeout(600)),
-        pytest.param(LONG_ROUNDS, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
+        pytest.param(LONG_ROUNDS, marks=[pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(7200)]),
     ],
 )
 def test_kill_9_under_load_loses_nothing_acked_and_doubles_nothing(data: Path, rounds: int) -> None:
