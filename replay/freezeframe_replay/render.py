@@ -225,6 +225,8 @@ def _report(report: Report, width: int) -> Iterable[str]:
         if len(later) > _LATER_SHOWN:
             yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
     yield from _live(report, width)
+    for component, steps in report.relaxations.items():
+        yield short(f"  ignored: {component} differed in {steps} steps", width)
     yield from _outcome(report, width)
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)

@@ -22,7 +22,8 @@ from urllib.request import getproxies
 from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe_replay.compare import first_difference, shorten
-from freezeframe_replay.freeze import exchange_key, make_aliases, transient_fields
+from freezeframe_replay.freeze import Alias, exchange_key, make_aliases, transient_fields
+from freezeframe_replay.names import same_but_for_names
 from freezeframe_replay.pace import Pace
 from freezeframe_replay.policy import Policy
 from freezeframe_replay.standstill import frames_of_program
@@ -89,6 +90,7 @@ class ReplaySession:
         self._issued: Counter[tuple[Lane, str]] = Counter()
         self._used: dict[int, str] = {}
         self._made: list[Made] = []
+        self._relaxations: Counter[str] = Counter()
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()
         self._open_hosts: set[str] = set()
@@ -123,6 +125,8 @@ class ReplaySession:
         )
         with self._lock:
             found, how = self._look_up(call.lane, key)
+            if found is None:
+                found, how = self._same_but_for_names(call, key)
             self._note(call, found, how)
             if found is None:
                 return self._leave_recording(call, self._miss(call, key))
@@ -180,7 +184,7 @@ class ReplaySession:
             live = {"raised": _class_and_text(self._optional(error_json)), "returned": self._optional(output_json)}
             self._raised_instead = error_json is not None and entry.error is None
             found = first_difference(recorded, live)
-            if found is not None:
+            if found is not None and not same_but_for_names(recorded, live):
                 self._outcome_changed = Divergence(
                     kind=DivergenceKind.OUTCOME_CHANGED,
                     name=entry.name,
@@ -233,6 +237,7 @@ class ReplaySession:
                 sockets_tried=self._sockets_tried,
                 warnings=warnings,
                 names={str(item.step.number): _step_name(item.step) for item in self._recorded},
+                relaxations=dict(self._relaxations),
                 made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,
@@ -308,9 +313,31 @@ class ReplaySession:
                 return candidate, RELAXED
         return None, ""
 
+    def _same_but_for_names(self, call: Call, key: RequestKey) -> tuple[_Recorded | None, str]:
+        """Return what stands next in the lane, if only names differ that redaction saw in one of the two (see `names`)."""
+        following = next(
+            (
+                item
+                for item in self._recorded
+                if item.step.exchange.lane == call.lane
+                and item.step.number not in self._used
+                and item.step.exchange.kind is call.kind
+                and (bool(call.request.method) or item.step.exchange.name == call.name)
+            ),
+            None,
+        )
+        if following is None or not all(name.startswith(("body", "args", "kwargs")) for name in following.key.differing(key)):
+            return None, ""
+        transient = transient_fields(call.request.method, call.request.url)
+        recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
+        live = comparable_body(call.request, transient=transient, alias=self._alias)
+        return (following, RELAXED) if same_but_for_names(recorded, live) else (None, "")
+
     def _use(self, found: _Recorded, how: str, call: Call) -> None:
         number = found.step.number
         self._used[number] = how
+        if self._ignore:
+            self._relaxations.update(_whole_key(found.step.exchange, self._alias).differing(_whole_key(call, self._alias)))
         self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
         before = self._last_in_lane.get(call.lane, 0)
         self._last_in_lane[call.lane] = max(before, number)
@@ -407,6 +434,12 @@ class ReplaySession:
 
     def _shown(self, request: Request) -> str:
         return shorten(comparable_body(request, alias=self._alias))
+
+
+def _whole_key(asked: Exchange | Call, alias: Alias) -> RequestKey:
+    """Return the key with nothing ignored."""
+    transient = transient_fields(asked.request.method, asked.request.url)
+    return request_key(asked.kind, asked.name, asked.request, transient=transient, alias=alias)
 
 
 def _text(request: Request) -> str:

@@ -132,6 +132,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """Step number (as text) -> a short name for printing."""
+    relaxations: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Ignored key component -> steps that would not have been found without the relaxation."""
     made: tuple[Made, ...] = ()
     """Every call of the program, in order."""
     live: tuple[LiveCall, ...] = ()

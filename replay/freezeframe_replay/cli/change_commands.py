@@ -57,4 +57,15 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
         },
         takes_program=True,
     ),
+    Command(
+        name="calibrate",
+        summary="Learn from two recordings of the same input what varies by itself, and declare it in a fixture.",
+        description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that decided. "
+        "Messages, prompts and arguments are never ignored.",
+        module=f"{_CLI}.calibrate",
+        examples=(
+            Example(line="freezeframe calibrate 4bf92f35 9c1e77d0", means="show what varies"),
+            Example(line="freezeframe calibrate 4bf92f35 9c1e77d0 -o tests/golden/order", means="and write the fixture"),
+        ),
+    ),
 )

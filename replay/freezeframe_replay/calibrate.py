@@ -1,0 +1,58 @@
+"""Calibrate: what varies by itself between two recordings of the same input. Pure.
+
+Steps after the first answer that differs are left out: their requests differ because the run does. What the program says and
+asks (messages, prompts, arguments) is never relaxed, however much it varies: ignoring it would make every run the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from freezeframe_replay.align import align, compare_runs
+from freezeframe_replay.freeze import exchange_key, make_aliases
+from freezeframe_schemas.fixture import Fixture
+
+CONTENT: Final = frozenset(
+    {"kind", "name", "method", "host", "path", "body", "args", "kwargs"}
+    | {f"body.{field}" for field in ("messages", "system", "input", "instructions", "prompt", "contents", "tools", "model")}
+)
+"""Components that are the question itself; so is every argument of a function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What two recordings of the same input show."""
+
+    compared: int
+    """Steps looked at."""
+    varying: Mapping[str, int]
+    """Component -> steps in which it differed, and nothing that came before it did: it can be ignored."""
+    content: Mapping[str, int]
+    """The same for components that are the question itself: these stay."""
+    same_input: bool
+
+
+def calibrate(one: Fixture, other: Fixture) -> Calibration:
+    """Return what varied between the two recordings by itself."""
+    varying: Counter[str] = Counter()
+    content: Counter[str] = Counter()
+    compared = 0
+    aliases = make_aliases(one.redaction).alias, make_aliases(other.redaction).alias
+    beside = compare_runs(one, other)
+    for pair, (before, after) in zip(beside.pairs, align(one.steps, other.steps), strict=True):
+        if before is None or after is None:
+            break
+        compared += 1
+        keys = exchange_key(before.exchange, alias=aliases[0]), exchange_key(after.exchange, alias=aliases[1])
+        for component in keys[0].differing(keys[1]):
+            (content if _is_content(component) else varying)[component] += 1
+        if pair.response:
+            break
+    return Calibration(compared=compared, varying=dict(varying), content=dict(content), same_input=not beside.input)
+
+
+def _is_content(component: str) -> bool:
+    return component in CONTENT or component.startswith(("args.", "kwargs."))

@@ -1,0 +1,59 @@
+"""`freezeframe calibrate A B [-o DIR]`: what varies by itself between two recordings of the same input."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from freezeframe_replay.calibrate import Calibration, calibrate
+from freezeframe_replay.cli.options import add_json, add_store, print_json
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_schemas.errors import FixtureError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("one", metavar="A", help=TARGET_HELP)
+    parser.add_argument("other", metavar="B", help="another recording of the same input, named in the same ways")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write A there, with what varies declared")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print what varies, and write the fixture where asked."""
+    from freezeframe_schemas.fixture import write_fixture
+
+    one = load_as_fixture(arguments, arguments.one)
+    found = calibrate(one, load_as_fixture(arguments, arguments.other))
+    if not found.same_input:
+        print(
+            "freezeframe calibrate: warning: the two runs had different input; what varies may follow from it", file=sys.stderr
+        )
+    directory: Path | None = arguments.output
+    if directory is not None:
+        try:
+            write_fixture(replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), directory)
+        except OSError as error:
+            raise FixtureError(
+                f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o"
+            ) from error
+    if arguments.json:
+        print_json({**dataclasses.asdict(found), "fixture": None if directory is None else str(directory)})
+        return 0
+    print("\n".join(_lines(found)))
+    if directory is not None:
+        print(f"wrote {directory}\nnext: freezeframe replay {directory}")
+    return 0
+
+
+def _lines(found: Calibration) -> list[str]:
+    lines = [f"{found.compared} steps compared, up to the first answer that differs"]
+    lines += [f"  varies by itself: {name}, in {steps} steps" for name, steps in found.varying.items()]
+    lines += [
+        f"  varies, but is the question itself and stays: {name}, in {steps} steps" for name, steps in found.content.items()
+    ]
+    return lines if len(lines) > 1 else [*lines, "  nothing varies"]
