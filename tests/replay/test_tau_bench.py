@@ -35,7 +35,10 @@ def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
             fixture = load_fixture(directory)
             report, world = replay(fixture, played, url)
             assert report.divergences == (), played.number
-            assert {item.how for item in report.served} == {"exact"}
+            assert {item.how for item in report.served} <= {
+                "exact",
+                "relaxed",
+            }  # relaxed: a name that redaction saw in one span only
             assert len(report.served) == report.steps == len(fixture.askable)
             assert world.touched == 0
             served += report.steps
