@@ -94,13 +94,14 @@ class Cassetter:
 
 
 class Replex:
-    """replex, with what it does unasked."""
+    """replex, told that the provider is on loopback (it would go live there)."""
 
     @contextmanager
     def record(self, path: Path, mode: str = "record") -> Generator[None]:
         import replex
 
-        with replex.session(path.name, mode=mode, cassette_dir=str(path.parent), strict_unused=False):
+        options: Any = {"cassette_dir": str(path.parent), "strict_unused": False, "intercept_hosts": ["127.0.0.1"]}
+        with replex.session(path.name, mode=mode, **options):
             yield
 
     def replay(self, path: Path) -> Any:
