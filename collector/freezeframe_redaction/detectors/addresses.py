@@ -17,7 +17,7 @@ _SUFFIX = (
     r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?|neck|rest|rue|ramp|radial|run)"
 )
 _UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
-_CITY = r"(?:,? (?:[A-Z\xc0-\xde][\w.'-]{1,25} ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
+_CITY = r"(?:,? (?:[A-Z\xc0-\xde](?:[^\W\d_]|['.-]){1,25}(?!\w) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
 _ENGLISH = re.compile(
     rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?)?{_UNIT}{_CITY}"
 )

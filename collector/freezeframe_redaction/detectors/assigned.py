@@ -14,7 +14,7 @@ _VALUE = re.compile(
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
-    r"\s(?:is|was|ist|war|est|es|[eé]|to|jest|är|=|:)\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
+    r"(?:\s(?:is|was|ist|war|est|es|[eé]|to|jest|är)|\s?[=:])\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
@@ -109,6 +109,15 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, start + len(value), CLASS, "password"),)
 
 
+_VERB = re.compile(r"(?: is| was| ist|:) ?$")
+
+
+def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``password for staging is ...``: the trigger ended behind the verb."""
+    verb = _VERB.search(text, max(low, at - 8), at)
+    return _spoken(text, low, high, verb.start()) if verb else ()
+
+
 def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _LOGIN.finditer(text, max(low, at - 90), min(high, at + 200)):
         if match.end() >= at:
@@ -149,6 +158,19 @@ DETECTORS = (
         ),
         find=lambda text, low, high, at: _spoken(text, low, high, at - 1),
         examples=(Example(text="my password is hunter2secret!", value="hunter2secret", near_miss="the password is wrong"),),
+    ),
+    Detector(
+        name="secret: spoken, with what it is for",
+        class_=CLASS,
+        triggers=(
+            r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort|api key|secret key|access token|access key)(?: [a-z0-9'_\-]{1,14}){1,4}(?: is | was | ist |: )",
+        ),
+        find=_spoken_for,
+        examples=(
+            Example(
+                text="the password for staging is Winter2023!", value="Winter2023", near_miss="the password for staging is weak"
+            ),
+        ),
     ),
     Detector(
         name="secret: command line",

@@ -22,7 +22,7 @@ _DATE = (
     rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19|20)[0-9]{{2}}(?![0-9]))"
 )
 _AFTER = re.compile(
-    r"(?:[\s\"'()\[\]:=：,._*/|\\-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
+    r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
     rf"({_DATE})(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
