@@ -14,39 +14,30 @@ import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from freezeframe._context import current_place
 from freezeframe.seams import Call
-from freezeframe_replay.compare import first_difference, shorten
+from freezeframe_replay.compare import first_difference
 from freezeframe_replay.freeze import Alias, exchange_key, make_aliases, transient_fields
+from freezeframe_replay.miss import Recorded, describe_miss, miss_message
 from freezeframe_replay.names import same_but_for_names
 from freezeframe_replay.pace import Pace
 from freezeframe_replay.policy import Policy
 from freezeframe_replay.standstill import frames_of_program
-from freezeframe_schemas import genai
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Made, Report, Served, Stopped
-from freezeframe_schemas.errors import ReplayMiss, WireError
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.run import EntryKind
-from freezeframe_schemas.wire import decode_body, find_dialect
 
 EXACT: Final = "exact"
 RELAXED: Final = "relaxed"
 _STRICT: Final = Policy()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recorded:
-    """A step that can be asked for, with its key."""
-
-    step: Step
-    key: RequestKey
 
 
 class ReplaySession:
@@ -76,11 +67,11 @@ class ReplaySession:
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
         self._lock = threading.Lock()
         self._recorded = [
-            _Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=self._ignore))
+            Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=self._ignore))
             for step in fixture.askable
         ]
-        self._by_place: dict[tuple[Lane, str, int], _Recorded] = {}
-        self._by_digest: dict[str, list[_Recorded]] = defaultdict(list)
+        self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
+        self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
         seen: Counter[tuple[Lane, str]] = Counter()
         for item in self._recorded:
             place = (item.step.exchange.lane, item.key.digest)
@@ -129,7 +120,9 @@ class ReplaySession:
                 found, how = self._same_but_for_names(call, key)
             self._note(call, found, how)
             if found is None:
-                return self._leave_recording(call, self._miss(call, key))
+                return self._leave_recording(
+                    call, describe_miss(call, key, recorded=self._recorded, used=self._used, alias=self._alias)
+                )
             if found.step.number == self._policy.stop_before:
                 raise self._stop(found, call)
             if self._asks_anew(found, call):
@@ -204,7 +197,7 @@ class ReplaySession:
             )
             self._divergences.append(divergence)
             self._missed = True
-        return ReplayMiss(_miss_message(divergence))
+        return ReplayMiss(miss_message(divergence))
 
     # -- the account ------------------------------------------------------------------------------------------------------
 
@@ -256,9 +249,9 @@ class ReplaySession:
             divergence = replace(divergence, note=f"{divergence.note} (--allow-tool {call.name} lets it run)".strip())
         self._divergences.append(divergence)
         self._missed = True
-        raise ReplayMiss(_miss_message(divergence))
+        raise ReplayMiss(miss_message(divergence))
 
-    def _note(self, call: Call, found: _Recorded | None, how: str) -> None:
+    def _note(self, call: Call, found: Recorded | None, how: str) -> None:
         if found is None:
             how = "live" if self._policy.may_go_live(call.kind, call.name) else "missed"
         elif found.step.number == self._policy.stop_before:
@@ -275,7 +268,7 @@ class ReplaySession:
             )
         )
 
-    def _asks_anew(self, found: _Recorded, call: Call) -> bool:
+    def _asks_anew(self, found: Recorded, call: Call) -> bool:
         begun = bool(self._asked_anew) or self._policy.starts_live(found.step.number)
         return call.kind is not Kind.TOOL and call.kind in self._policy.live and begun
 
@@ -288,7 +281,7 @@ class ReplaySession:
         """Tell whether the fence lets connections to a host through: one that was asked live, or any inside of a live tool."""
         return host in self._open_hosts or current_place().inside_call
 
-    def _stop(self, found: _Recorded, call: Call) -> ReplayMiss:
+    def _stop(self, found: Recorded, call: Call) -> ReplayMiss:
         exchange = found.step.exchange
         self._stopped = Stopped(
             step=found.step.number,
@@ -302,7 +295,7 @@ class ReplaySession:
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
-    def _look_up(self, lane: Lane, key: RequestKey) -> tuple[_Recorded | None, str]:
+    def _look_up(self, lane: Lane, key: RequestKey) -> tuple[Recorded | None, str]:
         ordinal = self._issued[lane, key.digest]
         self._issued[lane, key.digest] += 1
         found = self._by_place.get((lane, key.digest, ordinal))
@@ -313,7 +306,7 @@ class ReplaySession:
                 return candidate, RELAXED
         return None, ""
 
-    def _same_but_for_names(self, call: Call, key: RequestKey) -> tuple[_Recorded | None, str]:
+    def _same_but_for_names(self, call: Call, key: RequestKey) -> tuple[Recorded | None, str]:
         """Return what stands next in the lane, if only names differ that redaction saw in one of the two (see `names`)."""
         following = next(
             (
@@ -333,7 +326,7 @@ class ReplaySession:
         live = comparable_body(call.request, transient=transient, alias=self._alias)
         return (following, RELAXED) if same_but_for_names(recorded, live) else (None, "")
 
-    def _use(self, found: _Recorded, how: str, call: Call) -> None:
+    def _use(self, found: Recorded, how: str, call: Call) -> None:
         number = found.step.number
         self._used[number] = how
         if self._ignore:
@@ -353,75 +346,6 @@ class ReplaySession:
                 )
             )
 
-    def _miss(self, call: Call, key: RequestKey) -> Divergence:
-        """Describe a request that has no recording: against the nearest one that is not used, if any is near."""
-        same = self._by_digest.get(key.digest, [])
-        nearest = self._nearest(call, key)
-        common: dict[str, Any] = {"lane": format_lane(call.lane), "call_kind": call.kind.value, "name": call.name}
-        if same:
-            numbers = ", ".join(str(item.step.number) for item in same)
-            return Divergence(
-                kind=DivergenceKind.EXTRA_CALL,
-                path="$",
-                live=self._shown(call.request),
-                note=f"this request was recorded (step {numbers}) and already used: it is asked for once more",
-                **common,
-            )
-        if nearest is None:
-            return Divergence(
-                kind=DivergenceKind.EXTRA_CALL,
-                path="$",
-                live=self._shown(call.request),
-                note=f"no recorded {call.kind.value} call is left for it",
-                **common,
-            )
-        return self._changed(call, key, nearest, common)
-
-    def _changed(self, call: Call, key: RequestKey, nearest: _Recorded, common: dict[str, Any]) -> Divergence:
-        exchange = nearest.step.exchange
-        transient = transient_fields(call.request.method, call.request.url)
-        recorded_body = comparable_body(exchange.request, transient=transient, alias=self._alias)
-        live_body = comparable_body(call.request, transient=transient, alias=self._alias)
-        found = first_difference({"body": recorded_body}, {"body": live_body})
-        differed = nearest.key.differing(key)
-        if found is None:
-            recorded, live = dict(nearest.key.components), dict(key.components)
-            name = differed[0] if differed else "kind"
-            path, was, now = f"$.{name}", recorded.get(name), live.get(name)
-        else:
-            path, was, now = found.path, found.recorded, found.live
-        return Divergence(
-            kind=DivergenceKind.REQUEST_CHANGED,
-            step=nearest.step.number,
-            path=path,
-            recorded=was,
-            live=now,
-            would_have_returned=_answer_text(exchange),
-            agreed=nearest.key.agreeing(key),
-            differed=differed,
-            **common,
-        )
-
-    def _nearest(self, call: Call, key: RequestKey) -> _Recorded | None:
-        """Return the unused step of the same kind (and function) that agrees most; the next in the lane wins a tie."""
-        candidates = [
-            item
-            for item in self._recorded
-            if item.step.number not in self._used
-            and item.step.exchange.kind is call.kind
-            and (bool(call.request.method) or item.step.exchange.name == call.name)
-        ]
-        if not candidates:
-            return None
-        return max(
-            candidates,
-            key=lambda item: (
-                item.step.exchange.lane == call.lane,
-                len(item.key.agreeing(key)),
-                -item.step.number,
-            ),
-        )
-
     def _comparable(self, text: str) -> Any:
         aliased = self._alias(text)
         try:
@@ -431,9 +355,6 @@ class ReplaySession:
 
     def _optional(self, text: str | None) -> Any:
         return None if text is None else self._comparable(text)
-
-    def _shown(self, request: Request) -> str:
-        return shorten(comparable_body(request, alias=self._alias))
 
 
 def _whole_key(asked: Exchange | Call, alias: Alias) -> RequestKey:
@@ -455,40 +376,3 @@ def _step_name(step: Step) -> str:
     exchange = step.exchange
     what = f"{step.provider or exchange.dialect or ''} {step.model or ''}".strip() if exchange.kind is Kind.MODEL else ""
     return f"{exchange.kind.value} {what or exchange.name}".strip()
-
-
-def _answer_text(exchange: Exchange) -> str:
-    if exchange.error is not None and not exchange.response.chunks:
-        return shorten(exchange.error)
-    said = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
-    return shorten(said or exchange.response.body.decode(errors="replace"), 160)
-
-
-def _what_the_model_said(exchange: Exchange) -> str:
-    """Return the words and tool calls of a model's answer, without their envelope; nothing where the dialect finds none."""
-    match = find_dialect(exchange.request.method, exchange.request.url)
-    if match is None:
-        return ""
-    headers = exchange.response.headers
-    content_type = next((text for name, text in headers if name.lower() == "content-type"), "")
-    try:
-        body = decode_body(exchange.response.body, headers)
-    except WireError:
-        return ""
-    found = match.dialect.response_attributes(body, content_type=content_type, status=exchange.response.status or 200)
-    messages: list[dict[str, Any]] = json.loads(str(found.get(genai.OUTPUT_MESSAGES) or "[]"))
-    parts: list[dict[str, Any]] = [part for message in messages for part in message.get("parts") or ()]
-    return " ".join(
-        str(part.get("content") or "") if part.get("type") != "tool_call" else f"{part.get('name')}({part.get('arguments')})"
-        for part in parts
-    ).strip()
-
-
-def _miss_message(divergence: Divergence) -> str:
-    where = f" at step {divergence.step}" if divergence.step is not None else ""
-    lines = [f"{divergence.kind.value} diverged{where}: {divergence.call_kind} {divergence.name}".rstrip()]
-    if divergence.recorded is not None or divergence.live is not None:
-        lines += [f"  {divergence.path}", f"  - {divergence.recorded}", f"  + {divergence.live}"]
-    if divergence.note:
-        lines.append(f"  {divergence.note}")
-    return "\n".join(lines)

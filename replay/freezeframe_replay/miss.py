@@ -1,0 +1,137 @@
+"""A miss: a call that has no recording, described against the nearest recorded one. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe.seams import Call
+from freezeframe_replay.compare import first_difference, shorten
+from freezeframe_replay.freeze import Alias, transient_fields
+from freezeframe_schemas import genai
+from freezeframe_schemas.divergence import Divergence, DivergenceKind
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Exchange, Kind, format_lane
+from freezeframe_schemas.fixture import Step
+from freezeframe_schemas.keys import RequestKey, comparable_body
+from freezeframe_schemas.wire import decode_body, find_dialect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A step that can be asked for, with its key."""
+
+    step: Step
+    key: RequestKey
+
+
+def describe_miss(
+    call: Call, key: RequestKey, *, recorded: Sequence[Recorded], used: Collection[int], alias: Alias
+) -> Divergence:
+    """Describe a request that has no recording: against the nearest one that is not used, if any is near."""
+    same = [item for item in recorded if item.key.digest == key.digest]
+    nearest = _nearest(call, key, [item for item in recorded if item.step.number not in used])
+    common: dict[str, Any] = {"lane": format_lane(call.lane), "call_kind": call.kind.value, "name": call.name}
+    if same:
+        numbers = ", ".join(str(item.step.number) for item in same)
+        return Divergence(
+            kind=DivergenceKind.EXTRA_CALL,
+            path="$",
+            live=shorten(comparable_body(call.request, alias=alias)),
+            note=f"this request was recorded (step {numbers}) and already used: it is asked for once more",
+            **common,
+        )
+    if nearest is None:
+        return Divergence(
+            kind=DivergenceKind.EXTRA_CALL,
+            path="$",
+            live=shorten(comparable_body(call.request, alias=alias)),
+            note=f"no recorded {call.kind.value} call is left for it",
+            **common,
+        )
+    return _changed(call, key, nearest, alias, common)
+
+
+def _changed(call: Call, key: RequestKey, nearest: Recorded, alias: Alias, common: dict[str, Any]) -> Divergence:
+    exchange = nearest.step.exchange
+    transient = transient_fields(call.request.method, call.request.url)
+    recorded_body = comparable_body(exchange.request, transient=transient, alias=alias)
+    live_body = comparable_body(call.request, transient=transient, alias=alias)
+    found = first_difference({"body": recorded_body}, {"body": live_body})
+    differed = nearest.key.differing(key)
+    if found is None:
+        recorded, live = dict(nearest.key.components), dict(key.components)
+        name = differed[0] if differed else "kind"
+        path, was, now = f"$.{name}", recorded.get(name), live.get(name)
+    else:
+        path, was, now = found.path, found.recorded, found.live
+    return Divergence(
+        kind=DivergenceKind.REQUEST_CHANGED,
+        step=nearest.step.number,
+        path=path,
+        recorded=was,
+        live=now,
+        would_have_returned=_answer_text(exchange),
+        agreed=nearest.key.agreeing(key),
+        differed=differed,
+        **common,
+    )
+
+
+def _nearest(call: Call, key: RequestKey, unused: Sequence[Recorded]) -> Recorded | None:
+    """Return the unused step of the same kind (and function) that agrees most; the next in the lane wins a tie."""
+    candidates = [
+        item
+        for item in unused
+        if item.step.exchange.kind is call.kind and (bool(call.request.method) or item.step.exchange.name == call.name)
+    ]
+    if not candidates:
+        return None
+    return max(
+        candidates,
+        key=lambda item: (
+            item.step.exchange.lane == call.lane,
+            len(item.key.agreeing(key)),
+            -item.step.number,
+        ),
+    )
+
+
+def miss_message(divergence: Divergence) -> str:
+    """Return the divergence as the text of a `ReplayMiss`."""
+    where = f" at step {divergence.step}" if divergence.step is not None else ""
+    lines = [f"{divergence.kind.value} diverged{where}: {divergence.call_kind} {divergence.name}".rstrip()]
+    if divergence.recorded is not None or divergence.live is not None:
+        lines += [f"  {divergence.path}", f"  - {divergence.recorded}", f"  + {divergence.live}"]
+    if divergence.note:
+        lines.append(f"  {divergence.note}")
+    return "\n".join(lines)
+
+
+def _answer_text(exchange: Exchange) -> str:
+    if exchange.error is not None and not exchange.response.chunks:
+        return shorten(exchange.error)
+    said = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
+    return shorten(said or exchange.response.body.decode(errors="replace"), 160)
+
+
+def _what_the_model_said(exchange: Exchange) -> str:
+    """Return the words and tool calls of a model's answer, without their envelope; nothing where the dialect finds none."""
+    match = find_dialect(exchange.request.method, exchange.request.url)
+    if match is None:
+        return ""
+    headers = exchange.response.headers
+    content_type = next((text for name, text in headers if name.lower() == "content-type"), "")
+    try:
+        body = decode_body(exchange.response.body, headers)
+    except WireError:
+        return ""
+    found = match.dialect.response_attributes(body, content_type=content_type, status=exchange.response.status or 200)
+    messages: list[dict[str, Any]] = json.loads(str(found.get(genai.OUTPUT_MESSAGES) or "[]"))
+    parts: list[dict[str, Any]] = [part for message in messages for part in message.get("parts") or ()]
+    return " ".join(
+        str(part.get("content") or "") if part.get("type") != "tool_call" else f"{part.get('name')}({part.get('arguments')})"
+        for part in parts
+    ).strip()
