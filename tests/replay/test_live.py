@@ -16,6 +16,7 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
+from freezeframe_replay.cli import main
 from freezeframe_replay.freeze import freeze
 from freezeframe_replay.policy import Policy, policy_from_json, policy_to_json
 from freezeframe_replay.reenact import reenact
@@ -202,3 +203,17 @@ def test_a_policy_survives_its_way_to_the_replayed_process() -> None:
         ignore=("body.model",), live=frozenset({Kind.MODEL}), live_from=3, allow_tools=frozenset({"x"}), stop_before=2
     )
     assert policy_from_json(policy_to_json(policy)) == policy
+
+
+def test_the_command_line_lists_each_live_call(
+    recorded: Fixture, provider: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fix(tmp_path, '("keller")[0]', '("keller")[1]')
+    assert main(["replay", "spans.jsonl", "--live", "model"]) == 3
+    shown = capsys.readouterr().out
+    assert "REPLAY-101 diverged at step 3" in shown
+    assert "  live: model POST /v1/chat/completions in place of step 3" in shown
+    assert 'returned "AC-2 is in Lyon"' in shown
+    assert main(["replay", "spans.jsonl", "--live-from", "2"]) == 1
+    assert "--live-from: found without --live" in capsys.readouterr().err
