@@ -3,6 +3,8 @@
 A surrogate keeps the shape that programs parse (an e-mail is one, a card passes Luhn, an IBAN mod 97), is the same for the same
 value under the same key, and carries a public mark (`shapes`, `names`) so that nobody redacts it twice. Separators, case and
 lay-out of the original stay.
+
+It is long because it is a catalogue: one short function for each class, and the table of all classes.
 """
 
 from __future__ import annotations

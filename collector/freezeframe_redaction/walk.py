@@ -3,6 +3,8 @@
 Strings inside JSON that are JSON again are walked too. Keys are context for their values, and leaves of their own where they do
 not look like identifiers. orjson does the parsing; where its view may differ from the text (repeated keys, lone surrogates) the
 slower parser that keeps everything takes over. Text that is no JSON is one leaf.
+
+It is long because reading a text into leaves and writing the changed leaves back must agree on every byte.
 """
 
 from __future__ import annotations

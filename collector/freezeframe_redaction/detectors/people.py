@@ -3,6 +3,8 @@
 A name is accepted on evidence: the word before it (``Dear``, ``my name is``, ``Herr``), the key of its JSON value
 (``customer_name``), or its own words (a given name of the lexicon followed by a word that is no ordinary word). Single given
 names without evidence are left to the model tier.
+
+It is long because it is word lists of many languages for the most part.
 """
 
 from __future__ import annotations
