@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -84,6 +85,6 @@ def test_who_holds_a_port_is_named() -> None:
         port = server.getsockname()[1]
         assert not processes.port_is_free(port)
         if sys.platform == "linux":
-            assert "pytest" in (processes.who_listens(port) or "")
+            assert f"pid {os.getpid()}" in (processes.who_listens(port) or "")
     assert processes.port_is_free(port)
     assert processes.who_listens(port) is None

@@ -9,7 +9,8 @@ from theatre import VARIANTS, Theatre
 
 from freezeframe_schemas.fixture import write_fixture
 
-pytestmark = pytest.mark.long
+# the first test of a session also waits for everything to start, and for four agents to answer
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 PRIVATE = (
     b"Keller",

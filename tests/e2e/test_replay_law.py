@@ -24,7 +24,8 @@ from freezeframe_schemas.exchange import Chunk, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
 from freezeframe_schemas.run import readiness
 
-pytestmark = pytest.mark.long
+# the first test of a session also waits for everything to start, and for four agents to answer
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 

@@ -43,7 +43,8 @@ def execute(arguments: argparse.Namespace) -> int:
         daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
         print(addresses_text(home))
         return 0
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts us in the background has SIGINT ignored
+        signal.signal(number, _interrupt)
     try:
         daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
         print(addresses_text(home), flush=True)
