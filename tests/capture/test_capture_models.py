@@ -16,6 +16,8 @@ from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Kind
 
+pytestmark = pytest.mark.long  # every fault with every client
+
 MESSAGES: Any = [{"role": "user", "content": "Where is AC-1? ünï"}]
 
 

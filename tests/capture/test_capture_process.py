@@ -17,6 +17,8 @@ from freezeframe_schemas.otlp_json import spans_from_otlp_json
 from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
 from freezeframe_schemas.span import SpanRecord
 
+pytestmark = pytest.mark.long  # each test starts a process
+
 ASK = """
 import os, sys, httpx
 def ask(text):

@@ -16,6 +16,8 @@ from freezeframe_replay.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # each test starts the program again
+
 
 class Project(Protocol):
     @property

@@ -50,6 +50,7 @@ class Project(Protocol):
     def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
+@pytest.mark.long
 def test_each_assertion_passes_where_it_holds_and_says_what_was_found_where_not(project: Project) -> None:
     (project.root / "test_cases.py").write_text(CASES)
     done = project.pytest()
@@ -59,6 +60,7 @@ def test_each_assertion_passes_where_it_holds_and_says_what_was_found_where_not(
     assert "says 'it is in', and none of the 2 results" in done.stdout
 
 
+@pytest.mark.long
 def test_a_call_that_the_recording_does_not_hold_counts_as_called(project: Project) -> None:
     (project.root / "test_fixed.py").write_text(FIXED)
     assert project.pytest().returncode == 1

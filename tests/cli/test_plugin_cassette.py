@@ -6,6 +6,10 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
+pytestmark = pytest.mark.long  # each test runs pytest on a small project
+
 CASE = """
 import pathlib
 import agent

@@ -18,6 +18,8 @@ from freezeframe_replay.regression import Expect, regression_test
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
 
+pytestmark = pytest.mark.long  # each test runs pytest on a small project
+
 NOTHING = ("orders[0]", "orders[0]")
 ANOTHER_CALL = ("orders[0]", "orders[1]")
 ANOTHER_OUTCOME = ("it is in {", "we think it is in {")

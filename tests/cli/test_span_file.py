@@ -17,6 +17,8 @@ from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp_json import spans_to_otlp_json
 from freezeframe_schemas.run import Run
 
+pytestmark = pytest.mark.long  # each test starts the program again
+
 
 class Project(Protocol):
     @property

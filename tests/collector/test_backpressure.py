@@ -72,6 +72,7 @@ def test_http_senders_are_told_when_to_come_back(full: tuple[Any, threading.Even
 
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
+@pytest.mark.long
 def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.Event], transport: str) -> None:
     """Told to wait, the SDK sends again once the store has taken the backlog; the span arrives once."""
     collector, proceed = full

@@ -122,6 +122,7 @@ def test_http_answers_hostile_bodies(collector: Any) -> None:
 
 
 @pytest.mark.timeout(LONG_S + 120)
+@pytest.mark.long
 def test_grpc_answers_hostile_messages(collector: Any) -> None:
     """Each answer is a status of the specification; the collector goes on."""
     with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel:
@@ -169,6 +170,7 @@ def test_bytes_that_are_no_protocol_close_the_connection(collector: Any, make_sp
     connection.close()
 
 
+@pytest.mark.long
 def test_bombs_do_not_grow_the_process(collector: Any) -> None:
     """Bodies that unpack to hundreds of megabytes leave the process within a few limits' worth of memory."""
     bombs = {name: COMPRESSORS[name](bytes(1 << 27)) for name in ("gzip", "deflate", "zstd")}

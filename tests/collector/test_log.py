@@ -242,6 +242,7 @@ print(t.numbers(t.sealed(log)))
 """
 
 
+@pytest.mark.long
 def test_a_write_that_the_disk_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """Under a file-size limit the large request is refused whole; what came before and comes after is kept."""
     command = [sys.executable, "-c", _LIMITED, str(tmp_path / "wal"), str(Path(__file__).parent)]
@@ -279,6 +280,7 @@ print(refused > 0, found[0], found[-1], len(found) == 198 - refused + 2)
 """
 
 
+@pytest.mark.long
 def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
     """On a full file system requests are refused; once there is room the log goes on, and all that was acked is there."""
     probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)

@@ -163,6 +163,7 @@ def test_metrics_are_refused_clearly(start_collector: Callable[..., Any]) -> Non
     assert collector.reporter.status()["since_start"] == {"metrics_refused": 2}
 
 
+@pytest.mark.long
 def test_a_decompression_bomb_is_refused(start_collector: Callable[..., Any]) -> None:
     """A small body that would fill the memory is refused without being unpacked past the limit."""
     collector = start_collector(max_bytes=1 << 20)

@@ -22,6 +22,8 @@ import pytest
 from freezeframe_collector.otlp import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
+pytestmark = pytest.mark.long  # each test starts a collector of its own
+
 COMMAND = [sys.executable, "-m", "freezeframe_collector"]
 LONG_ROUNDS = int(os.environ.get("FREEZEFRAME_KILL_ROUNDS", "200"))
 PROTOBUF = {"content-type": "application/x-protobuf"}

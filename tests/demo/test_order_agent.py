@@ -41,6 +41,7 @@ def test_the_fix_is_right_at_3pm(shop: Shop, variant: str, tmp_path: Path) -> No
     assert "A-1057" not in answer
 
 
+@pytest.mark.long
 def test_the_agent_says_what_to_set_when_it_has_no_provider(shop: Shop) -> None:
     """Without addresses it names the two variables, and calls nobody."""
     with pytest.raises(AssertionError, match="set OPENAI_BASE_URL and ANTHROPIC_BASE_URL"):

@@ -29,6 +29,8 @@ from freezeframe_schemas.exchange import Exchange, Kind
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # each test starts the program again
+
 AGENT = """
 import json, os, pathlib
 import httpx

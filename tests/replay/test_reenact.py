@@ -19,6 +19,8 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # each test starts the program again
+
 MARKED = """
 import datetime, os, random, sys, freezeframe
 freezeframe.instrument()

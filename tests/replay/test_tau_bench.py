@@ -51,6 +51,7 @@ def test_two_airline_runs_replay_exactly_after_redaction(tmp_path: Path) -> None
     assert check(numbered(0, 2), tmp_path) > 20
 
 
+@pytest.mark.long
 def test_a_changed_policy_text_is_named_at_the_first_model_call(tmp_path: Path) -> None:
     (played,), url = record(numbered(3, 4))
     fixture = freeze(build_run(redacted(played, Redactor(load_policy("strict"), KEY))))

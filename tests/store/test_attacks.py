@@ -11,6 +11,8 @@ import pytest
 
 from freezeframe_collector.store import Store
 
+pytestmark = pytest.mark.long  # some hundred statements against a real engine
+
 SECRET = "the-secret-in-a-file"
 
 WRITES = [

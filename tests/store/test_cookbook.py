@@ -14,6 +14,8 @@ from freezeframe_collector.store import Rejected, Store
 from freezeframe_replay.store import RunStore, open_runs
 from freezeframe_schemas import genai
 
+pytestmark = pytest.mark.long  # a filled store and thirty queries
+
 COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
 QUERIES = re.findall(r"```sql\n(.*?)```", COOKBOOK.read_text(encoding="utf-8"), re.DOTALL)
 

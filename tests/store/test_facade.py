@@ -21,6 +21,8 @@ from clickhouse_connect.driver.exceptions import DatabaseError
 from freezeframe_replay.store import open_runs
 from freezeframe_schemas.errors import PermanentStoreError
 
+pytestmark = pytest.mark.long  # readers against a filled store
+
 
 @pytest.fixture(scope="module")
 def client(facade_url: str) -> Iterator[Any]:

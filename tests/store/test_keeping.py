@@ -29,6 +29,8 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.span import SpanRecord, StatusCode
 
+pytestmark = pytest.mark.long  # each test fills a store of its own
+
 DAY_NS = agent_loops.DAY_NS
 TODAY = dt.date(2026, 12, 31)
 _names = iter(f"kept{number}" for number in range(1000))

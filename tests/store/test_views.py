@@ -17,6 +17,8 @@ from freezeframe_schemas.span import Resource, SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE, checksum, migrations, tables_sql
 from freezeframe_schemas.tables.reference import tables_page
 
+pytestmark = pytest.mark.long  # a store is filled for each broken field
+
 TENANT = "views"
 
 

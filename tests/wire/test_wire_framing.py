@@ -170,6 +170,7 @@ def test_a_cut_gzip_body_gives_what_came() -> None:
     assert text.startswith(part)
 
 
+@pytest.mark.long
 def test_a_body_that_unpacks_beyond_all_measure_is_refused() -> None:
     """A quarter of a megabyte of gzip, 300 megabytes of zeros: no answer of a model, and nothing to hold in memory."""
     bomb = gzip.compress(bytes(300 * 1024 * 1024), compresslevel=1)

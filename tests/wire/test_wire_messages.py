@@ -69,6 +69,7 @@ def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Row], 
     assert len(seen) > 30
 
 
+@pytest.mark.long
 def test_what_is_read_of_answers_keeps_to_the_schema(exchanges: Sequence[Row]) -> None:
     """Of every recorded answer, and back: the text read as values is the text again."""
     check = validator("output-messages")

@@ -309,6 +309,7 @@ def normal(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("dialect", sorted(ENCODERS))
+@pytest.mark.long
 def test_recorded_answers_read_the_same_when_streamed(exchanges: Sequence[Row], dialect: str) -> None:
     """Each synchronous answer of the recordings, streamed in random pieces."""
     encode, content_type = ENCODERS[dialect]
