@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 CASES = """
 import pytest
 
