@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay import daemon, processes
-from freezeframe_replay.home import Home, read_ports, store_url
+from freezeframe_replay.home import Home, read_ports
 from freezeframe_schemas.errors import FreezeframeError
 
 _GIB: Final = 1 << 30
@@ -201,7 +201,7 @@ def _collector(home: Home) -> Iterable[Finding]:
 
 def _store(home: Home) -> Iterable[Finding]:
     try:
-        url = store_url(home)
+        url = daemon.store_url(home)
     except FreezeframeError:
         yield Finding(check="store", grade=Grade.WARN, found="no collector runs, so that nothing answers", do="freezeframe up")
         return

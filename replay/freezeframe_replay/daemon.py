@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay import processes
-from freezeframe_replay.home import Home, make_home, read_ports
+from freezeframe_replay.home import STORE_VARIABLE, VARIABLE, Home, make_home, read_ports
 from freezeframe_replay.processes import Note
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
@@ -147,6 +148,24 @@ def collector_answers(home: Home) -> bool:
         return False
     # after a crash the port may be somebody else's
     return isinstance(status, dict) and Path(str(status.get("data"))).resolve() == home.directory.resolve()
+
+
+def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the store to read: the environment's, else the running collector's, else the files themselves.
+
+    Raises:
+        ConfigError: there is nothing to read.
+    """
+    if named := environ.get(STORE_VARIABLE, "").strip():
+        return named
+    port = read_ports(home).get("clickhouse")
+    if port and collector_answers(home):
+        return f"clickhouse://127.0.0.1:{port}/freezeframe"
+    raise ConfigError(
+        f"no store: found no running collector for {home.directory}",
+        do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
+        f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
+    )
 
 
 def flush(home: Home, *, timeout_s: float = 10.0) -> None:

@@ -82,23 +82,3 @@ def read_ports(home: Home) -> dict[str, int]:
     if not isinstance(data, dict):
         return {}
     return {name: data[name] for name in _LISTENERS if isinstance(data.get(name), int) and data[name] > 0}
-
-
-def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the URL of the store to read: the environment's, else the running collector's, else the files themselves.
-
-    Raises:
-        ConfigError: there is nothing to read.
-    """
-    if named := environ.get(STORE_VARIABLE, "").strip():
-        return named
-    from freezeframe_replay.daemon import collector_answers
-
-    port = read_ports(home).get("clickhouse")
-    if port and collector_answers(home):
-        return f"clickhouse://127.0.0.1:{port}/freezeframe"
-    raise ConfigError(
-        f"no store: found no running collector for {home.directory}",
-        do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
-        f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
-    )

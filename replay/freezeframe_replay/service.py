@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Final
 from aiohttp import web
 
 from freezeframe_replay.cli.options import json_form
-from freezeframe_replay.daemon import flush, replay_ports_file
-from freezeframe_replay.home import Home, find_home, make_home, store_url
+from freezeframe_replay.daemon import flush, replay_ports_file, store_url
+from freezeframe_replay.home import Home, find_home, make_home
 from freezeframe_replay.outline import outline_run
 from freezeframe_replay.web import pages
 from freezeframe_schemas.errors import FreezeframeError, RunError

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import home_of
-from freezeframe_replay.daemon import flush
-from freezeframe_replay.home import store_url
+from freezeframe_replay.daemon import flush, store_url
 
 if TYPE_CHECKING:
     from freezeframe_replay.store import RunStore
