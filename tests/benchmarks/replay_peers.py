@@ -1,10 +1,10 @@
 """One tool of the replay benchmark, in a process (and for peers: a virtual environment) of its own; prints its figures as JSON.
 
-python replay_peers.py bare|freezeframe|vcrpy|cassetter|replex URL FOLDER ROUNDS SIZES
+python replay_peers.py bare|freezeframe|vcrpy|cassetter|replex URL FOLDER SIZES
 
 Every tool does the same: the openai SDK asks a provider on loopback, bare and recorded, then again from the recording. Times
-are CPU milliseconds of the calling thread. What a tool does in threads of its own or when its block ends is not in them; what
-it does to open a recording is `load`.
+are CPU milliseconds of the calling thread, medians of one round. What a tool does in threads of its own or when its block ends
+is not in them; what it does to open a recording is `load`.
 """
 
 # Peers are not installed where this is checked, and freezeframe is not where they run.
@@ -165,27 +165,22 @@ def floor(url: str) -> dict[str, float]:
     return found
 
 
-def measure(tool: Any, url: str, folder: Path, rounds: int, sizes: list[int]) -> dict[str, float]:
-    """Return the figures of one tool."""
+def measure(tool: Any, url: str, folder: Path, sizes: list[int]) -> dict[str, float]:
+    """Return the figures of one tool in one round."""
     found: dict[str, float] = {}
     with openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0, http_client=httpx2.Client(verify=False)) as client:
         for shape, count in SHAPES.items():
             calls(client, shape, range(10))
-            added: list[float] = []
-            replayed: list[float] = []
-            for turn in range(rounds):
-                path = folder / f"{shape}{turn}"
-                bare, _ = calls(client, shape, range(count))
-                with tool.record(path):
-                    recorded, live = calls(client, shape, range(count))
-                added.append(statistics.median(recorded) - statistics.median(bare))
-                with tool.replay(path):
-                    times, again = calls(client, shape, range(count))
-                assert again == live, f"{shape}: other answers"
-                replayed.append(statistics.median(times))
-            found[f"record {shape}"] = statistics.median(added)
-            found[f"replay {shape}"] = min(replayed)
-            found[f"bytes {shape}"] = size_of(folder, f"{shape}0") / count
+            path = folder / shape
+            bare, _ = calls(client, shape, range(count))
+            with tool.record(path):
+                recorded, live = calls(client, shape, range(count))
+            with tool.replay(path):
+                replayed, again = calls(client, shape, range(count))
+            assert again == live, f"{shape}: other answers"
+            for label, times in (("bare", bare), ("recorded", recorded), ("replay", replayed)):
+                found[f"{label} {shape}"] = statistics.median(times)
+            found[f"bytes {shape}"] = size_of(folder, shape) / count
         for size in sizes:
             path = folder / f"run{size}"
             with tool.record(path):
@@ -201,11 +196,11 @@ def measure(tool: Any, url: str, folder: Path, rounds: int, sizes: list[int]) ->
 
 def main() -> None:
     """Measure the tool that the command line names."""
-    name, url, folder, rounds, sizes = sys.argv[1:6]
+    name, url, folder, sizes = sys.argv[1:5]
     if name == "bare":
         found = floor(url)
     else:
-        found = measure(TOOLS[name](), url, Path(folder), int(rounds), [int(size) for size in sizes.split(",")])
+        found = measure(TOOLS[name](), url, Path(folder), [int(size) for size in sizes.split(",")])
     print(json.dumps(found))
 
 
