@@ -1,8 +1,7 @@
 """ReplaySession: answers a program's calls from a fixture and keeps account of where it left the recording.
 
-A call is looked up by (lane, request key, how many equal requests this lane has issued). Failing that, by the same request
-anywhere in the run that is not used yet (``relaxed``). Failing that it is a miss: the first divergence, raised as `ReplayMiss`,
-with the nearest recorded request, the parts of the key that agreed, and what that request would have returned.
+A call that no recorded step answers (see `lookup`) is a miss: the first divergence, raised as `ReplayMiss`, with the nearest
+recorded request, the parts of the key that agreed, and what that request would have returned.
 
 Calls nothing itself. What its policy lets go out it answers with None, and the seam makes the call; by default that is nothing.
 Knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
@@ -12,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -22,7 +21,8 @@ from urllib.request import getproxies
 from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe_replay.compare import first_difference
-from freezeframe_replay.freeze import Alias, exchange_key, make_aliases, transient_fields
+from freezeframe_replay.freeze import make_aliases
+from freezeframe_replay.lookup import Lookup
 from freezeframe_replay.miss import Recorded, describe_miss, miss_message
 from freezeframe_replay.names import same_but_for_names
 from freezeframe_replay.pace import Pace
@@ -32,11 +32,8 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall,
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
-from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.run import EntryKind
 
-EXACT: Final = "exact"
-RELAXED: Final = "relaxed"
 _STRICT: Final = Policy()
 
 
@@ -59,27 +56,13 @@ class ReplaySession:
     ) -> None:
         self._fixture = fixture
         self._policy = policy
-        self._ignore = (*fixture.ignore, *policy.ignore)
         self._on_step = on_step
         self._on_enter = on_enter
         self._aliases = make_aliases(fixture.redaction)
         self._alias = self._aliases.alias
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
         self._lock = threading.Lock()
-        self._recorded = [
-            Recorded(step=step, key=exchange_key(step.exchange, alias=self._alias, ignore=self._ignore))
-            for step in fixture.askable
-        ]
-        self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
-        self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
-        seen: Counter[tuple[Lane, str]] = Counter()
-        for item in self._recorded:
-            place = (item.step.exchange.lane, item.key.digest)
-            self._by_place[(*place, seen[place])] = item
-            self._by_digest[item.key.digest].append(item)
-            seen[place] += 1
-        self._issued: Counter[tuple[Lane, str]] = Counter()
-        self._used: dict[int, str] = {}
+        self._lookup = Lookup(fixture.askable, ignore=(*fixture.ignore, *policy.ignore), alias=self._alias)
         self._made: list[Made] = []
         self._relaxations: Counter[str] = Counter()
         self._live: list[LiveCall] = []
@@ -106,22 +89,13 @@ class ReplaySession:
         """
         if current_place().inside_call:  # a tool that runs for real: so does what it calls
             return None
-        key = request_key(
-            call.kind,
-            call.name,
-            call.request,
-            transient=transient_fields(call.request.method, call.request.url),
-            ignore=self._ignore,
-            alias=self._alias,
-        )
+        key = self._lookup.key_of(call)
         with self._lock:
-            found, how = self._look_up(call.lane, key)
-            if found is None:
-                found, how = self._same_but_for_names(call, key)
+            found, how = self._lookup.find(call, key)
             self._note(call, found, how)
             if found is None:
                 return self._leave_recording(
-                    call, describe_miss(call, key, recorded=self._recorded, used=self._used, alias=self._alias)
+                    call, describe_miss(call, key, recorded=self._lookup.recorded, used=self._lookup.used, alias=self._alias)
                 )
             if found.step.number == self._policy.stop_before:
                 raise self._stop(found, call)
@@ -215,21 +189,21 @@ class ReplaySession:
                         name=item.step.exchange.name,
                         note="recorded, never asked for in the replay",
                     )
-                    for item in self._recorded
-                    if item.step.number not in self._used and item.step.number not in self._asked_anew
+                    for item in self._lookup.unused()
+                    if item.step.number not in self._asked_anew
                 ]
             if self._outcome_changed is not None:
                 divergences.append(self._outcome_changed)
             return Report(
                 run_id=self._fixture.run_id,
-                steps=len(self._recorded),
-                served=tuple(Served(step=number, how=how) for number, how in self._used.items()),
+                steps=len(self._lookup.recorded),
+                served=tuple(Served(step=number, how=how) for number, how in self._lookup.used.items()),
                 divergences=tuple(divergences),
                 outcome=self._outcome,
                 entered=self._entered,
                 sockets_tried=self._sockets_tried,
                 warnings=warnings,
-                names={str(item.step.number): _step_name(item.step) for item in self._recorded},
+                names={str(item.step.number): _step_name(item.step) for item in self._lookup.recorded},
                 relaxations=dict(self._relaxations),
                 made=tuple(self._made),
                 live=tuple(self._live),
@@ -265,6 +239,7 @@ class ReplaySession:
                 how=how,
                 step=None if found is None else found.step.number,
                 arguments=None if call.request.method else _text(call.request),
+                lane=format_lane(call.lane),
             )
         )
 
@@ -295,42 +270,10 @@ class ReplaySession:
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
-    def _look_up(self, lane: Lane, key: RequestKey) -> tuple[Recorded | None, str]:
-        ordinal = self._issued[lane, key.digest]
-        self._issued[lane, key.digest] += 1
-        found = self._by_place.get((lane, key.digest, ordinal))
-        if found is not None and found.step.number not in self._used:
-            return found, EXACT
-        for candidate in self._by_digest.get(key.digest, ()):
-            if candidate.step.number not in self._used:
-                return candidate, RELAXED
-        return None, ""
-
-    def _same_but_for_names(self, call: Call, key: RequestKey) -> tuple[Recorded | None, str]:
-        """Return what stands next in the lane, if only names differ that redaction saw in one of the two (see `names`)."""
-        following = next(
-            (
-                item
-                for item in self._recorded
-                if item.step.exchange.lane == call.lane
-                and item.step.number not in self._used
-                and item.step.exchange.kind is call.kind
-                and (bool(call.request.method) or item.step.exchange.name == call.name)
-            ),
-            None,
-        )
-        if following is None or not all(name.startswith(("body", "args", "kwargs")) for name in following.key.differing(key)):
-            return None, ""
-        transient = transient_fields(call.request.method, call.request.url)
-        recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
-        live = comparable_body(call.request, transient=transient, alias=self._alias)
-        return (following, RELAXED) if same_but_for_names(recorded, live) else (None, "")
-
     def _use(self, found: Recorded, how: str, call: Call) -> None:
         number = found.step.number
-        self._used[number] = how
-        if self._ignore:
-            self._relaxations.update(_whole_key(found.step.exchange, self._alias).differing(_whole_key(call, self._alias)))
+        self._lookup.used[number] = how
+        self._relaxations.update(self._lookup.relaxed_components(found, call))
         self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
         before = self._last_in_lane.get(call.lane, 0)
         self._last_in_lane[call.lane] = max(before, number)
@@ -355,12 +298,6 @@ class ReplaySession:
 
     def _optional(self, text: str | None) -> Any:
         return None if text is None else self._comparable(text)
-
-
-def _whole_key(asked: Exchange | Call, alias: Alias) -> RequestKey:
-    """Return the key with nothing ignored."""
-    transient = transient_fields(asked.request.method, asked.request.url)
-    return request_key(asked.kind, asked.name, asked.request, transient=transient, alias=alias)
 
 
 def _text(request: Request) -> str:

@@ -1,0 +1,111 @@
+"""Lookup: which recorded step answers a call. Keeps what was used; decides nothing else. Not safe for threads: the session is.
+
+By (lane, request key, how many equal requests this lane has issued) a call is found exactly. Failing that, it is the same
+request anywhere in the run that is not used yet, or what stands next in the lane where only names differ (`names`): relaxed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Final
+
+from freezeframe.seams import Call
+from freezeframe_replay.freeze import Alias, exchange_key, transient_fields
+from freezeframe_replay.miss import Recorded
+from freezeframe_replay.names import same_but_for_names
+from freezeframe_schemas.exchange import Exchange, Lane
+from freezeframe_schemas.fixture import Step
+from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, comparable_body, request_key
+
+EXACT: Final = "exact"
+RELAXED: Final = "relaxed"
+
+
+class Lookup:
+    """The steps of one replay.
+
+    Args:
+        steps: those that can be asked for.
+        ignore: components of the request key that do not decide.
+        alias: applied to every text before it is compared.
+    """
+
+    def __init__(self, steps: Iterable[Step], *, ignore: tuple[str, ...], alias: Alias) -> None:
+        self._ignore = ignore
+        self._alias = alias
+        self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, alias=alias, ignore=ignore)) for step in steps]
+        self.used: dict[int, str] = {}
+        """Number of a step that answered a call -> ``exact`` or ``relaxed``."""
+        self._by_bytes = {_fingerprint(item.step.exchange): item.key for item in self.recorded}
+        self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
+        self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
+        self._issued: Counter[tuple[Lane, str]] = Counter()
+        seen: Counter[tuple[Lane, str]] = Counter()
+        for item in self.recorded:
+            place = (item.step.exchange.lane, item.key.digest)
+            self._by_place[(*place, seen[place])] = item
+            self._by_digest[item.key.digest].append(item)
+            seen[place] += 1
+
+    def key_of(self, call: Call) -> RequestKey:
+        """Return the call's key. Most requests of a replay have the very bytes of a recorded one, and so its key."""
+        known = self._by_bytes.get(_fingerprint(call))
+        return self._key(call, self._ignore) if known is None else known
+
+    def find(self, call: Call, key: RequestKey) -> tuple[Recorded | None, str]:
+        """Return the step that answers the call and how it was found; None where there is none. Counts the call as issued."""
+        ordinal = self._issued[call.lane, key.digest]
+        self._issued[call.lane, key.digest] += 1
+        found = self._by_place.get((call.lane, key.digest, ordinal))
+        if found is not None and found.step.number not in self.used:
+            return found, EXACT
+        for candidate in self._by_digest.get(key.digest, ()):
+            if candidate.step.number not in self.used:
+                return candidate, RELAXED
+        following = self._next_in_lane(call)
+        if following is not None and self._same_but_for_names(following, call, key):
+            return following, RELAXED
+        return None, ""
+
+    def unused(self) -> list[Recorded]:
+        """Return the steps that answered no call yet."""
+        return [item for item in self.recorded if item.step.number not in self.used]
+
+    def relaxed_components(self, found: Recorded, call: Call) -> tuple[str, ...]:
+        """Return the ignored components in which a call differs from the step that answers it."""
+        if not self._ignore:
+            return ()
+        return exchange_key(found.step.exchange, alias=self._alias).differing(self._key(call, ()))
+
+    def _key(self, call: Call, ignore: tuple[str, ...]) -> RequestKey:
+        transient = transient_fields(call.request.method, call.request.url)
+        return request_key(call.kind, call.name, call.request, transient=transient, ignore=ignore, alias=self._alias)
+
+    def _next_in_lane(self, call: Call) -> Recorded | None:
+        return next(
+            (
+                item
+                for item in self.recorded
+                if item.step.exchange.lane == call.lane
+                and item.step.number not in self.used
+                and item.step.exchange.kind is call.kind
+                and (bool(call.request.method) or item.step.exchange.name == call.name)
+            ),
+            None,
+        )
+
+    def _same_but_for_names(self, following: Recorded, call: Call, key: RequestKey) -> bool:
+        if not all(name.startswith(("body", "args", "kwargs")) for name in following.key.differing(key)):
+            return False
+        transient = transient_fields(call.request.method, call.request.url)
+        recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
+        live = comparable_body(call.request, transient=transient, alias=self._alias)
+        return same_but_for_names(recorded, live)
+
+
+def _fingerprint(asked: Exchange | Call) -> tuple[object, ...]:
+    """Return all that a request's key is made of, as it came."""
+    request = asked.request
+    headers = tuple([pair for pair in request.headers if pair[0].lower() in SEMANTIC_HEADERS])
+    return asked.kind, asked.name, request.method, request.url, headers, request.body, request.omitted
