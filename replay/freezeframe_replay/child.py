@@ -46,6 +46,7 @@ def activate() -> None:
     from freezeframe.seams import serve
     from freezeframe_replay.isolate import RecordedClock, fence_sockets, restore_random
     from freezeframe_replay.policy import Policy, policy_from_json
+    from freezeframe_replay.request_edit import edit_request
     from freezeframe_replay.session import ReplaySession
 
     fixture = load_fixture(Path(directory))
@@ -58,7 +59,7 @@ def activate() -> None:
     policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
     session = ReplaySession(fixture, policy=policy, on_step=clock.reach, on_enter=enter)
     _state.update(fixture=fixture, session=session, pid=os.getpid())
-    serve(session)
+    serve(session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None)
     freezeframe.instrument()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from freezeframe_replay.request_edit import RequestEdit, edits_from_json, edits_to_json
 from freezeframe_schemas.exchange import Kind
 
 
@@ -23,6 +24,8 @@ class Policy:
     """Names of the tools that may run for real where the recording holds no answer."""
     stop_before: int | None = None
     """Step before which the replay ends."""
+    edits: tuple[RequestEdit, ...] = ()
+    """What is changed in each model request before it is looked up or sent."""
 
     @property
     def goes_live(self) -> bool:
@@ -47,6 +50,7 @@ def policy_to_json(policy: Policy) -> str:
             "live_from": policy.live_from,
             "allow_tools": sorted(policy.allow_tools),
             "stop_before": policy.stop_before,
+            "edits": edits_to_json(policy.edits),
         }
     )
 
@@ -60,4 +64,5 @@ def policy_from_json(text: str) -> Policy:
         live_from=data["live_from"],
         allow_tools=frozenset(data["allow_tools"]),
         stop_before=data["stop_before"],
+        edits=edits_from_json(data["edits"]),
     )

@@ -76,6 +76,7 @@ class Made:
     """The recorded step that answered."""
     arguments: str | None = None
     """Tagged JSON of a function's arguments; None for HTTP."""
+    lane: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

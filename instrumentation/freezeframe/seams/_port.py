@@ -7,6 +7,7 @@ A seam asks `serving()` first, then `recorder()`; where both are None it is not 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -57,30 +58,43 @@ class Responder(Protocol):
         ...
 
 
+EditRequest = Callable[[Request], bytes | None]
+"""Gives the body that goes out in place of a request's, or None where it stays."""
+
+
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("recorder", "responder")
+    __slots__ = ("edit", "recorder", "responder")
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
         self.responder: Responder | None = None
+        self.edit: EditRequest | None = None
 
 
 _switch: Final = _Switch()
 
 
-def serve(responder: Responder) -> None:
-    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not."""
+def serve(responder: Responder, *, edit: EditRequest | None = None) -> None:
+    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
+
+    `edit` changes HTTP requests before they are looked up or sent, in the seams of httpx and requests.
+    """
     from freezeframe import seams
 
-    _switch.responder = responder
+    _switch.responder, _switch.edit = responder, edit
     seams.install()
 
 
 def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
-    _switch.responder = None
+    _switch.responder = _switch.edit = None
+
+
+def edited(request: Request) -> bytes | None:
+    """Return the body that goes out in place of the request's, or None where it stays."""
+    return None if _switch.edit is None else _switch.edit(request)
 
 
 async def take_turn(responder: Responder, answer: Exchange) -> None:

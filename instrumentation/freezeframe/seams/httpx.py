@@ -56,7 +56,9 @@ class _Seam:
         def send(client: Any, request: Any) -> Any:
             responder = _port.serving()
             if responder is not None:
-                answer = self._ask(responder, request, request.read())
+                request.read()
+                request = self._edited(request)
+                answer = self._ask(responder, request, request.content)
                 if answer is None:
                     with outside_lane():
                         return original(client, request)
@@ -89,7 +91,9 @@ class _Seam:
         async def send(client: Any, request: Any) -> Any:
             responder = _port.serving()
             if responder is not None:
-                answer = self._ask(responder, request, await request.aread())
+                await request.aread()
+                request = self._edited(request)
+                answer = self._ask(responder, request, request.content)
                 if answer is None:
                     with outside_lane():
                         return await original(client, request)
@@ -157,6 +161,14 @@ class _Seam:
         recording.answered(response.status_code, http.clean_headers(response.headers.raw))
 
     # -- serve ----------------------------------------------------------------------------------------------------------
+
+    def _edited(self, request: Any) -> Any:
+        """Return the request that a replay asks for: this one, or one like it with another body."""
+        body = _port.edited(replace(self._write(request), body=request.content))
+        if body is None:
+            return request
+        headers = [pair for pair in request.headers.raw if pair[0].lower() not in (b"content-length", b"transfer-encoding")]
+        return self._module.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
     def _ask(self, responder: _port.Responder, request: Any, body: bytes) -> Exchange | None:
         written = replace(self._write(request), body=body)

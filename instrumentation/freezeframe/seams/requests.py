@@ -134,6 +134,10 @@ def _ask(request: Any, responder: _port.Responder) -> Exchange | None:
         given = request.body = given.read() if hasattr(given, "read") else b"".join(given)
     body = given.encode() if isinstance(given, str) else given or b""
     written = replace(_write(request), body=body)
+    edited = _port.edited(written)
+    if edited is not None:
+        request.prepare_body(edited, None)
+        written = replace(written, body=edited)
     subject = shared.subject_of(request.method, request.url, written.headers)
     return shared.ask(responder, seam=SEAM, subject=subject, request=written)
 
