@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 
 from freezeframe_schemas.errors import FreezeframeError
 
@@ -20,6 +21,26 @@ class BusyError(FreezeframeError):
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetState:
+    """A budget at one moment, for telemetry."""
+
+    used_bytes: int
+    limit_bytes: int
+    refused: int
+
+    def __add__(self, other: BudgetState) -> BudgetState:
+        return BudgetState(
+            used_bytes=self.used_bytes + other.used_bytes,
+            limit_bytes=self.limit_bytes + other.limit_bytes,
+            refused=self.refused + other.refused,
+        )
+
+    def to_json(self) -> dict[str, int]:
+        """Return the fields by name."""
+        return asdict(self)
 
 
 class ByteBudget:
@@ -60,6 +81,10 @@ class ByteBudget:
             self.used_bytes += size_bytes
         with self._giving_back(size_bytes):
             yield
+
+    def state(self) -> BudgetState:
+        """Return what the budget holds now."""
+        return BudgetState(used_bytes=self.used_bytes, limit_bytes=self.limit_bytes, refused=self.refused)
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in work; return whether that came about."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from freezeframe_collector.otlp import EncodedSpan
 from freezeframe_collector.store import Rejected
@@ -14,9 +15,9 @@ from freezeframe_schemas.span import SpanRecord
 class Batch:
     """One request, redacted, as it goes into the log."""
 
-    spans: Sequence[SpanRecord]
     encoded: Sequence[EncodedSpan]
-    """Of `spans`, in the same order."""
+    spans: Sequence[SpanRecord] | None
+    """The same spans in the same order, where this process decoded them: it saves the writer from doing so again."""
     rejected: tuple[Rejected, ...] = ()
 
     @property
@@ -31,3 +32,15 @@ class Appended:
 
     segment: int
     duplicate: int
+
+
+class LogDoor(Protocol):
+    """The log as receivers need it: in this process, or in the one that owns the data directory."""
+
+    def append(self, batch: Batch) -> Appended:
+        """Write the batch and wait until it is on the disk.
+
+        Raises:
+            BusyError: nothing of the batch was kept, or it is not known to have been.
+        """
+        ...

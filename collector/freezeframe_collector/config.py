@@ -34,6 +34,12 @@ class ServiceConfig:
     """The process as a whole."""
 
     data: str = _setting(".freezeframe", "Directory of the log, the embedded store, the keys and `ports.json`.")
+    workers: int = _setting(
+        1,
+        "Processes that receive and redact; above 1 each is a process of its own, beside the one that stores.",
+        least=1,
+        most=64,
+    )
     shutdown_s: float = _setting(
         20.0, "Seconds that a graceful stop may take; what is not stored then stays in the log.", least=0
     )
@@ -48,7 +54,8 @@ class GrpcConfig:
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(4317, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
     max_message_bytes: int = _setting(64 * _MIB, "Largest message, after decompression.", least=1024, most=(1 << 31) - 1)
-    workers: int = _setting(16, "Requests served at once; each holds one message in memory.", least=1, most=256)
+    workers: int = _setting(16, "Requests served at once.", least=1, most=256)
+    read_timeout_s: float = _setting(30.0, "Seconds in which a request's message must have arrived.", least=0.1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +237,7 @@ def load_config(
             value = _parse_text(text, setting.type) if setting else text
             _take(values, known, variable, path, value, faults)
     values.update(overrides or {})
-    config = _build(values)
+    config = config_from_values(values)
     if not faults:
         faults.extend(_contradictions(config))
     if faults:
@@ -300,7 +307,13 @@ def _parse_text(text: str, kind: type) -> object:
     return text
 
 
-def _build(values: Mapping[str, Scalar]) -> CollectorConfig:
+def config_values(config: CollectorConfig) -> dict[str, Scalar]:
+    """Return every value by its path."""
+    return {setting.path: getattr(getattr(config, setting.section), setting.name) for setting in settings()}
+
+
+def config_from_values(values: Mapping[str, Scalar]) -> CollectorConfig:
+    """Return the configuration with these values, by path, and defaults for the rest. Checks nothing."""
     sections: dict[str, Any] = {}
     for section, section_type in get_type_hints(CollectorConfig).items():
         own = {path.partition(".")[2]: value for path, value in values.items() if path.startswith(f"{section}.")}

@@ -9,16 +9,15 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.batch import Batch
+from freezeframe_collector.batch import Batch, LogDoor
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
 from freezeframe_collector.otlp_logs import decode_logs
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError, WireError
 from freezeframe_schemas.span import SpanRecord
@@ -81,12 +80,35 @@ class Meter:
         with self._lock:
             self.rejected_by_reason.update(item.reason for item in rejected)
 
+    def drain(self) -> dict[str, dict[str, int]]:
+        """Return all counts by the name of their counter, and start again at 0: a worker's, for the owner to `merge`."""
+        with self._lock:
+            taken = {name: dict(counter) for name, counter in self._counters().items() if counter}
+            for counter in self._counters().values():
+                counter.clear()
+        return taken
+
+    def merge(self, taken: Mapping[str, Mapping[str, int]]) -> None:
+        """Add the counts that `drain` returned elsewhere."""
+        with self._lock:
+            counters = self._counters()
+            for name, counts in taken.items():
+                counters[name].update(counts)
+
+    def _counters(self) -> dict[str, Counter[str]]:
+        return {
+            "counts": self.counts,
+            "rejected_by_reason": self.rejected_by_reason,
+            "spans_by_dialect": self.spans_by_dialect,
+            "spans_by_unknown_scope": self.spans_by_unknown_scope,
+        }
+
 
 class Pipeline:
     """What receivers call."""
 
     def __init__(
-        self, *, stages: Sequence[Stage], log: Log, budget: ByteBudget, limits: Limits, spans_per_request: int, meter: Meter
+        self, *, stages: Sequence[Stage], log: LogDoor, budget: ByteBudget, limits: Limits, spans_per_request: int, meter: Meter
     ) -> None:
         self.meter = meter
         self.budget = budget
@@ -139,7 +161,7 @@ class Pipeline:
         received = len(spans) + len(rejected)
         if not received:
             return Outcome(received=0, duplicate=0, rejected=0)
-        appended = self._log.append(Batch(spans=spans, encoded=encoded, rejected=tuple(rejected)))
+        appended = self._log.append(Batch(encoded=encoded, spans=spans, rejected=tuple(rejected)))
         if rejected:
             self.meter.reject(rejected)
         return Outcome(

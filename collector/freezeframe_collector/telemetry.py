@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Final
 
-from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.wal import Log
 from freezeframe_collector.writer import Writer
@@ -64,7 +64,7 @@ class Reporter:
         log: Log,
         writer: Writer,
         meter: Meter,
-        budget: ByteBudget,
+        budget: Callable[[], BudgetState],
         max_log_bytes: int,
         describe: Callable[[], dict[str, object]],
     ) -> None:
@@ -76,6 +76,16 @@ class Reporter:
         self._describe = describe
         self._started_at = time.monotonic()
         self.stopping = False
+
+    def pages(self) -> dict[str, Callable[..., object]]:
+        """Return the pages by name, for the workers to ask for."""
+        return {
+            "health": self.health,
+            "readiness": self.readiness,
+            "metrics": self.metrics,
+            "status": self.status,
+            "flush": self.flush,
+        }
 
     def health(self) -> str:
         """Return an empty text where the process can do its work, else what is broken for good."""
@@ -103,6 +113,7 @@ class Reporter:
         """Return the state as one JSON object; ``freezeframe status`` prints it."""
         audit = self._log.audit()
         state = self._writer.state
+        budget = self._budget()
         return {
             **self._describe(),
             "uptime_s": round(time.monotonic() - self._started_at, 1),
@@ -119,9 +130,9 @@ class Reporter:
                 "last_error": state.last_error,
             },
             "admission": {
-                "in_flight_bytes": self._budget.used_bytes,
-                "limit_bytes": self._budget.limit_bytes,
-                "refused": self._budget.refused,
+                "in_flight_bytes": budget.used_bytes,
+                "limit_bytes": budget.limit_bytes,
+                "refused": budget.refused,
             },
             "since_start": dict(self._meter.counts),
             "rejected_by_reason": dict(self._meter.rejected_by_reason),
@@ -136,6 +147,7 @@ class Reporter:
     def _metric_lines(self) -> Iterator[str]:
         audit = self._log.audit()
         counts, state, meter = audit.counts, self._writer.state, self._meter.counts
+        budget = self._budget()
         rows: tuple[tuple[str, str, str, float], ...] = (
             ("spans_received_total", "counter", "Spans of every acked request, over restarts.", counts.received),
             ("spans_stored_total", "counter", "Spans that the store has, over restarts.", counts.stored),
@@ -152,8 +164,8 @@ class Reporter:
             ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),
             ("writer_set_aside_total", "counter", "Spans that the store refused for good.", state.set_aside),
             ("writer_busy_seconds", "gauge", "Age of the segment in the writer's hands.", self._lag_s()),
-            ("in_flight_bytes", "gauge", "Bytes of requests in work.", self._budget.used_bytes),
-            ("requests_refused_total", "counter", "Requests asked to come back later.", self._budget.refused),
+            ("in_flight_bytes", "gauge", "Bytes of requests in work.", budget.used_bytes),
+            ("requests_refused_total", "counter", "Requests asked to come back later.", budget.refused),
             ("requests_total", "counter", "Requests acked.", meter["requests"]),
             ("request_bytes_total", "counter", "Bytes of acked requests, decompressed.", meter["bytes"]),
             (

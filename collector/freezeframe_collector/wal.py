@@ -18,7 +18,8 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -48,19 +49,15 @@ class LogSettings:
     retry_after_s: float = 1.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Waiting:
-    """A batch on its way to the disk, and the place where its sender waits."""
+    """A batch on its way to the disk, and its sender's answer."""
 
-    __slots__ = ("appended", "batch", "done", "error", "is_nudge")
-
-    def __init__(self, batch: Batch | None, *, is_nudge: bool = False) -> None:
-        self.batch = batch
-        """None asks for a seal."""
-        self.is_nudge = is_nudge
-        """Only wakes the thread: the writer has become idle."""
-        self.done = threading.Event()
-        self.appended: Appended | None = None
-        self.error: Exception | None = None
+    batch: Batch | None = None
+    """None asks for a seal."""
+    is_nudge: bool = False
+    """Only wakes the thread: the writer has become idle."""
+    answer: Future[Appended] = field(default_factory=Future[Appended])
 
 
 class Log:
@@ -134,12 +131,20 @@ class Log:
         Raises:
             BusyError: the log is full or the disk failed; nothing of the batch is kept.
         """
+        return self._wait(self.submit(batch))
+
+    def submit(self, batch: Batch) -> Future[Appended]:
+        """Put the batch in line; the answer comes when it is on the disk, in the log's thread, and fails as `append` does.
+
+        Raises:
+            BusyError: the log is full.
+        """
         if self.backlog_bytes + batch.size_bytes > self.settings.max_bytes:
             raise BusyError(
                 f"the log holds {self.backlog_bytes} bytes for the store, the limit is {self.settings.max_bytes}",
                 retry_after_s=self.settings.retry_after_s,
             )
-        return self._submit(_Waiting(batch))
+        return self._enqueue(_Waiting(batch=batch))
 
     def seal(self) -> int:
         """Hand what is in the log to the writer now; return the number of the last segment that holds anything acked so far.
@@ -147,22 +152,24 @@ class Log:
         Raises:
             BusyError: the disk failed.
         """
-        return self._submit(_Waiting(None)).segment
+        return self._wait(self._enqueue(_Waiting())).segment
 
     def close(self) -> None:
         """Write what waits, seal, and end the thread; `next_sealed` then gives None after the last segment."""
         self._queue.put(None)
         self._thread.join()
 
-    def _submit(self, waiting: _Waiting) -> Appended:
+    def _enqueue(self, waiting: _Waiting) -> Future[Appended]:
         self._queue.put(waiting)
-        while not waiting.done.wait(timeout=1.0):
-            if not self._thread.is_alive():
-                raise BusyError("the log is closed", retry_after_s=self.settings.retry_after_s)
-        if waiting.error is not None:
-            raise waiting.error
-        assert waiting.appended is not None
-        return waiting.appended
+        return waiting.answer
+
+    def _wait(self, answer: Future[Appended]) -> Appended:
+        while True:
+            try:
+                return answer.result(timeout=1.0)
+            except TimeoutError:
+                if not self._thread.is_alive():
+                    raise BusyError("the log is closed", retry_after_s=self.settings.retry_after_s) from None
 
     # -- the writer's thread ------------------------------------------------------------------------------------------
 
@@ -184,7 +191,7 @@ class Log:
             del self._segments[segment.number]
             self._held_bytes -= segment.held_bytes
         segment.path.unlink(missing_ok=True)
-        self._queue.put(_Waiting(None, is_nudge=True))
+        self._queue.put(_Waiting(is_nudge=True))
 
     # -- start --------------------------------------------------------------------------------------------------------
 
@@ -218,15 +225,11 @@ class Log:
                 if seal or self._is_due():
                     self._seal_open()
             except OSError as error:
-                self._fail(batches, error)
-                seal_error: Exception | None = self._busy(error)
+                self._fail(group, error)
             else:
-                seal_error = None
-            for waiting in group:
-                if waiting.batch is None:
-                    waiting.error = seal_error
-                    waiting.appended = Appended(segment=self._last_number(), duplicate=0)
-                waiting.done.set()
+                for waiting in group:
+                    if waiting.batch is None:
+                        waiting.answer.set_result(Appended(segment=self._last_number(), duplicate=0))
         self._sealed.put(None)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
@@ -279,8 +282,8 @@ class Log:
         for waiting in group:
             assert waiting.batch is not None
             batch = self._without_duplicates(waiting.batch, seen)
-            duplicate = len(waiting.batch.spans) - len(batch.spans)
-            received = len(waiting.batch.spans) + len(batch.rejected)
+            duplicate = len(waiting.batch.encoded) - len(batch.encoded)
+            received = len(waiting.batch.encoded) + len(batch.rejected)
             counts = Counts(received=received, duplicate=duplicate, rejected=len(batch.rejected))
             planned.append((waiting, batch, counts))
             records.append(frame(counts, batch.rejected, batch.encoded))
@@ -292,7 +295,7 @@ class Log:
                 self._book(segment, batch, counts)
         self._remembered.add(seen)
         for waiting, _, counts in planned:
-            waiting.appended = Appended(segment=segment.number, duplicate=counts.duplicate)
+            waiting.answer.set_result(Appended(segment=segment.number, duplicate=counts.duplicate))
 
     def _without_duplicates(self, batch: Batch, seen: set[int]) -> Batch:
         """Return the batch less the spans that the log holds or held; note the others in `seen`."""
@@ -301,20 +304,20 @@ class Log:
             if span.key not in seen and span.key not in self._remembered:
                 seen.add(span.key)
                 kept.append(index)
-        if len(kept) == len(batch.spans):
+        if len(kept) == len(batch.encoded):
             return batch
-        spans = [batch.spans[index] for index in kept]
+        spans = None if batch.spans is None else [batch.spans[index] for index in kept]
         return Batch(spans=spans, encoded=[batch.encoded[index] for index in kept], rejected=batch.rejected)
 
     def _book(self, segment: Segment, batch: Batch, counts: Counts) -> None:
         segment.counts += counts
-        segment.span_count += len(batch.spans)
+        segment.span_count += len(batch.encoded)
         segment.keys.extend(span.key for span in batch.encoded)
         segment.rejected.extend(batch.rejected)
         if segment.spans is None:
             return
         size_bytes = batch.size_bytes
-        if self._held_bytes + size_bytes > self.settings.memory_bytes:
+        if batch.spans is None or self._held_bytes + size_bytes > self.settings.memory_bytes:
             self._held_bytes -= segment.held_bytes
             segment.held_bytes, segment.spans = 0, None
             return
@@ -352,12 +355,13 @@ class Log:
             os.lseek(self._descriptor, segment.size_bytes, os.SEEK_SET)
             raise
 
-    def _fail(self, batches: Iterable[_Waiting], error: OSError) -> None:
+    def _fail(self, group: Iterable[_Waiting], error: OSError) -> None:
         self.failures += 1
         _LOG.error("the log cannot be written: %s", error.strerror)
-        for waiting in batches:
-            if waiting.appended is None:
-                waiting.error = self._busy(error)
+        for waiting in group:
+            # What was written before a seal failed is on the disk and answered.
+            if not waiting.answer.done():
+                waiting.answer.set_exception(self._busy(error))
         try:
             self._seal_open()
         except OSError as seal_error:

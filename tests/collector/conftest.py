@@ -69,6 +69,8 @@ class Collector:
     pipeline: Pipeline
     reporter: Reporter
     budget: ByteBudget
+    receiving: ByteBudget
+    """Of gRPC messages on their way in."""
 
     def flush(self) -> None:
         """Wait until all that was acked is stored."""
@@ -86,6 +88,7 @@ class Options:
     in_flight_bytes: int = 64 << 20
     retry_after_s: float = 0.3
     max_bytes: int = 64 << 20
+    read_timeout_s: float = 30.0
     tokens_file: Path | None = None
     grpc_credentials: grpc.ServerCredentials | None = None
     http_tls: ssl.SSLContext | None = None
@@ -141,14 +144,19 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             log=log,
             writer=writer,
             meter=pipeline.meter,
-            budget=budget,
+            budget=budget.state,
             max_log_bytes=options.log.max_bytes,
             describe=lambda: {"version": "test"},
         )
         bodies = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         authenticator = Authenticator(options.tokens_file)
+        receiving = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         grpc_receiver = GrpcReceiver(
-            GrpcConfig(port=0, max_message_bytes=options.max_bytes), pipeline, authenticator, options.grpc_credentials
+            GrpcConfig(port=0, max_message_bytes=options.max_bytes, read_timeout_s=options.read_timeout_s),
+            pipeline,
+            authenticator,
+            receiving,
+            options.grpc_credentials,
         )
         loop = _Loop()
         http = HttpReceiver(HttpConfig(port=0, max_body_bytes=options.max_bytes), pipeline, reporter, authenticator, bodies)
@@ -173,6 +181,7 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             pipeline=pipeline,
             reporter=reporter,
             budget=budget,
+            receiving=receiving,
         )
 
     yield start

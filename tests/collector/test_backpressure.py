@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
@@ -107,6 +107,34 @@ def test_bodies_that_dribble_in_are_bounded_together(
         slow.sendall(bytes(9999))
         assert slow.recv(100).startswith(b"HTTP/1.1 400")
     assert httpx.post(url, content=body, headers=PROTOBUF).status_code == 200
+
+
+def test_grpc_messages_that_do_not_arrive_are_bounded_and_cancelled(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any]
+) -> None:
+    """A call holds room for the largest message until its own is here: no room, no reading; too slow, and the room is free."""
+    collector = start_collector(in_flight_bytes=1 << 20, max_bytes=1 << 20, read_timeout_s=0.2)
+    body = encode_traces([make_span(1)])
+    never = threading.Event()
+
+    def silent() -> Iterator[bytes]:
+        never.wait()
+        yield b""
+
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel:
+        slow = channel.stream_unary(EXPORT).future(silent())
+        while not collector.receiving.used_bytes:
+            threading.Event().wait(0.005)
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(EXPORT)(body)
+        error: Any = caught.value
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert slow.exception() is not None  # cancelled by the collector: the sender said nothing in time
+        channel.unary_unary(EXPORT)(body)
+        never.set()
+    assert collector.receiving.used_bytes == 0
+    collector.flush()
+    assert len(collector.store.spans) == 1
 
 
 def test_the_byte_budget_bounds_what_is_in_work(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:

@@ -50,7 +50,7 @@ def batch(*numbers: int, rejected: Sequence[str] = ()) -> Batch:
     reasons = tuple(
         Rejected(trace_id="", span_id="", name="", reason=reason, detail="", time_unix_nano=1) for reason in rejected
     )
-    return Batch(spans=spans, encoded=encode_spans(spans), rejected=reasons)
+    return Batch(encoded=encode_spans(spans), spans=spans, rejected=reasons)
 
 
 def crash(log: Log, to: Path) -> Path:

@@ -6,8 +6,11 @@ Source: OTLP 1.x specification, "OTLP/gRPC": ``partial_success``, retryable stat
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
 from concurrent import futures
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -18,7 +21,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
-from freezeframe_collector.admission import BusyError
+from freezeframe_collector.admission import BusyError, ByteBudget
 from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import GrpcConfig
 from freezeframe_collector.otlp import decode_traces
@@ -31,7 +34,57 @@ _LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 
-_Handler = Callable[[bytes, grpc.ServicerContext], bytes]
+_WATCH_S: Final = 0.5
+_Messages = Iterator[bytes]
+_Handler = Callable[[_Messages, grpc.ServicerContext], bytes]
+
+
+class _Receiving:
+    """Bounds the messages that are on their way in, before anything of them is read.
+
+    gRPC tells a message's size only with the message. So each takes room for the largest one until it is here; then it takes
+    what it has. A message that does not arrive in time is cancelled, so that slow senders cannot hold the room.
+    """
+
+    def __init__(self, budget: ByteBudget, max_message_bytes: int, timeout_s: float) -> None:
+        self._budget = budget
+        self._max_message_bytes = max_message_bytes
+        self._timeout_s = timeout_s
+        self._since: dict[grpc.ServicerContext, float] = {}
+        self._stopped = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="freezeframe-grpc-watch", daemon=True)
+        self._watcher.start()
+
+    def receive(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
+        """Return the request's one message.
+
+        Raises:
+            BusyError: there was no room for it.
+            WireError: there is none.
+        """
+        with self._budget.reserve(self._max_message_bytes), self._watched(context):
+            for message in messages:
+                return message
+        raise WireError("the request holds no message")
+
+    def stop(self) -> None:
+        """End the watcher."""
+        self._stopped.set()
+
+    @contextmanager
+    def _watched(self, context: grpc.ServicerContext) -> Generator[None]:
+        self._since[context] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._since[context]
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(_WATCH_S):
+            now = time.monotonic()
+            for context, since in self._since.copy().items():
+                if now - since > self._timeout_s:
+                    context.cancel()
 
 
 def refuse(context: grpc.ServicerContext, error: BusyError) -> NoReturn:
@@ -57,34 +110,39 @@ def refuse(context: grpc.ServicerContext, error: BusyError) -> NoReturn:
 
 
 class _Services(grpc.GenericRpcHandler):
-    """Routes the OTLP methods; messages pass as bytes, so that the pipeline parses them and nothing else does."""
+    """Routes the OTLP methods; messages pass as bytes, so that the pipeline parses them and nothing else does.
 
-    def __init__(self, pipeline: Pipeline, authenticator: Authenticator) -> None:
+    They are served as streams of one message, which is the same on the wire, so that the handler decides when it is read.
+    """
+
+    def __init__(self, pipeline: Pipeline, authenticator: Authenticator, receiving: _Receiving) -> None:
         self._pipeline = pipeline
         self._authenticator = authenticator
+        self._receiving = receiving
         handlers: dict[str, _Handler] = {_TRACES: self._traces, _LOGS: self._logs, _METRICS: self._metrics}
-        self._methods = {path: grpc.unary_unary_rpc_method_handler(handler) for path, handler in handlers.items()}
+        self._methods = {path: grpc.stream_unary_rpc_method_handler(handler) for path, handler in handlers.items()}
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         return self._methods.get(handler_call_details.method)
 
-    def _traces(self, body: bytes, context: grpc.ServicerContext) -> bytes:
-        outcome = self._export(body, context, decode_traces)
+    def _traces(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
+        outcome = self._export(messages, context, decode_traces)
         if not outcome.rejected:
             return _EMPTY_ANSWER
         partial = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
         return ExportTraceServiceResponse(partial_success=partial).SerializeToString()
 
-    def _logs(self, body: bytes, context: grpc.ServicerContext) -> bytes:
-        outcome = self._export(body, context, self._pipeline.decode_events)
+    def _logs(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
+        outcome = self._export(messages, context, self._pipeline.decode_events)
         if not outcome.rejected:
             return _EMPTY_ANSWER
         partial = ExportLogsPartialSuccess(rejected_log_records=outcome.rejected, error_message=outcome.message)
         return ExportLogsServiceResponse(partial_success=partial).SerializeToString()
 
-    def _export(self, body: bytes, context: grpc.ServicerContext, decode: Decoder) -> Outcome:
+    def _export(self, messages: _Messages, context: grpc.ServicerContext, decode: Decoder) -> Outcome:
         try:
             tenant = self._authenticator.tenant_of(_authorization(context))
+            body = self._receiving.receive(messages, context)
             return self._pipeline.export(body, tenant=tenant, decode=decode)
         except UnauthenticatedError as error:
             context.abort(grpc.StatusCode.UNAUTHENTICATED, error.message)
@@ -93,8 +151,8 @@ class _Services(grpc.GenericRpcHandler):
         except WireError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
 
-    def _metrics(self, body: bytes, context: grpc.ServicerContext) -> bytes:
-        del body
+    def _metrics(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
+        del messages
         self._pipeline.meter.add(metrics_refused=1)
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "freezeframe keeps traces and log events; send metrics elsewhere")
 
@@ -114,18 +172,22 @@ class GrpcReceiver:
         config: GrpcConfig,
         pipeline: Pipeline,
         authenticator: Authenticator,
+        receiving: ByteBudget,
         credentials: grpc.ServerCredentials | None = None,
+        *,
+        shares_port: bool = False,
     ) -> None:
         self._credentials = credentials
+        self._receiving = _Receiving(receiving, config.max_message_bytes, config.read_timeout_s)
         options = [
             ("grpc.max_receive_message_length", config.max_message_bytes),
-            ("grpc.so_reuseport", 0),  # two collectors on one port is a mistake that should show
+            ("grpc.so_reuseport", int(shares_port)),  # two collectors on one port is a mistake that should show
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ]
         self._server = grpc.server(
             futures.ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-grpc"),
-            handlers=[_Services(pipeline, authenticator)],
+            handlers=[_Services(pipeline, authenticator, self._receiving)],
             options=options,
         )
         self._address = f"{config.host}:{config.port}"
@@ -146,3 +208,4 @@ class GrpcReceiver:
     def stop(self, grace_s: float) -> None:
         """Take no new requests; wait for the ones in work up to `grace_s`."""
         self._server.stop(grace_s).wait(grace_s + 1.0)
+        self._receiving.stop()

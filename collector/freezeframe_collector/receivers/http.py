@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from aiohttp import web
 from google.protobuf.message import Message
@@ -32,6 +32,7 @@ from freezeframe_schemas.errors import WireError
 _LOG = logging.getLogger(__name__)
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
+_T = TypeVar("_T")
 _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNAUTHENTICATED = 3, 8, 16
 
 
@@ -186,17 +187,20 @@ class HttpReceiver:
         return web.json_response({"flushed": done}, status=200 if done else 504)
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return _verdict(self._pages.health())
+        return _verdict(await self._page(self._pages.health))
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return _verdict(self._pages.readiness())
+        return _verdict(await self._page(self._pages.readiness))
 
     async def _prometheus(self, request: web.Request) -> web.Response:
-        return web.Response(text=self._pages.metrics(), content_type="text/plain", charset="utf-8")
+        return web.Response(text=await self._page(self._pages.metrics), content_type="text/plain", charset="utf-8")
 
     async def _status(self, request: web.Request) -> web.Response:
-        status = await asyncio.get_running_loop().run_in_executor(None, self._pages.status)
-        return web.json_response(status)
+        return web.json_response(await self._page(self._pages.status))
+
+    async def _page(self, page: Callable[[], _T]) -> _T:
+        # The books are read under the log's lock, or asked for in another process: not in the event loop.
+        return await asyncio.get_running_loop().run_in_executor(None, page)
 
 
 def _verdict(fault: str) -> web.Response:

@@ -1,0 +1,133 @@
+"""The front: all of a collector that a sender meets, from the sockets to the log's door.
+
+It runs in the collector's process, or in each of several worker processes (`workers`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from pathlib import Path
+
+from aiohttp import web
+
+from freezeframe_collector.admission import ByteBudget
+from freezeframe_collector.auth import Authenticator
+from freezeframe_collector.batch import LogDoor
+from freezeframe_collector.config import CollectorConfig
+from freezeframe_collector.otlp import Limits
+from freezeframe_collector.pipeline import Meter, Pipeline, Stage
+from freezeframe_collector.processors.normalise import normalise
+from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.receivers.grpc import GrpcReceiver
+from freezeframe_collector.receivers.http import HttpReceiver, Pages
+from freezeframe_collector.tls import grpc_credentials, http_context
+from freezeframe_redaction.keys import load_or_create_keys
+from freezeframe_redaction.policy import load_policy
+from freezeframe_schemas.errors import ConfigError
+
+
+def build_redaction(config: CollectorConfig) -> RedactStage:
+    """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
+    return RedactStage(load_policy(config.redaction.policy), load_or_create_keys(config.keys_directory))
+
+
+def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage) -> Pipeline:
+    """Return the pipeline into `log`."""
+    limits = config.limits
+    return Pipeline(
+        stages=(Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)),
+        log=log,
+        budget=_budget(config),
+        limits=Limits(span_bytes=limits.span_bytes, attributes=limits.attributes, events=limits.events, links=limits.links),
+        spans_per_request=limits.spans_per_request,
+        meter=Meter(),
+    )
+
+
+class Front:
+    """The receivers over a pipeline, from `start` to `stop`."""
+
+    def __init__(self, config: CollectorConfig, pipeline: Pipeline, pages: Pages, *, shares_ports: bool = False) -> None:
+        """`shares_ports`: other processes of this collector listen on the same ports."""
+        self._config = config
+        self._pipeline = pipeline
+        self._shares_ports = shares_ports
+        self._grpc: GrpcReceiver | None = None
+        tokens_file = config.auth.tokens_file
+        self._authenticator = Authenticator(Path(tokens_file) if tokens_file else None)
+        http = HttpReceiver(config.http, pipeline, pages, self._authenticator, _budget(config))
+        self._runner = http.build_runner(config.service.shutdown_s / 4)
+
+    async def start(self) -> tuple[int, int]:
+        """Listen; return the gRPC port (0 where it is off) and the HTTP port.
+
+        Raises:
+            ConfigError: a port is taken.
+        """
+        config = self._config
+        tls = http_context(config.tls)
+        http = await listen(
+            self._runner, config.http.host, config.http.port, "http", tls=tls, shares_port=self._shares_ports or None
+        )
+        if not config.grpc.enabled:
+            return 0, http
+        self._grpc = GrpcReceiver(
+            config.grpc,
+            self._pipeline,
+            self._authenticator,
+            _budget(config),
+            grpc_credentials(config.tls),
+            shares_port=self._shares_ports,
+        )
+        try:
+            self._grpc.start()
+        except RuntimeError:
+            raise port_taken("grpc", config.grpc.host, config.grpc.port) from None
+        return self._grpc.port, http
+
+    async def stop(self, timeout_s: float) -> None:
+        """Take no more requests and answer the ones in work, for up to about `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        if self._grpc is not None:
+            await asyncio.to_thread(self._grpc.stop, max(0.1, timeout_s / 2))
+        await self._runner.cleanup()
+        await asyncio.to_thread(self._pipeline.budget.wait_idle, max(0.0, deadline - time.monotonic()))
+
+
+async def listen(
+    runner: web.AppRunner,
+    host: str,
+    port: int,
+    name: str,
+    *,
+    tls: ssl.SSLContext | None = None,
+    shares_port: bool | None = None,
+) -> int:
+    """Let the application listen; return its port.
+
+    Raises:
+        ConfigError: the port is taken.
+    """
+    await runner.setup()
+    site = web.TCPSite(runner, host, port, ssl_context=tls, reuse_port=shares_port)
+    try:
+        await site.start()
+    except OSError:
+        await runner.cleanup()
+        raise port_taken(name, host, port) from None
+    return int(runner.addresses[0][1])
+
+
+def port_taken(name: str, host: str, port: int) -> ConfigError:
+    """Return the error for a port that another program listens on."""
+    return ConfigError(
+        f"{name}.port: cannot listen on {host}:{port}: it is taken",
+        do=f"stop what listens there, or choose another port with --{name}-port (0 takes a free one)",
+    )
+
+
+def _budget(config: CollectorConfig) -> ByteBudget:
+    admission = config.admission
+    return ByteBudget(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)

@@ -1,0 +1,157 @@
+"""What a worker and the owner of the log say to each other: framed messages over a socket pair, writer and reader side by side.
+
+**Shape** of a message: ``length u32 | kind u8 | number u64 | payload``. A call and its answer have the same number. All numbers
+little-endian. Both ends are the same version of this program, so there is no version in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import socket
+import struct
+import threading
+from array import array
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from freezeframe_collector.admission import BusyError
+from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.otlp import EncodedSpan
+from freezeframe_collector.store import Rejected
+
+_HEAD: Final = struct.Struct("<IBQ")
+_BATCH: Final = struct.Struct("<IIII")
+_APPENDED: Final = struct.Struct("<QQ")
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    CONFIG = 1
+    """Owner: the settings, as JSON. The first message."""
+    READY = 2
+    """Worker: it listens; its ports as JSON."""
+    FAILED = 3
+    """Worker: it cannot start; the reason as text."""
+    APPEND = 4
+    """Worker: a batch."""
+    APPENDED = 5
+    """Owner: the batch is on the disk."""
+    PAGE = 6
+    """Worker: a page of the owner's is wanted, as JSON. Owner: here it is."""
+    COUNTS = 7
+    """Worker: what its meter and budget counted since last time, as JSON. Has no answer."""
+    BUSY = 8
+    """Owner: nothing was taken; the reason as JSON."""
+    STOP = 9
+    """Owner: answer what is in work and end; the seconds for it as JSON."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message."""
+
+    kind: Kind
+    number: int = 0
+    payload: bytes = b""
+
+
+class Channel:
+    """One end of the socket pair. `send` may be called from any thread, `receive` from one."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self._reader = end.makefile("rb", buffering=1 << 18)
+        self._lock = threading.Lock()
+
+    def send(self, message: Message) -> None:
+        """Send a message.
+
+        Raises:
+            OSError: the other end is gone.
+        """
+        head = _HEAD.pack(len(message.payload), message.kind, message.number)
+        with self._lock:
+            self._socket.sendall(head + message.payload)
+
+    def receive(self) -> Message | None:
+        """Wait for a message; None when the other end is gone."""
+        try:
+            head = self._reader.read(_HEAD.size)
+            if len(head) < _HEAD.size:
+                return None
+            length, kind, number = _HEAD.unpack(head)
+            payload = self._reader.read(length)
+        except OSError:
+            return None
+        return Message(kind=Kind(kind), number=number, payload=payload) if len(payload) == length else None
+
+    def close(self) -> None:
+        """Close this end, which ends a `receive` of the other."""
+        self._reader.close()
+        self._socket.close()
+
+
+# -- payloads -----------------------------------------------------------------------------------------------------------
+
+
+def pack_batch(batch: Batch) -> bytes:
+    """Return a batch as bytes: header lengths, the rejected as JSON, the pieces' table, resources, scopes, spans."""
+    resources: dict[bytes, int] = {}
+    scopes: dict[bytes, int] = {}
+    table = array("Q")
+    for span in batch.encoded:
+        resource = resources.setdefault(span.resource, len(resources))
+        scope = scopes.setdefault(span.scope, len(scopes))
+        table.extend((span.key, resource, scope, len(span.span)))
+    table.extend(map(len, (*resources, *scopes)))
+    rejected = json.dumps([dataclasses.asdict(item) for item in batch.rejected]).encode() if batch.rejected else b""
+    head = _BATCH.pack(len(rejected), len(resources), len(scopes), len(batch.encoded))
+    spans = (span.span for span in batch.encoded)
+    return b"".join((head, rejected, table.tobytes(), *resources, *scopes, *spans))
+
+
+def unpack_batch(data: bytes) -> Batch:
+    """Return the batch of `pack_batch`; its spans stay encoded."""
+    rejected_length, resource_count, scope_count, span_count = _BATCH.unpack_from(data)
+    at = _BATCH.size + rejected_length
+    rejected = tuple(Rejected(**item) for item in json.loads(data[_BATCH.size : at])) if rejected_length else ()
+    table = array("Q")
+    end = at + 8 * (4 * span_count + resource_count + scope_count)
+    table.frombytes(data[at:end])
+    at = end
+    heads: list[bytes] = []
+    for length in table[4 * span_count :]:
+        heads.append(data[at : at + length])
+        at += length
+    encoded: list[EncodedSpan] = []
+    for row in range(0, 4 * span_count, 4):
+        key, resource, scope, length = table[row : row + 4]
+        span = data[at : at + length]
+        at += length
+        encoded.append(EncodedSpan(key=key, span=span, scope=heads[resource_count + scope], resource=heads[resource]))
+    return Batch(encoded=encoded, spans=None, rejected=rejected)
+
+
+def pack_appended(appended: Appended) -> bytes:
+    """Return the log's answer as bytes."""
+    return _APPENDED.pack(appended.segment, appended.duplicate)
+
+
+def unpack_appended(data: bytes) -> Appended:
+    """Return the answer of `pack_appended`."""
+    segment, duplicate = _APPENDED.unpack(data)
+    return Appended(segment=segment, duplicate=duplicate)
+
+
+def pack_busy(error: BusyError) -> bytes:
+    """Return the refusal as bytes."""
+    return json.dumps({"message": error.message, "retry_after_s": error.retry_after_s}).encode()
+
+
+def unpack_busy(data: bytes) -> BusyError:
+    """Return the refusal of `pack_busy`."""
+    content = json.loads(data)
+    return BusyError(content["message"], retry_after_s=content["retry_after_s"])

@@ -1,0 +1,266 @@
+"""The pool: starts the workers, serves them the log, and starts another where one dies."""
+
+from __future__ import annotations
+
+import json
+import logging
+import queue
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+from freezeframe_collector.admission import BudgetState, BusyError
+from freezeframe_collector.batch import Appended
+from freezeframe_collector.config import CollectorConfig, config_values
+from freezeframe_collector.front import port_taken
+from freezeframe_collector.pipeline import Meter
+from freezeframe_collector.wal import Log
+from freezeframe_collector.workers.channel import (
+    Channel,
+    Kind,
+    Message,
+    pack_appended,
+    pack_busy,
+    unpack_batch,
+)
+from freezeframe_schemas.errors import ConfigError
+
+_LOG = logging.getLogger(__name__)
+_START_S: Final = 60.0
+_LIVED_S: Final = 30.0
+"""A worker that lived this long is started again at once; delays double for one that dies sooner."""
+_FIRST_DELAY_S: Final = 0.2
+_LONGEST_DELAY_S: Final = 10.0
+Page = Callable[..., object]
+
+
+class WorkerPool:
+    """The receivers of a collector with several processes, from `start` to `stop`."""
+
+    def __init__(self, config: CollectorConfig, log: Log, meter: Meter, pages: Mapping[str, Page]) -> None:
+        self._log = log
+        self._meter = meter
+        self._pages = pages
+        self._page_threads = ThreadPoolExecutor(8, thread_name_prefix="freezeframe-pages")
+        self._held: list[socket.socket] = []
+        self._settings = config_values(config)
+        self._config = config
+        self._stopping = threading.Event()
+        self._workers: list[_Worker] = []
+
+    def start(self) -> tuple[int, int]:
+        """Start the workers; return the gRPC port (0 where it is off) and the HTTP port when all of them listen.
+
+        Raises:
+            ConfigError: a port is taken, or a worker cannot start.
+        """
+        config, count = self._config, self._config.service.workers
+        http = self._hold("http", config.http.host, config.http.port)
+        grpc = self._hold("grpc", config.grpc.host, config.grpc.port) if config.grpc.enabled else 0
+        share = max(1024, config.admission.in_flight_bytes // count)
+        self._settings |= {"http.port": http, "grpc.port": grpc, "admission.in_flight_bytes": share}
+        self._workers = [_Worker(self, index) for index in range(count)]
+        deadline = time.monotonic() + _START_S
+        for worker in self._workers:
+            worker.wait_ready(deadline)
+        return grpc, http
+
+    def stop(self, timeout_s: float) -> None:
+        """Have the workers answer what they have in work and end; end the ones that do not in time."""
+        self._stopping.set()
+        deadline = time.monotonic() + timeout_s
+        for worker in self._workers:
+            worker.ask_to_stop(timeout_s * 0.8)
+        for worker in self._workers:
+            worker.end(max(0.1, deadline - time.monotonic()))
+        self._page_threads.shutdown(wait=False, cancel_futures=True)
+        for held in self._held:
+            held.close()
+
+    def budget_state(self) -> BudgetState:
+        """Return the workers' budgets added up, as last told."""
+        total = BudgetState(used_bytes=0, limit_bytes=0, refused=0)
+        for worker in self._workers:
+            total += worker.budget
+        return total
+
+    def describe(self) -> list[dict[str, object]]:
+        """Return each worker's process id and how often it was started again."""
+        return [{"pid": worker.pid, "restarts": worker.restarts} for worker in self._workers]
+
+    def _hold(self, name: str, host: str, port: int) -> int:
+        """Keep a port for the workers, who share it; return its number.
+
+        Raises:
+            ConfigError: another program listens there.
+        """
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        try:
+            # Without sharing first: a port that some other program shares is taken all the same.
+            with socket.socket(family, kind) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(address)
+                found = int(probe.getsockname()[1])
+            held = socket.socket(family, kind)
+            self._held.append(held)
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            held.bind((address[0], found, *address[2:]))
+        except OSError:
+            raise port_taken(name, host, port) from None
+        return found
+
+    # -- for the workers' threads -----------------------------------------------------------------------------------
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Return the event that is set when no worker is to be started again."""
+        return self._stopping
+
+    def settings(self) -> bytes:
+        """Return the workers' settings as the first message has them."""
+        return json.dumps(self._settings).encode()
+
+    def take(self, message: Message, answer: Callable[[Message], None]) -> None:
+        """Do what a worker asks; `answer` is called then or later, from any thread."""
+        number = message.number
+        if message.kind is Kind.APPEND:
+
+            def appended(outcome: Future[Appended]) -> None:
+                error = outcome.exception()
+                if isinstance(error, BusyError):
+                    answer(Message(kind=Kind.BUSY, number=number, payload=pack_busy(error)))
+                else:
+                    answer(Message(kind=Kind.APPENDED, number=number, payload=pack_appended(outcome.result())))
+
+            try:
+                self._log.submit(unpack_batch(message.payload)).add_done_callback(appended)
+            except BusyError as error:
+                answer(Message(kind=Kind.BUSY, number=number, payload=pack_busy(error)))
+        elif message.kind is Kind.PAGE:
+            self._page_threads.submit(self._answer_page, message, answer)
+
+    def take_counts(self, payload: bytes) -> BudgetState:
+        """Add what a worker counted; return the state of its budget."""
+        counts: dict[str, Any] = json.loads(payload)
+        self._meter.merge(counts["meter"])
+        return BudgetState(**counts["budget"])
+
+    def _answer_page(self, message: Message, answer: Callable[[Message], None]) -> None:
+        name, *arguments = json.loads(message.payload)
+        try:
+            content = json.dumps(self._pages[name](*arguments)).encode()
+        except BusyError as error:
+            answer(Message(kind=Kind.BUSY, number=message.number, payload=pack_busy(error)))
+        else:
+            answer(Message(kind=Kind.PAGE, number=message.number, payload=content))
+
+
+class _Worker:
+    """One place of the pool: a process, and the next one where it dies."""
+
+    def __init__(self, pool: WorkerPool, index: int) -> None:
+        self.pid = 0
+        self.restarts = 0
+        self.budget = BudgetState(used_bytes=0, limit_bytes=0, refused=0)
+        self._pool = pool
+        self._ready = threading.Event()
+        self._failure = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._thread = threading.Thread(target=self._run, name=f"freezeframe-worker-{index}", daemon=True)
+        self._thread.start()
+
+    def wait_ready(self, deadline: float) -> None:
+        """Wait until the process listens.
+
+        Raises:
+            ConfigError: it cannot start.
+        """
+        if not self._ready.wait(max(0.0, deadline - time.monotonic())):
+            self._failure = f"a worker did not start in {_START_S:g} s"
+        if self._failure:
+            raise ConfigError(self._failure)
+
+    def ask_to_stop(self, timeout_s: float) -> None:
+        """Tell the process to answer what it has in work and end."""
+        if self._channel is not None:
+            try:
+                self._channel.send(Message(kind=Kind.STOP, payload=json.dumps(timeout_s).encode()))
+            except OSError:
+                _LOG.info("worker %d is gone already", self.pid)
+
+    def end(self, timeout_s: float) -> None:
+        """Wait for the process; end it where it does not in time."""
+        process = self._process
+        if process is not None:
+            try:
+                process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                _LOG.warning("worker %d did not stop in time and is killed", self.pid)
+                process.kill()
+                process.wait()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        delay_s = _FIRST_DELAY_S
+        while True:
+            started = time.monotonic()
+            code = self._live()
+            if self._pool.stopping.is_set():
+                return
+            if not self._ready.is_set():
+                # It could not start in the first place: that is the configuration's fault and ends the collector.
+                self._failure = self._failure or f"a worker ended with code {code} before it listened"
+                self._ready.set()
+                return
+            delay_s = _FIRST_DELAY_S if time.monotonic() - started > _LIVED_S else min(_LONGEST_DELAY_S, delay_s * 2)
+            _LOG.error("worker %d ended with code %d; another one starts in %.1f s", self.pid, code, delay_s)
+            if self._pool.stopping.wait(delay_s):
+                return
+            self.restarts += 1
+
+    def _live(self) -> int:
+        """Run one process to its end and return its exit code."""
+        ours, theirs = socket.socketpair()
+        # A new program, not a fork of this one: the engine does not survive a fork.
+        command = [sys.executable, "-m", "freezeframe_collector.workers.worker"]
+        process = subprocess.Popen(command, stdin=theirs.fileno())
+        theirs.close()
+        channel = Channel(ours)
+        self._process, self._channel, self.pid = process, channel, process.pid
+        replies: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        # Answers go through a thread of their own: a worker that does not read must not hold the log's thread.
+        speaker = threading.Thread(target=_speak, args=(channel, replies), name="freezeframe-replies", daemon=True)
+        speaker.start()
+        replies.put(Message(kind=Kind.CONFIG, payload=self._pool.settings()))
+        while (message := channel.receive()) is not None:
+            match message.kind:
+                case Kind.READY:
+                    self._ready.set()
+                case Kind.FAILED:
+                    self._failure = message.payload.decode()
+                case Kind.COUNTS:
+                    self.budget = self._pool.take_counts(message.payload)
+                case _:
+                    self._pool.take(message, replies.put)
+        code = process.wait()
+        replies.put(None)
+        speaker.join()
+        self._channel = None
+        channel.close()
+        self.budget = BudgetState(used_bytes=0, limit_bytes=0, refused=self.budget.refused)
+        return code
+
+
+def _speak(channel: Channel, replies: queue.SimpleQueue[Message | None]) -> None:
+    while (message := replies.get()) is not None:
+        try:
+            channel.send(message)
+        except OSError:
+            # The worker is gone, and its senders with it: what is in the log without an ack is a duplicate when it comes again.
+            return

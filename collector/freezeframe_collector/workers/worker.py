@@ -1,0 +1,136 @@
+"""A worker: one of several processes that receive. Started by `pool`, with its end of the socket pair as standard input.
+
+It holds no log, no store and no lock. When the owner is gone it ends at once: what it has not acked, its senders send again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from concurrent.futures import Future
+from typing import Any, Final
+
+from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.config import config_from_values
+from freezeframe_collector.front import Front, build_pipeline, build_redaction
+from freezeframe_collector.pipeline import Pipeline
+from freezeframe_collector.telemetry import configure_logging
+from freezeframe_collector.workers.channel import Channel, Kind, Message, pack_batch, unpack_appended, unpack_busy
+from freezeframe_schemas.errors import FreezeframeError
+
+_COUNTS_INTERVAL_S: Final = 1.0
+_OWNER_GONE: Final = 3
+
+
+class Owner:
+    """The process that owns the log, as a worker sees it: its log, and its pages."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._numbers = itertools.count(1)
+        self._answers: dict[int, Future[bytes]] = {}
+        self.pipeline: Pipeline | None = None
+
+    def append(self, batch: Batch) -> Appended:
+        """Hand the batch to the log and wait until it is on the disk.
+
+        Raises:
+            BusyError: the log did not take it.
+        """
+        return unpack_appended(self._call(Kind.APPEND, pack_batch(batch)))
+
+    def health(self) -> str:
+        """Return what is wrong with the owner, or an empty text."""
+        return self._page("health")
+
+    def readiness(self) -> str:
+        """Return what keeps spans from being stored, or an empty text."""
+        return self._page("readiness")
+
+    def metrics(self) -> str:
+        """Return the Prometheus text of the whole collector."""
+        return self._page("metrics")
+
+    def status(self) -> dict[str, object]:
+        """Return the state of the whole collector."""
+        return self._page("status")
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything acked is in the store; return whether that came about."""
+        return self._page("flush", timeout_s)
+
+    def tell_counts(self) -> None:
+        """Tell the owner what was counted since the last time."""
+        if self.pipeline is not None:
+            counts = {"meter": self.pipeline.meter.drain(), "budget": self.pipeline.budget.state().to_json()}
+            self._channel.send(Message(kind=Kind.COUNTS, payload=json.dumps(counts).encode()))
+
+    def listen(self) -> float:
+        """Take the owner's answers until it says stop; return the seconds that this may take. Ends the process when it dies."""
+        while (message := self._channel.receive()) is not None:
+            if message.kind is Kind.STOP:
+                # Answers still come while the last requests are finished.
+                threading.Thread(target=self.listen, name="freezeframe-owner", daemon=True).start()
+                return float(json.loads(message.payload))
+            answer = self._answers.pop(message.number)
+            if message.kind is Kind.BUSY:
+                answer.set_exception(unpack_busy(message.payload))
+            else:
+                answer.set_result(message.payload)
+        os._exit(_OWNER_GONE)
+
+    def _page(self, name: str, *arguments: float) -> Any:
+        self.tell_counts()
+        return json.loads(self._call(Kind.PAGE, json.dumps([name, *arguments]).encode()))
+
+    def _call(self, kind: Kind, payload: bytes) -> bytes:
+        number = next(self._numbers)
+        answer = self._answers[number] = Future[bytes]()
+        self._channel.send(Message(kind=kind, number=number, payload=payload))
+        return answer.result()
+
+
+async def _serve(channel: Channel, values: dict[str, Any]) -> None:
+    config = config_from_values(values)
+    configure_logging(config.service.log_level)
+    owner = Owner(channel)
+    pipeline = owner.pipeline = build_pipeline(config, owner, build_redaction(config))
+    front = Front(config, pipeline, owner, shares_ports=True)
+    grpc_port, http_port = await front.start()
+    channel.send(Message(kind=Kind.READY, payload=json.dumps({"grpc": grpc_port, "http": http_port}).encode()))
+    stopping = asyncio.ensure_future(asyncio.to_thread(owner.listen))
+    while not stopping.done():
+        await asyncio.wait((stopping,), timeout=_COUNTS_INTERVAL_S)
+        owner.tell_counts()
+    await front.stop(stopping.result())
+    owner.tell_counts()
+
+
+def main() -> int:
+    """Run a worker; return 0 when it was told to stop."""
+    # A signal to the whole group is the owner's to obey: it tells its workers.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    channel = Channel(socket.socket(fileno=os.dup(0)))
+    first = channel.receive()
+    if first is None or first.kind is not Kind.CONFIG:
+        return _OWNER_GONE
+    try:
+        asyncio.run(_serve(channel, json.loads(first.payload)))
+    except FreezeframeError as error:
+        channel.send(Message(kind=Kind.FAILED, payload=str(error).encode()))
+        return 2
+    except OSError:
+        # A message could not be sent: the owner is gone.
+        return _OWNER_GONE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""A collector as a process of its own, with real sockets, and senders that remember what it acked."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from freezeframe_collector.otlp import encode_traces
+from freezeframe_schemas.span import Resource, Scope, SpanRecord
+
+COMMAND = [sys.executable, "-m", "freezeframe_collector"]
+PROTOBUF = {"content-type": "application/x-protobuf"}
+RESOURCE, SCOPE = Resource(attributes={"service.name": "orders"}), Scope(name="test")
+
+
+def span(number: int, text: str = "hello") -> SpanRecord:
+    """Return a span whose number makes its ids."""
+    return SpanRecord(
+        trace_id=f"{number // 7 + 1:032x}",
+        span_id=f"{number + 1:016x}",
+        name=f"span-{number}",
+        start_time_unix_nano=1_780_000_000_000_000_000 + number * 1_000_000,
+        end_time_unix_nano=1_780_000_000_000_500_000 + number * 1_000_000,
+        attributes={"number": number, "text": text},
+        resource=RESOURCE,
+        scope=SCOPE,
+    )
+
+
+class CollectorProcess:
+    """A collector process over a data directory, on free ports."""
+
+    def __init__(self, data: Path, *arguments: str, policy: str = "off", environment: Mapping[str, str] | None = None) -> None:
+        self.data = data
+        ports = data / "ports.json"
+        ports.unlink(missing_ok=True)
+        data.mkdir(parents=True, exist_ok=True)
+        self.stderr = (data / "stderr.txt").open("ab")
+        free_ports = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
+        command = [*COMMAND, "--data", str(data), *free_ports, *arguments]
+        # Compiling the strict policy takes seconds: only the test of redaction needs it.
+        variables = {**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": policy, **(environment or {})}
+        self.process = subprocess.Popen(command, stderr=self.stderr, env=variables)
+        while not ports.exists():
+            if self.process.poll() is not None:
+                raise AssertionError((data / "stderr.txt").read_text()[-3000:])
+            time.sleep(0.01)
+        self.ports: dict[str, Any] = json.loads(ports.read_text())
+        self.url = f"http://127.0.0.1:{self.ports['http']}"
+
+    def post(self, spans: Sequence[SpanRecord]) -> httpx.Response:
+        """Send the spans over HTTP."""
+        return httpx.post(f"{self.url}/v1/traces", content=encode_traces(spans), headers=PROTOBUF, timeout=60)
+
+    def flush(self) -> None:
+        """Wait until all that was acked is in the store."""
+        # Minutes, for the backlog of two hundred killed processes; an idle collector answers within its flush interval.
+        answer = httpx.post(f"{self.url}/v1/flush?timeout_s=300", timeout=330)
+        assert answer.json() == {"flushed": True}
+
+    def status(self) -> dict[str, Any]:
+        """Return the status page."""
+        return httpx.get(f"{self.url}/status", timeout=60).json()
+
+    def rows(self, sql: str) -> list[list[Any]]:
+        """Ask the store through the ClickHouse protocol."""
+        url = f"http://127.0.0.1:{self.ports['clickhouse']}/"
+        answer = httpx.post(url, content=f"{sql} FORMAT JSONCompactEachRow", timeout=60)
+        assert answer.status_code == 200, answer.text
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    def kill(self) -> None:
+        """End it as a power button would."""
+        self.process.kill()
+        self.process.wait()
+        self.stderr.close()
+
+    def stop(self) -> int:
+        """Ask it to stop and return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self.stderr.close()
+        return code
+
+
+class Load:
+    """Senders that go on until the collector is gone, and remember what it acked."""
+
+    def __init__(self, port: int, numbers: Sequence[int], senders: int = 4) -> None:
+        self.acked: list[int] = []
+        self._port = port
+        self._lock = threading.Lock()
+        self._left = list(reversed(numbers))
+        self._threads = [threading.Thread(target=self._send) for _ in range(senders)]
+        for thread in self._threads:
+            thread.start()
+
+    def join(self) -> None:
+        """Wait for the senders."""
+        for thread in self._threads:
+            thread.join()
+
+    def _take(self) -> list[int]:
+        with self._lock:
+            taken = self._left[-20:]
+            del self._left[-20:]
+            return taken
+
+    def _send(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        try:
+            while numbers := self._take():
+                body = encode_traces([span(number) for number in numbers])
+                connection.request("POST", "/v1/traces", body, PROTOBUF)
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status == 200:
+                    with self._lock:
+                        self.acked.extend(numbers)
+        except (OSError, http.client.HTTPException):
+            return
+        finally:
+            connection.close()
