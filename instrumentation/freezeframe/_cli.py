@@ -1,6 +1,7 @@
-"""The command ``freezeframe``: `run` starts a program with capture in it; every other command is the replay package's.
+"""The command ``freezeframe``: `run` starts a program with capture in it, `drain` delivers what waits on the disk.
 
-The base install has `run` only; what to install for the rest is said when it is asked for.
+Every other command is the replay package's. The base install has these two; what to install for the rest is said when it is
+asked for.
 """
 
 from __future__ import annotations
@@ -29,10 +30,19 @@ examples:
 exit code: that of the command; 126 or 127 where it cannot be started.
 """
 
+_DRAIN_HELP: Final = """\
+examples:
+  freezeframe drain --spool /var/spool/agent          deliver what waits there to http://127.0.0.1:4318
+  FREEZEFRAME_SPOOL=... freezeframe drain             with the environment of the agent: endpoint, headers, key
+
+exit code: 0 when nothing is left, 1 when batches stay, 2 for a wrong option.
+"""
+
 _BASE_HELP: Final = """\
 usage: freezeframe COMMAND ...
 
-  run  start a program with capture in it, no code change: freezeframe run -- python agent.py
+  run    start a program with capture in it, no code change: freezeframe run -- python agent.py
+  drain  deliver what was spooled while the collector was down: freezeframe drain --spool DIR
 
 The other commands (up, runs, show, sql, replay, fixture, redact, ...) need more of freezeframe:
   pip install 'freezeframe[embedded,replay]'
@@ -49,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if arguments[:1] == ["run"]:
         return _run(arguments[1:])
+    if arguments[:1] == ["drain"]:
+        return _drain(arguments[1:])
     rest = _replay_commands()
     if rest is None:
         wants_help = not arguments or arguments[0] in ("-h", "--help", "help")
@@ -102,6 +114,38 @@ def _run(arguments: list[str]) -> int:
     except (OSError, FreezeframeError) as error:
         print(f"freezeframe run: {command[0]}: cannot be started: {error}", file=sys.stderr)
         return CANNOT_EXECUTE
+
+
+def _drain(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="freezeframe drain",
+        description="Deliver the spans that were spooled while the collector was down.",
+        epilog=_DRAIN_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--spool", metavar="DIR", help="the spool's directory (default: FREEZEFRAME_SPOOL)")
+    parser.add_argument("--endpoint", metavar="URL", help="the collector (default: as instrument() finds it)")
+    parser.add_argument("--key", metavar="PATH", help="the key that it is protected with (default: FREEZEFRAME_SPOOL_KEY)")
+    try:
+        given = parser.parse_args(arguments)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else USAGE_ERROR
+    from freezeframe._config import load_settings
+    from freezeframe._instrument import make_spooling_exporter
+
+    try:
+        settings = load_settings({"spool": given.spool, "endpoint": given.endpoint, "spool_key": given.key})
+        if settings.spool is None:
+            print("freezeframe drain: found no spool, expected --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
+            return USAGE_ERROR
+        exporter = make_spooling_exporter(settings, settings.spool)
+    except FreezeframeError as error:
+        print(f"freezeframe drain: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    exporter.drain()
+    done, left = exporter.drained, exporter.waiting + exporter.drained.foreign
+    print(f"{done.delivered} spans delivered, {done.refused} refused, {done.damaged} batches damaged, {left} batches left")
+    return 1 if left else 0
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -31,7 +31,11 @@ class Settings:
     root: Root
     record_hosts: tuple[str, ...]
     record_env: tuple[str, ...]
-    compression: Literal["none", "gzip"]
+    compression: Literal["none", "gzip", "zstd"]
+    spool: str | None
+    spool_protection: Literal["encrypt", "redact"]
+    spool_key: str | None
+    spool_bytes: int
     max_body_bytes: int
     max_queue_bytes: int
     batch_bytes: int
@@ -236,9 +240,50 @@ OPTIONS: Final[tuple[Option, ...]] = (
         variables=("FREEZEFRAME_COMPRESSION", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"),
         default="none",
         parse=str,
-        accepts=_one_of("none", "gzip"),
-        expected="none or gzip",
-        help="Compress batches; worth it when the collector is not on this host.",
+        accepts=_one_of("none", "gzip", "zstd"),
+        expected="none, gzip or zstd",
+        help="Compress batches; worth it when the collector is not on this host. `zstd` needs `pip install 'freezeframe[zstd]'`"
+        " and HTTP; without them it is `gzip`, and `freezeframe.doctor()` says so.",
+    ),
+    Option(
+        name="spool",
+        variables=("FREEZEFRAME_SPOOL",),
+        default=None,
+        parse=str,
+        accepts=_is_text,
+        expected="a directory",
+        help="Keep spans in this directory while the collector is down; this process, a later one, or `freezeframe drain`"
+        " delivers them. See [delivery](delivery.md).",
+    ),
+    Option(
+        name="spool_protection",
+        variables=("FREEZEFRAME_SPOOL_PROTECTION",),
+        default="encrypt",
+        parse=str,
+        accepts=_one_of("encrypt", "redact"),
+        expected="encrypt or redact",
+        help="What the spool is protected by: `encrypt` (`pip install 'freezeframe[spool]'`) or `redact`"
+        " (`pip install 'freezeframe[redaction]'`).",
+    ),
+    Option(
+        name="spool_key",
+        variables=("FREEZEFRAME_SPOOL_KEY",),
+        default=None,
+        parse=str,
+        accepts=_is_text,
+        expected="a path",
+        help="A path, never the key itself. To encrypt: a file of 32 random bytes, by default"
+        " `~/.config/freezeframe/spool.key`, made where it is not there. To redact: the directory of the"
+        " collector's tenant keys.",
+    ),
+    Option(
+        name="spool_bytes",
+        variables=("FREEZEFRAME_SPOOL_BYTES",),
+        default=256 * _MIB,
+        parse=_parse_bytes,
+        accepts=_is_bytes,
+        expected="a number of bytes above zero, 256M",
+        help="The most that the spool holds, of all processes that share it; beyond it spans wait in memory as without one.",
     ),
     Option(
         name="max_body_bytes",

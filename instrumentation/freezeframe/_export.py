@@ -27,9 +27,15 @@ if TYPE_CHECKING:
 class Deadline:
     """Until when a batch may be tried. The end of the process brings it forward, and wakes who waits."""
 
-    def __init__(self, timeout_s: float) -> None:
+    def __init__(self, timeout_s: float, *, hurry: threading.Event | None = None) -> None:
         self._until_s = time.monotonic() + timeout_s
-        self._hurry = threading.Event()
+        self._hurry = hurry or threading.Event()
+        self._inner: Deadline | None = None
+
+    def within(self, timeout_s: float) -> Deadline:
+        """Return a deadline for a first attempt, which leaves at least half of the time for a second."""
+        self._inner = Deadline(min(timeout_s, self.left_s / 2), hurry=self._hurry)
+        return self._inner
 
     @property
     def left_s(self) -> float:
@@ -39,6 +45,8 @@ class Deadline:
     def bring_forward(self, timeout_s: float) -> None:
         """Leave at most `timeout_s` from now."""
         self._until_s = min(self._until_s, time.monotonic() + timeout_s)
+        if self._inner is not None:
+            self._inner.bring_forward(timeout_s / 2)
         self._hurry.set()
 
     def wait(self, seconds: float) -> None:
@@ -47,11 +55,35 @@ class Deadline:
             time.sleep(max(0.0, min(seconds, self.left_s / 10)))
 
 
-class Exporter(Protocol):
-    """Where batches go."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What became of the spans of a batch."""
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
-        """Deliver the batch, or raise once the deadline has passed or the batch is refused."""
+    delivered: int = 0
+    spooled: int = 0
+    """On the disk, to be delivered later."""
+    failed: int = 0
+    why: str = ""
+    """Of those that failed."""
+
+    def __add__(self, other: Fate) -> Fate:
+        return Fate(
+            delivered=self.delivered + other.delivered,
+            spooled=self.spooled + other.spooled,
+            failed=self.failed + other.failed,
+            why=self.why or other.why,
+        )
+
+
+class Exporter(Protocol):
+    """Where batches go. All of it is called on the pipeline's thread."""
+
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+        """Deliver the batch until the deadline; raise where all of it failed."""
+        ...
+
+    def idle(self) -> bool:
+        """Do a little of what waits, where there is time between batches; return whether there is more."""
         ...
 
     def close(self) -> None:
@@ -68,6 +100,13 @@ class Counts:
     """Did not fit into the queue."""
     failed: int = 0
     """Could not be delivered."""
+    spooled: int = 0
+    """On the disk, since the collector was down; a later process delivers them if this one does not."""
+
+    @property
+    def lost(self) -> int:
+        """Return how many spans are gone."""
+        return self.dropped + self.failed
 
 
 _Item = tuple["ReadableSpan", "Payload | None", int]
@@ -134,6 +173,12 @@ class Pipeline:
                 "pipeline.dropped", "freezeframe: the queue is full (%d bytes), spans are being dropped", self._max_queue_bytes
             )
 
+    def wake(self) -> None:
+        """Start the thread before the first span: the exporter has something to do."""
+        with self._changed:
+            if self._thread is None:
+                self._start()
+
     def flush(self, timeout_s: float) -> bool:
         """Deliver what is queued. Return whether all of it left in time."""
         deadline_s = time.monotonic() + timeout_s
@@ -162,13 +207,11 @@ class Pipeline:
         with guard("exporter.close"):
             if done:
                 self.exporter.close()
-        lost = self.counts.dropped + self.counts.failed
-        if lost:
+        counts = self.counts
+        if counts.lost:
             logger.warning(
-                "freezeframe: %d spans were delivered, %d did not fit the queue, %d could not be sent",
-                self.counts.exported,
-                self.counts.dropped,
-                self.counts.failed,
+                "freezeframe: %d spans were delivered, %d spooled, %d did not fit the queue, %d could not be sent",
+                *(counts.exported, counts.spooled, counts.dropped, counts.failed),
             )
         return done
 
@@ -192,19 +235,23 @@ class Pipeline:
         context.attach(context.set_value("suppress_instrumentation", True, context.Context()))
         with guard("environment"):
             self._extra = self._environment()
+        more = False
         while True:
             with self._changed:
                 if not self._queue and self._closing:
                     return
-                if not self._hurry and self._queued_bytes < self._batch_bytes:
+                if not (more or self._hurry or self._queued_bytes >= self._batch_bytes):
                     self._changed.wait(self._batch_interval_s)
                 batch = self._take()
                 self._busy = bool(batch)
                 self._in_flight = len(batch)
                 deadline = self._deadline = Deadline(self._export_timeout_s)
+            more = False
             try:
                 if batch:
                     self._deliver(batch, deadline)
+                elif not self._hurry:
+                    more = self.exporter.idle()
             except Exception as error:
                 with guard("pipeline"):
                     report("pipeline", error)
@@ -227,13 +274,14 @@ class Pipeline:
     def _deliver(self, batch: list[_Item], deadline: Deadline) -> None:
         records = [record for item in batch if (record := self._record(item)) is not None]
         try:
-            self.exporter.export(records, deadline)
+            fate = self.exporter.export(records, deadline)
         except Exception as error:  # the network, the disk, or the collector: never the application's concern
-            self.counts.failed += len(batch)
-            say_once("pipeline.failed", "freezeframe: %d spans could not be delivered: %s", len(batch), error)
-        else:
-            self.counts.exported += len(records)
-            self.counts.failed += len(batch) - len(records)
+            fate = Fate(failed=len(records), why=f"{type(error).__name__}: {error}")
+        self.counts.exported += fate.delivered
+        self.counts.spooled += fate.spooled
+        self.counts.failed += fate.failed + len(batch) - len(records)
+        if fate.failed:
+            say_once("pipeline.failed", "freezeframe: %d spans could not be delivered: %s", fate.failed, fate.why)
 
     def _record(self, item: _Item) -> SpanRecord | None:
         from freezeframe._records import record_from_span
@@ -265,111 +313,3 @@ def _size_of(span: ReadableSpan, payload: Payload | None) -> int:
     for value in (span.attributes or {}).values():
         size += len(value) if isinstance(value, str | bytes) else 16
     return size if payload is None else size + payload.size
-
-
-class CollectorExporter:
-    """OTLP over HTTP, with the standard library's client: no seam of ours, and no other instrumentation's, sees it."""
-
-    def __init__(self, *, endpoint: str, headers: Sequence[tuple[str, str]], compression: str) -> None:
-        from urllib.parse import urlsplit
-
-        parts = urlsplit(endpoint)
-        self._secure = parts.scheme == "https"
-        self._host = parts.hostname or "127.0.0.1"
-        self._port = parts.port or (443 if self._secure else 4318 if not parts.port and self._host == "127.0.0.1" else 80)
-        path = parts.path.rstrip("/")
-        self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
-        self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(headers)}
-        self._gzip = compression == "gzip"
-        if self._gzip:
-            self._headers["Content-Encoding"] = "gzip"
-        self._connection: Any = None
-
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
-        """Send one batch; try again while the collector is down or busy, as long as the deadline allows."""
-        from freezeframe._otlp import encode_request
-
-        body = encode_request(records)
-        if self._gzip:
-            import gzip
-
-            body = gzip.compress(body, compresslevel=1)
-        wait_s = 0.5
-        while True:
-            failure, retry_after_s = self._send(body, deadline.left_s)
-            if failure is None:
-                return
-            wait_s = retry_after_s if retry_after_s is not None else min(wait_s * 2, 8.0)
-            if retry_after_s == -1 or deadline.left_s < 0:
-                raise ConnectionError(f"{self._host}:{self._port}{self._path}: {failure}")
-            say_once("exporter.retry", "freezeframe: %s:%d: %s; trying again", self._host, self._port, failure)
-            deadline.wait(min(wait_s, deadline.left_s))
-
-    def _send(self, body: bytes, left_s: float) -> tuple[str | None, float | None]:
-        """Return what went wrong (None: nothing) and how long to wait (-1: never try again, None: as usual)."""
-        import http.client
-
-        timeout_s = max(0.1, min(10.0, left_s))
-        try:
-            if self._connection is None:
-                make = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-                self._connection = make(self._host, self._port, timeout=timeout_s)
-            self._connection.request("POST", self._path, body=body, headers=self._headers)
-            response = self._connection.getresponse()
-            answer = response.read()
-        except (OSError, http.client.HTTPException) as error:
-            self.close()
-            return f"{type(error).__name__}: {error}", None
-        if response.status < 300:
-            self._read_partial_success(answer, response.getheader("Content-Type") or "")
-            return None, None
-        self.close()
-        if response.status not in (429, 502, 503, 504):
-            return f"answered {response.status}", -1
-        retry_after = response.getheader("Retry-After") or ""
-        return f"answered {response.status}", float(retry_after) if retry_after.isdigit() else None
-
-    def _read_partial_success(self, answer: bytes, content_type: str) -> None:
-        """Say it where the collector set spans aside."""
-        if not answer or "protobuf" not in content_type:
-            return
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
-        with guard("exporter.partial_success"):
-            partial = ExportTraceServiceResponse.FromString(answer).partial_success
-            if partial.rejected_spans:
-                logger.warning(
-                    "freezeframe: the collector set %d spans aside: %s", partial.rejected_spans, partial.error_message
-                )
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-class FileExporter:
-    """Lines of OTLP/JSON in a file, one batch a line, for use without a collector."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
-        """Append one line and flush it to the disk."""
-        import orjson
-
-        from freezeframe_schemas.otlp_json import spans_to_otlp_json
-
-        del deadline
-        line = orjson.dumps(spans_to_otlp_json(list(records))) + b"\n"
-        with open(self._path, "ab", opener=_private) as file:
-            file.write(line)
-
-    def close(self) -> None:
-        """Nothing is held between batches."""
-
-
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner may read: the content is not redacted."""
-    return os.open(path, flags, 0o600)

@@ -1,27 +1,26 @@
-"""OTLP over gRPC, with the OpenTelemetry project's exporter for the channel and our encoding of the spans.
-
-Needs the extra ``freezeframe[grpc]``. Batches stay below the protocol's usual limit of 4 MiB a message except where one span
-alone is larger; our collector takes those.
-"""
+"""OTLP over gRPC, on grpcio's channel with our own encoding of the spans. Needs the extra ``freezeframe[grpc]``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from freezeframe._export import Deadline
+from freezeframe._delivery import DeliveryError, Refused, TooLarge, TryAgain, Unreachable
+from freezeframe._export_http import rejected_spans
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.span import SpanRecord
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
-_RETRYABLE: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "UNAVAILABLE", "DATA_LOSS", "RESOURCE_EXHAUSTED"})
+_RETRYABLE: Final = frozenset({"CANCELLED", "DEADLINE_EXCEEDED", "ABORTED", "OUT_OF_RANGE", "UNAVAILABLE", "DATA_LOSS"})
+_STATUS_DETAILS: Final = "grpc-status-details-bin"
+_RETRY_INFO: Final = "google.rpc.RetryInfo"
 
 
-class GrpcExporter:
-    """Sends batches over one channel, made at the first batch: a channel does not survive a fork."""
+class GrpcWire:
+    """One channel, made at the first batch and again after a fork: a channel does not survive one."""
 
-    def __init__(self, *, endpoint: str, headers: Sequence[tuple[str, str]], compression: str) -> None:
+    def __init__(self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none") -> None:
         try:
             import grpc
         except ImportError:
@@ -29,46 +28,84 @@ class GrpcExporter:
         from urllib.parse import urlsplit
 
         parts = urlsplit(endpoint)
-        self._target = f"{parts.hostname}:{parts.port or 4317}"
+        self.target = f"{parts.hostname}:{parts.port or 4317}"
         self._secure = parts.scheme == "https"
         self._metadata = tuple((name.lower(), value) for name, value in headers)
-        self._compression: Any = grpc.Compression.Gzip if compression == "gzip" else grpc.Compression.NoCompression
+        self._compression: Any = grpc.Compression.NoCompression if encoding == "none" else grpc.Compression.Gzip
         self._channel: Any = None
+        self._parents: list[Any] = []
+        """Channels of the process that forked us: never used, never closed, which would wait for threads that are not here."""
+        self._pid = os.getpid()
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
-        """Send one batch; try again while the collector is down or busy, as long as the deadline allows."""
+    def send(self, body: bytes, timeout_s: float) -> int:
+        """Make one call."""
+        import grpc
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+        call = self._connect().unary_unary(_METHOD, response_deserializer=ExportTraceServiceResponse.FromString)
+        try:
+            return rejected_spans(call(body, timeout=timeout_s, metadata=self._metadata))
+        except grpc.RpcError as error:
+            raise self._explain(error, len(body)) from error
+
+    def _explain(self, error: Any, size: int) -> DeliveryError:
+        """Return what a failed call means for the batch."""
+        code = getattr(error.code(), "name", "UNKNOWN")
+        said = f"{code}: {(error.details() or '')[:200]}"
+        delay_s = retry_delay_s(error.trailing_metadata() or ())
+        if code in _RETRYABLE:
+            return TryAgain(said, delay_s)
+        if code == "RESOURCE_EXHAUSTED":
+            if delay_s is not None:  # without RetryInfo the specification does not let us try again
+                return TryAgain(said, delay_s)
+            if "larger than max" in said:
+                return TooLarge(f"{self.target}: {said}, {size} bytes")
+        return Refused(said) if code == "INVALID_ARGUMENT" else Unreachable(said)
+
+    def _connect(self) -> Any:
         import grpc
 
-        from freezeframe._otlp import encode_request
-
-        body = encode_request(records)
-        wait_s = 0.5
-        while True:
-            try:
-                self._call()(body, timeout=max(0.1, min(10.0, deadline.left_s)), metadata=self._metadata)
-            except grpc.RpcError as error:
-                code: Any = getattr(error, "code", lambda: None)()
-                wait_s = min(wait_s * 2, 8.0)
-                if getattr(code, "name", "") not in _RETRYABLE or deadline.left_s < 0:
-                    raise ConnectionError(f"{self._target}: {getattr(code, 'name', error)}") from error
-                deadline.wait(min(wait_s, deadline.left_s))
-            else:
-                return
-
-    def _call(self) -> Any:
-        import grpc
-
+        if self._pid != os.getpid():
+            self._parents.append(self._channel)
+            self._channel, self._pid = None, os.getpid()
         if self._channel is None:
             options = [("grpc.max_send_message_length", _MAX_MESSAGE_BYTES)]
             if self._secure:
                 credentials = grpc.ssl_channel_credentials()
-                self._channel = grpc.secure_channel(self._target, credentials, options, compression=self._compression)
+                self._channel = grpc.secure_channel(self.target, credentials, options, compression=self._compression)
             else:
-                self._channel = grpc.insecure_channel(self._target, options, compression=self._compression)
-        return self._channel.unary_unary(_METHOD)
+                self._channel = grpc.insecure_channel(self.target, options, compression=self._compression)
+        return self._channel
 
     def close(self) -> None:
         """Close the channel."""
-        if self._channel is not None:
+        if self._channel is not None and self._pid == os.getpid():
             self._channel.close()
             self._channel = None
+
+
+def retry_delay_s(metadata: Iterable[tuple[str, str | bytes]]) -> float | None:
+    """Return the delay of the RetryInfo in a call's trailing metadata, None where there is none.
+
+    The messages of ``google.rpc`` are read field by field: they are not part of protobuf itself, and one number is wanted.
+
+    Source: google/rpc/status.proto (details = 3), google/protobuf/any.proto (type_url = 1, value = 2),
+    google/rpc/error_details.proto (RetryInfo.retry_delay = 1), google/protobuf/duration.proto (seconds = 1, nanos = 2).
+    """
+    for name, value in metadata:
+        if name != _STATUS_DETAILS or not isinstance(value, bytes):
+            continue
+        for detail in _fields(value, 3):
+            if any(url.decode("utf-8", "replace").endswith(_RETRY_INFO) for url in _fields(detail, 1)):
+                for delay in (delay for info in _fields(detail, 2) for delay in _fields(info, 1)):
+                    return sum(_fields(delay, 1)) + sum(_fields(delay, 2)) / 1_000_000_000
+                return 0.0  # a delay of nothing is not written
+    return None
+
+
+def _fields(message: bytes, number: int) -> list[Any]:
+    """Return the values of one field of a protobuf message whose type is not known here."""
+    from google.protobuf.empty_pb2 import Empty
+    from google.protobuf.unknown_fields import UnknownFieldSet
+
+    return [field.data for field in UnknownFieldSet(Empty.FromString(message)) if field.field_number == number]

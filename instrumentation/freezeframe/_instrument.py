@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._config import Settings, load_settings
@@ -12,9 +13,12 @@ from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port
 
 if TYPE_CHECKING:
+    from freezeframe._delivery import CollectorExporter
     from freezeframe._entry import ProcessRoot
     from freezeframe._export import Counts, Exporter, Pipeline
+    from freezeframe._export_spool import SpoolingExporter
     from freezeframe._tracing import CaptureProcessor
+    from freezeframe.seams.recording import Recorder
 
 _NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
 """SDKs that make LLM spans of their own; ours hold more, and two spans a call would count every token twice."""
@@ -30,8 +34,10 @@ class Handle:
         pipeline: Pipeline | None = None,
         processor: CaptureProcessor | None = None,
         root: ProcessRoot | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.settings = settings
+        self._recorder = recorder
         self._pipeline = pipeline
         self._processor = processor
         self._root = root
@@ -64,6 +70,9 @@ class Handle:
         if self._closed:
             return
         self._closed = True
+        if self._recorder is not None:
+            with guard("close of exchanges"):
+                self._recorder.finish_all()
         if self._root is not None:
             self._root.end()
         if self._pipeline is not None:
@@ -200,20 +209,52 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     )
     _port.set_recorder(recorder)
     root.begin(recorder)
-    return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root)
+    if settings.spool is not None:
+        pipeline.wake()  # what an earlier process left waits for no span of ours
+    return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
 
 
 def make_exporter(settings: Settings) -> Exporter:
     """Return the exporter that the settings ask for."""
-    from freezeframe._export import CollectorExporter, FileExporter
-
     if settings.file is not None:
-        return FileExporter(settings.file)
-    if settings.protocol == "grpc":
-        from freezeframe._export_grpc import GrpcExporter
+        from freezeframe._export_file import FileExporter
 
-        return GrpcExporter(endpoint=settings.endpoint, headers=settings.headers, compression=settings.compression)
-    return CollectorExporter(endpoint=settings.endpoint, headers=settings.headers, compression=settings.compression)
+        return FileExporter(settings.file)
+    return make_collector_exporter(settings) if settings.spool is None else make_spooling_exporter(settings, settings.spool)
+
+
+def make_collector_exporter(settings: Settings) -> CollectorExporter:
+    """Return the exporter to the collector alone."""
+    from freezeframe._compression import make_compression
+    from freezeframe._delivery import CollectorExporter
+
+    compression = make_compression(settings.compression, settings.protocol)
+    if compression.notice:
+        say_once("compression", "freezeframe: %s", compression.notice)
+    if settings.protocol == "grpc":
+        from freezeframe._export_grpc import GrpcWire
+
+        wire = GrpcWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name)
+    else:
+        from freezeframe._export_http import HttpWire
+
+        wire = HttpWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name)
+    return CollectorExporter(wire, compression.compress)
+
+
+def make_spooling_exporter(settings: Settings, directory: str) -> SpoolingExporter:
+    """Return the exporter with a spool in `directory` behind it.
+
+    Raises:
+        ConfigError: the directory or the key cannot be used, or what protects the content is not installed.
+    """
+    from freezeframe._export_spool import SpoolingExporter
+    from freezeframe._seal import make_seal
+    from freezeframe._spool import Spool
+
+    seal = make_seal(settings.spool_protection, settings.spool_key)
+    spool = Spool(Path(directory), limit_bytes=settings.spool_bytes)
+    return SpoolingExporter(make_collector_exporter(settings), spool, seal)
 
 
 def _version() -> str:

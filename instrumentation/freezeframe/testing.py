@@ -14,7 +14,7 @@ from freezeframe_schemas.exchange import Exchange, exchange_from_span
 from freezeframe_schemas.span import SpanRecord
 
 if TYPE_CHECKING:
-    from freezeframe._export import Deadline
+    from freezeframe._export import Deadline, Fate
     from freezeframe._instrument import Handle
 
 _EPOCH_NS = 1_700_000_000_000_000_000
@@ -27,11 +27,18 @@ class MemoryExporter:
         self.records: list[SpanRecord] = []
         self._lock = threading.Lock()
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> None:
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
         """Keep the batch."""
+        from freezeframe._export import Fate
+
         del deadline
         with self._lock:
             self.records.extend(records)
+        return Fate(delivered=len(records))
+
+    def idle(self) -> bool:
+        """Nothing waits here."""
+        return False
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -6,9 +6,10 @@ An exchange span is an ordinary OTel span that carries `genai.EXCHANGE_KIND`. Wr
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -111,6 +112,32 @@ class Exchange:
     end_time_unix_nano: int = 0
     call_id: str | None = None
     """The model's id of the tool call that this answers, where known."""
+
+
+_LONG_TEXT: Final = 64 * 1024
+
+
+def without_bodies(span: SpanRecord, why: str) -> SpanRecord:
+    """Return the span with its bodies left out and `why` in their place, and without other texts over 64 KiB.
+
+    For a receiver that takes no span as large as this one. A span that has nothing of the kind is returned as it is.
+    """
+    left_out: dict[str, AttributeValue] = {}
+    for body_name, omitted_name in (
+        (genai.REQUEST_BODY, genai.REQUEST_BODY_OMITTED),
+        (genai.RESPONSE_BODY, genai.RESPONSE_BODY_OMITTED),
+    ):
+        if body := _body(span, body_name):
+            digest = hashlib.sha256(body).hexdigest()
+            left_out |= {body_name: "", omitted_name: f"{why}: {len(body)} bytes, sha256 {digest}"}
+    if genai.RESPONSE_BODY in left_out:
+        left_out |= {genai.RESPONSE_CHUNK_SIZES: (), genai.RESPONSE_CHUNK_OFFSETS_NS: ()}
+    lean = {**span.attributes, **left_out}
+    long = [name for name, value in lean.items() if isinstance(value, str | bytes) and len(value) > _LONG_TEXT]
+    if not (left_out or long):
+        return span
+    kept = {name: value for name, value in lean.items() if name not in long}
+    return replace(span, attributes=kept, dropped_attributes_count=span.dropped_attributes_count + len(long))
 
 
 def format_lane(lane: Lane) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.cli.commands import COMMANDS
+from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -54,7 +54,7 @@ def test_extras_are_declared(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page: Path) -> None:
-    known = {command.name for command in COMMANDS} | {"run", "COMMAND"}
+    known = {command.name for command in COMMANDS} | {name for name, _ in OF_THE_BASE_INSTALL} | {"COMMAND"}
     named = {match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+)\b", code)}
     assert named - known == set()
 

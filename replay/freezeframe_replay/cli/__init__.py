@@ -1,4 +1,4 @@
-"""The command line of freezeframe, but for `freezeframe run`, which the instrumentation answers itself.
+"""The command line of freezeframe, but for `run` and `drain`, which the instrumentation answers itself.
 
 Nothing heavy is imported until a command is known. An error of ours is two lines on stderr, never a traceback.
 """
@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib import import_module
 
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser, split_program
-from freezeframe_replay.cli.commands import COMMANDS, RUN
+from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 from freezeframe_schemas.errors import FreezeframeError
 
 __all__ = ["COMMANDS", "Command", "help_text", "main"]
@@ -51,7 +51,7 @@ def _main(arguments: list[str]) -> int:
 
 def help_text() -> str:
     """Return the list of commands, as `freezeframe --help` prints it."""
-    rows = [RUN, *((command.name, command.summary) for command in COMMANDS)]
+    rows = [*OF_THE_BASE_INSTALL, *((command.name, command.summary) for command in COMMANDS)]
     widest = max(len(name) for name, _ in rows)
     lines = [f"  {name:<{widest}}  {summary}" for name, summary in rows]
     return "\n".join(

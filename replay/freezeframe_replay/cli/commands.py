@@ -9,8 +9,11 @@ from freezeframe_replay.cli.command import Command, Example
 
 _CLI: Final = "freezeframe_replay.cli"
 
-RUN: Final = ("run", "Start a program with capture in it, no code change: freezeframe run -- CMD.")
-"""`freezeframe run` is the instrumentation's own command, so that the base install has it; it stands in the list only."""
+OF_THE_BASE_INSTALL: Final = (
+    ("run", "Start a program with capture in it, no code change: freezeframe run -- CMD."),
+    ("drain", "Deliver the spans that were spooled while the collector was down: freezeframe drain --spool DIR."),
+)
+"""The instrumentation's own commands, so that the base install has them; they stand in the list only."""
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(
@@ -105,6 +108,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe replay 4bf92f35 -- python agent.py", means="another program"),
             Example(line="freezeframe replay 4bf92f35 --ignore body.temperature", means="a field that may differ"),
             Example(line="freezeframe replay 4bf92f35 --live model", means="ask the model where the fixed code leaves the run"),
+            Example(line="freezeframe replay 4bf92f35 --hermetic", means="no processes, no files written, either"),
             Example(line="git bisect run freezeframe replay FIXTURE", means="the commit that changed the behaviour"),
         ),
         exit_codes={

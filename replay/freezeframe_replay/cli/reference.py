@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser
-from freezeframe_replay.cli.commands import COMMANDS, RUN
+from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 
 _HEAD = f"""# The command line
 
@@ -14,7 +14,7 @@ Made by `python -m freezeframe_replay.cli.reference > docs/cli.md` from the comm
 
 Errors go to stderr, as what, where, found, expected and what to do. The data directory is `--data`, else `$FREEZEFRAME_DATA`,
 else the nearest `.freezeframe` upwards, else `./.freezeframe`. `{PROGRAM} run -- CMD` starts a program with recording switched
-on and is described in `{PROGRAM} run --help`.
+on, `{PROGRAM} drain` delivers what was spooled: see `{PROGRAM} run --help` and [delivery](delivery.md).
 """
 
 
@@ -28,7 +28,8 @@ def reference_text() -> str:
             [
                 _HEAD,
                 "| command | |\n|---|---|",
-                f"| `{PROGRAM} {RUN[0]}` | {RUN[1]} |\n{index}\n",
+                *(f"| `{PROGRAM} {name}` | {summary} |" for name, summary in OF_THE_BASE_INSTALL),
+                f"{index}\n",
                 *(_section(command) for command in COMMANDS),
             ]
         ).rstrip()

@@ -1,0 +1,53 @@
+"""Compression of batches: none, gzip, and zstd where it is installed and the protocol knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+CompressionName = Literal["none", "gzip", "zstd"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compression:
+    """How batches are compressed."""
+
+    name: CompressionName
+    """As in ``Content-Encoding``."""
+    compress: Callable[[bytes], bytes]
+    """Not for gRPC's gzip, which the channel does itself."""
+    notice: str = ""
+    """Why it is not what was asked for, and what to do."""
+
+
+_AT_GRPC: Final = "grpcio knows gzip and no zstd, batches are sent as gzip; use the protocol http/protobuf for zstd"
+_NOT_INSTALLED: Final = "zstd is not installed here, batches are sent as gzip; pip install 'freezeframe[zstd]'"
+
+
+def make_compression(wanted: CompressionName, protocol: str) -> Compression:
+    """Return the compression that was asked for; gzip where zstd cannot be had, with a notice."""
+    name, notice = wanted, ""
+    zstd = _find_zstd() if wanted == "zstd" and protocol != "grpc" else None
+    if wanted == "zstd" and zstd is None:
+        name, notice = "gzip", _AT_GRPC if protocol == "grpc" else _NOT_INSTALLED
+    compress = {"none": bytes, "gzip": _gzip, "zstd": zstd or bytes}[name]
+    return Compression(name=name, compress=bytes if protocol == "grpc" else compress, notice=notice)
+
+
+def _gzip(data: bytes) -> bytes:
+    import gzip
+
+    return gzip.compress(data, compresslevel=1, mtime=0)
+
+
+def _find_zstd() -> Callable[[bytes], bytes] | None:
+    try:
+        import zstandard
+    except ImportError:
+        return None
+
+    def compress(data: bytes) -> bytes:
+        return zstandard.ZstdCompressor(level=1).compress(data)  # one for each batch: a fork cannot share them
+
+    return compress

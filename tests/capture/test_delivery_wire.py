@@ -1,0 +1,265 @@
+"""The way to a collector: compression, what each answer means, delays that are asked for, batches that are too large, forks."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from otlp_receiver import Receiver
+
+from freezeframe._compression import make_compression
+from freezeframe._config import load_settings
+from freezeframe._delivery import CollectorExporter, Unreachable
+from freezeframe._export import Deadline, Fate
+from freezeframe._instrument import make_collector_exporter
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import Resource, Scope, SpanRecord
+
+
+def span(number: int, body: str = "") -> SpanRecord:
+    return SpanRecord(
+        trace_id=f"{1:032x}",
+        span_id=f"{number:016x}",
+        name=f"span {number}",
+        start_time_unix_nano=1,
+        end_time_unix_nano=2,
+        attributes={genai.REQUEST_BODY: body} if body else {},
+        resource=Resource(),
+        scope=Scope(name="test"),
+    )
+
+
+def exporter_to(url: str, **options: Any) -> CollectorExporter:
+    return make_collector_exporter(load_settings({"endpoint": url, **options}, environ={}))
+
+
+class Waits(Deadline):
+    """A deadline that notes how long it is asked to wait, and does not."""
+
+    def __init__(self, timeout_s: float = 1000.0) -> None:
+        super().__init__(timeout_s)
+        self.waited: list[float] = []
+
+    def wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as running:
+        yield running
+
+
+class GrpcCollector(trace_service_pb2_grpc.TraceServiceServicer):
+    """A collector of grpcio's own making, with its usual limit of 4 MiB a message; fails as `failures` say, then takes."""
+
+    def __init__(self) -> None:
+        self.failures: list[Callable[[grpc.ServicerContext], None]] = []
+        self.names: list[str] = []
+        self.spans: list[Any] = []
+        self.encodings: list[str] = []
+        self._server = grpc.server(futures.ThreadPoolExecutor(2))
+        trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self._server)
+        self.port = self._server.add_insecure_port("127.0.0.1:0")
+        self._server.start()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def Export(self, request: Any, context: Any) -> Any:
+        if self.failures:
+            self.failures.pop(0)(context)
+        self.spans += [one for r in request.resource_spans for s in r.scope_spans for one in s.spans]
+        self.names = [one.name for one in self.spans]
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+    def stop(self) -> None:
+        self._server.stop(0).wait()
+
+
+@pytest.fixture
+def collector() -> Iterator[GrpcCollector]:
+    running = GrpcCollector()
+    yield running
+    running.stop()
+
+
+def fails(code: grpc.StatusCode, delay_s: float | None = None) -> Callable[[Any], None]:
+    """Return a failure with that code, with RetryInfo where a delay is given."""
+
+    def fail(context: Any) -> None:
+        if delay_s is not None:
+            status = Status(code=code.value[0], message="later")
+            delay = Duration(seconds=int(delay_s), nanos=int(delay_s % 1 * 1e9))
+            status.details.add().Pack(RetryInfo(retry_delay=delay))
+            context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+        context.abort(code, "later")
+
+    return fail
+
+
+# -- compression --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["none", "gzip", "zstd"])
+def test_a_compressed_batch_says_how_and_can_be_read(name: str, receiver: Receiver) -> None:
+    exporter = exporter_to(receiver.url, compression=name)
+    assert exporter.export([span(1, "x" * 100_000)], Deadline(5)) == Fate(delivered=1)
+    exporter.close()
+    assert receiver.headers[0].get("content-encoding", "none") == name
+    assert (int(receiver.headers[0]["content-length"]) < 1000) == (name != "none")
+
+
+def test_zstd_that_is_not_installed_becomes_gzip_and_is_said(monkeypatch: pytest.MonkeyPatch, receiver: Receiver) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    assert "freezeframe[zstd]" in make_compression("zstd", "http/protobuf").notice
+    exporter = exporter_to(receiver.url, compression="zstd")
+    assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
+    exporter.close()
+    assert receiver.headers[0]["content-encoding"] == "gzip"
+
+
+def test_zstd_over_grpc_becomes_gzip_and_is_said(collector: GrpcCollector) -> None:
+    assert "no zstd" in make_compression("zstd", "grpc").notice
+    exporter = exporter_to(collector.url, protocol="grpc", compression="zstd")
+    assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
+    exporter.close()
+
+
+# -- HTTP ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_delay_that_the_collector_asks_for_is_kept(receiver: Receiver) -> None:
+    receiver.statuses, receiver.retry_after = [429, 503], "17"
+    exporter, deadline = exporter_to(receiver.url), Waits()
+    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    exporter.close()
+    assert deadline.waited == [17.0, 17.0]
+
+
+def test_without_a_delay_the_waits_grow_and_are_not_in_step(receiver: Receiver) -> None:
+    receiver.statuses = [502] * 6
+    exporter, deadline = exporter_to(receiver.url), Waits()
+    exporter.export([span(1)], deadline)
+    exporter.close()
+    assert deadline.waited[:3] == sorted(deadline.waited[:3])
+    assert deadline.waited[0] == 1.0
+    assert 6.0 < deadline.waited[-1] <= 8.0
+    assert len(set(deadline.waited)) == 6
+
+
+@pytest.mark.parametrize("status", [400, 415, 422])
+def test_a_batch_that_is_wrong_is_not_tried_again(status: int, receiver: Receiver) -> None:
+    receiver.statuses = [status]
+    exporter, deadline = exporter_to(receiver.url), Waits()
+    assert exporter.export([span(1), span(2)], deadline).failed == 2
+    exporter.close()
+    assert deadline.waited == []
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_a_collector_that_takes_nothing_from_us_is_named_at_once(status: int, receiver: Receiver) -> None:
+    receiver.statuses = [status]
+    exporter, deadline = exporter_to(receiver.url), Waits()
+    with pytest.raises(Unreachable, match=rf"127.0.0.1:\d+/v1/traces: answered {status}"):
+        exporter.export([span(1)], deadline)
+    exporter.close()
+    assert deadline.waited == []
+
+
+def test_a_batch_over_the_limit_is_halved_until_it_fits(receiver: Receiver) -> None:
+    receiver.limit_bytes = 25_000
+    exporter = exporter_to(receiver.url)
+    assert exporter.export([span(number, "x" * 10_000) for number in range(9)], Deadline(5)) == Fate(delivered=9)
+    exporter.close()
+    assert receiver.names == [f"span {number}" for number in range(9)]
+
+
+def test_a_span_over_the_limit_goes_without_its_bodies_and_names_the_reason(receiver: Receiver) -> None:
+    receiver.limit_bytes = 25_000
+    exporter = exporter_to(receiver.url)
+    assert exporter.export([span(1, "x" * 50_000)], Deadline(5)) == Fate(delivered=1)
+    exporter.close()
+    attributes = {item.key: item.value.string_value for item in receiver.spans[0].attributes}
+    assert attributes[genai.REQUEST_BODY] == ""
+    assert "answered 413" in attributes[genai.REQUEST_BODY_OMITTED]
+    assert "50000 bytes, sha256" in attributes[genai.REQUEST_BODY_OMITTED]
+
+
+def test_a_span_that_is_too_large_without_bodies_is_counted_as_lost(receiver: Receiver) -> None:
+    receiver.limit_bytes = 10
+    exporter = exporter_to(receiver.url)
+    assert exporter.export([span(1, "x" * 50_000)], Deadline(5)).failed == 1
+    exporter.close()
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_a_forked_child_has_a_connection_of_its_own(protocol: str, receiver: Receiver, collector: GrpcCollector) -> None:
+    exporter = exporter_to(collector.url if protocol == "grpc" else receiver.url, protocol=protocol)
+    wire: Any = exporter._wire
+    assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
+    parents = wire._connection if protocol != "grpc" else wire._channel
+    wire._pid = os.getpid() + 1  # as a child finds it
+    assert exporter.export([span(2)], Deadline(5)) == Fate(delivered=1)
+    assert (wire._connection if protocol != "grpc" else wire._channel) is not parents
+    exporter.close()
+    parents.close()
+
+
+# -- gRPC ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_delay_of_a_retry_info_is_kept(collector: GrpcCollector) -> None:
+    exhausted, unavailable = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
+    collector.failures = [fails(exhausted, 2.5), fails(unavailable, 0.0), fails(unavailable)]
+    exporter, deadline = exporter_to(collector.url, protocol="grpc"), Waits()
+    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    exporter.close()
+    assert deadline.waited[:2] == [2.5, 0.0]
+    assert len(deadline.waited) == 3
+
+
+@pytest.mark.parametrize(
+    "code", [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INTERNAL]
+)
+def test_what_the_specification_forbids_to_retry_is_not(code: grpc.StatusCode, collector: GrpcCollector) -> None:
+    collector.failures = [fails(code)]
+    exporter, deadline = exporter_to(collector.url, protocol="grpc"), Waits()
+    with pytest.raises(Unreachable, match=code.name):
+        exporter.export([span(1)], deadline)
+    exporter.close()
+    assert deadline.waited == []
+
+
+def test_an_invalid_batch_is_lost_and_counted(collector: GrpcCollector) -> None:
+    collector.failures = [fails(grpc.StatusCode.INVALID_ARGUMENT)]
+    exporter = exporter_to(collector.url, protocol="grpc")
+    assert exporter.export([span(1)], Deadline(5)).failed == 1
+    exporter.close()
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector: GrpcCollector) -> None:
+    exporter, deadline = exporter_to(collector.url, protocol="grpc", compression=compression), Waits()
+    bodies = [1 << 20, 1 << 20, 3 << 20, 6 << 20, 10]
+    batch = [span(number, "x" * size) for number, size in enumerate(bodies)]  # the limit is on what is decompressed
+    assert exporter.export(batch, deadline) == Fate(delivered=5)
+    exporter.close()
+    kept = [len({item.key: item.value.string_value for item in one.attributes}[genai.REQUEST_BODY]) for one in collector.spans]
+    assert kept == [1 << 20, 1 << 20, 3 << 20, 0, 10]
+    assert deadline.waited == []
+
+
+def test_a_collector_that_is_down_is_named(collector: GrpcCollector) -> None:
+    collector.stop()
+    exporter = exporter_to(collector.url, protocol="grpc")
+    with pytest.raises(Unreachable, match=rf"127.0.0.1:{collector.port}"):
+        exporter.export([span(1)], Deadline(0))
+    exporter.close()

@@ -1,0 +1,90 @@
+"""An OTLP/HTTP receiver on loopback: decodes what it gets, answers as it is told, can be stopped and started on its port."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+import zstandard
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+
+class Receiver:
+    """Answers with `statuses` first (with `retry_after`), then 200; refuses bodies over `limit_bytes` with 413."""
+
+    def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
+        self.statuses: list[int] = []
+        self.retry_after = "0"
+        self.limit_bytes = limit_bytes
+        self.requests: list[ExportTraceServiceRequest] = []
+        self.headers: list[dict[str, str]] = []
+        self.port = 0
+        self._server: ThreadingHTTPServer | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def spans(self) -> list[Any]:
+        return [span for request in self.requests for r in request.resource_spans for s in r.scope_spans for span in s.spans]
+
+    @property
+    def names(self) -> list[str]:
+        return [span.name for span in self.spans]
+
+    def start(self) -> None:
+        """Listen; on the same port as before, once there was one."""
+        handler = type("Handler", (_Handler,), {"receiver": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Refuse every later connection."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def __enter__(self) -> Receiver:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    receiver: Receiver
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Keep quiet."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        receiver = self.receiver
+        status = receiver.statuses.pop(0) if receiver.statuses else 413 if len(body) > receiver.limit_bytes else 200
+        if status == 200:
+            receiver.requests.append(ExportTraceServiceRequest.FromString(_plain(body, self.headers.get("content-encoding"))))
+            receiver.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        if status in (429, 503):
+            self.send_header("retry-after", receiver.retry_after)
+        self.end_headers()
+
+
+def _plain(body: bytes, encoding: str | None) -> bytes:
+    match encoding:
+        case "gzip":
+            return gzip.decompress(body)
+        case "zstd":
+            return zstandard.ZstdDecompressor().decompress(body)
+        case _:
+            return body
