@@ -6,6 +6,7 @@ from typing import Final
 
 from freezeframe_replay.cli.change_commands import CHANGE_COMMANDS
 from freezeframe_replay.cli.command import Command, Example
+from freezeframe_replay.cli.experiment_commands import EXPERIMENT_COMMANDS
 
 _CLI: Final = "freezeframe_replay.cli"
 
@@ -121,6 +122,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         takes_program=True,
     ),
     *CHANGE_COMMANDS,
+    *EXPERIMENT_COMMANDS,
     Command(
         name="fixture",
         summary="Save a run as files, and with --pytest as a regression test.",

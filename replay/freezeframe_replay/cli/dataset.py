@@ -1,0 +1,70 @@
+"""`freezeframe dataset [RUN...] -o DIR`: runs chosen by name or by SQL, as a folder of fixtures."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds
+from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.cli.target import load_as_fixture, open_store
+from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freezeframe_schemas.fixture import Fixture
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs or fixtures by name, as `freezeframe replay` takes them")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the dataset")
+    parser.add_argument("--where", metavar="SQL", help="runs for which this holds in the view `runs`, newest first")
+    parser.add_argument("--sql", metavar="QUERY", help="runs whose ids the first column of this query holds")
+    parser.add_argument("--failed", action="store_true", help="only runs that ended in an error (with --where or alone)")
+    parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
+    parser.add_argument("--limit", type=positive, default=100, metavar="N", help="at most N runs by SQL (default: 100)")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write the dataset and say what to type next."""
+    from freezeframe_replay.experiments.dataset import write_dataset
+
+    names, chosen_by = _choose(arguments)
+    progress = Progress(quiet=arguments.quiet or arguments.json)
+    made = write_dataset(arguments.output, _fixtures(arguments, names, progress), chosen_by=chosen_by)
+    if arguments.json:
+        print_json({"dataset": str(made.directory), "chosen_by": made.chosen_by, "runs": [row.run_id for row in made.rows]})
+    else:
+        print(f"wrote {made.directory}: {len(made.rows)} runs\nnext: freezeframe experiment {made.directory}")
+    return 0
+
+
+def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
+    """Return the names of the runs, and what chose them in one line."""
+    by_sql = [name for name in ("where", "failed", "since") if getattr(arguments, name)]
+    if sum(map(bool, (arguments.runs, arguments.sql, by_sql))) != 1:
+        raise ConfigError("expected one way to choose runs: their names, --sql, or --where, --failed and --since")
+    if arguments.runs:
+        return arguments.runs, " ".join(arguments.runs)
+    store = open_store(arguments)
+    if arguments.sql:
+        _, rows = store.sql(arguments.sql)
+        return list(dict.fromkeys(str(row[0]) for row in rows))[: arguments.limit], arguments.sql
+    since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
+    status = "error" if arguments.failed else None
+    found = store.list_runs(arguments.limit, status=status, since=since, where=arguments.where or "")
+    told = [f"status = {status!r}" if status else "", f"since {since:%Y-%m-%d %H:%M}" if since else "", arguments.where or ""]
+    return [run.trace_id for run in found if run.exchanges], " and ".join(filter(None, told))
+
+
+def _fixtures(arguments: argparse.Namespace, names: Sequence[str], progress: Progress) -> Iterator[tuple[Fixture, str]]:
+    for done, name in enumerate(names, 1):
+        fixture = load_as_fixture(arguments, name)
+        progress.step(done, len(names), fixture.run_id)
+        yield fixture, ""

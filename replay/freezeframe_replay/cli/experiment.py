@@ -1,0 +1,162 @@
+"""`freezeframe experiment DATASET [-- CMD]`: each run of a dataset with a candidate, and what changed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freezeframe_replay.cli.options import add_json, positive, print_json, terminal_width
+from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.render import ID_DIGITS, short, table_text
+from freezeframe_replay.request_edit import Part, RequestEdit, parse_parameter
+from freezeframe_schemas.errors import ConfigError, FixtureError
+from freezeframe_schemas.exchange import Kind
+
+if TYPE_CHECKING:
+    from freezeframe_replay.experiments.experiment import Result, RowResult
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "dataset", type=Path, metavar="DATASET", help="directory that `freezeframe dataset` wrote, or a fixture's"
+    )
+    parser.add_argument("--model", metavar="NAME", help="candidate: ask this model (with --live model)")
+    parser.add_argument("--system", metavar="TEXT", help="candidate: another system prompt (@FILE reads it from there)")
+    parser.add_argument(
+        "--replace", action="append", default=[], nargs=2, metavar=("OLD", "NEW"), help="candidate: a passage of the prompts"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=JSON", help="candidate: a parameter, such as temperature=0"
+    )
+    parser.add_argument(
+        "--live",
+        action="append",
+        default=[],
+        choices=[kind.value for kind in Kind if kind is not Kind.TOOL],
+        help="make calls of this kind for real where the recording holds no answer (may be given again)",
+    )
+    parser.add_argument(
+        "--allow-tool", action="append", default=[], metavar="NAME", help="let this tool run for real (may be given again)"
+    )
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests that does not decide"
+    )
+    parser.add_argument("--judge", metavar="MODULE:FUNCTION", help="ask this function whether other words mean the same")
+    parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record it")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="replays side by side (default: 1)")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one run may take")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the result there as JSON, too")
+    parser.add_argument("--all", action="store_true", help="list the rows that are the same, too")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run it, print the table; the exit code is the finding."""
+    from freezeframe_replay.experiments.dataset import load_dataset
+    from freezeframe_replay.experiments.experiment import EXIT_CODES, Candidate, result_to_json, run_experiment
+
+    dataset = load_dataset(arguments.dataset)
+    candidate = Candidate(policy=_policy(arguments), command=tuple(arguments.program or ()), timeout_s=arguments.timeout)
+    progress = Progress(quiet=arguments.quiet or arguments.json)
+
+    def on_row(done: int, total: int, row: RowResult) -> None:
+        progress.step(done, total, f"{row.name}  {row.finding.value}  {row.why}")
+
+    result = run_experiment(dataset, candidate, judging=_judging(arguments), jobs=arguments.jobs, on_row=on_row)
+    document = result_to_json(result)
+    if arguments.output is not None:
+        _write(arguments.output, document)
+    if arguments.json:
+        print_json(document)
+    else:
+        print(result_text(result, width=terminal_width(), everything=arguments.all))
+    return EXIT_CODES[result.finding]
+
+
+def _policy(arguments: argparse.Namespace) -> Policy:
+    edits = tuple(_edits(arguments))
+    live = frozenset(Kind(name) for name in arguments.live)
+    if edits and Kind.MODEL not in live:
+        raise ConfigError(
+            f"found {edits[0]} and no --live model: a recording holds no answer to an edited request",
+            do="add --live model; it asks with the keys of your environment, and costs what it costs",
+        )
+    return Policy(ignore=tuple(arguments.ignore), live=live, allow_tools=frozenset(arguments.allow_tool), edits=edits)
+
+
+def _edits(arguments: argparse.Namespace) -> Iterable[RequestEdit]:
+    if arguments.model:
+        yield RequestEdit(part=Part.MODEL, value=arguments.model)
+    if arguments.system is not None:
+        yield RequestEdit(part=Part.SYSTEM, value=_text(arguments.system))
+    for old, new in arguments.replace:
+        yield RequestEdit(part=Part.TEXT, name=old, value=new)
+    yield from map(parse_parameter, arguments.set)
+
+
+def _text(given: str) -> str:
+    if not given.startswith("@"):
+        return given
+    path = Path(given[1:])
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--system: {path}: cannot be read: {error.strerror}") from error
+
+
+def _judging(arguments: argparse.Namespace) -> Any:
+    from freezeframe_replay.experiments.experiment import Judging
+    from freezeframe_replay.experiments.judge import load_judge
+
+    if not arguments.judge:
+        if arguments.judge_live:
+            raise ConfigError("--judge-live: found without --judge, expected also the function that judges")
+        return None
+    return Judging(judge=load_judge(arguments.judge), records=arguments.dataset / "judgements", live=arguments.judge_live)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    try:
+        path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise FixtureError(f"{path}: cannot be written: {error.strerror}", do="name another file with -o") from error
+
+
+def result_text(result: Result, *, width: int, everything: bool = False) -> str:
+    """Return the table of rows, those that are the same counted only, and under each changed row what changed."""
+    counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
+    lines = [f"{counts}; candidate: {short(result.candidate, width - len(counts) - 13)}"]
+    shown = [row for row in result.rows if everything or row.finding.value != "same"]
+    if shown:
+        header = ("run", "finding", "steps", "live", "time", "why")
+        table = [
+            (
+                row.run_id[:ID_DIGITS],
+                row.finding.value,
+                f"{row.served}/{row.steps}",
+                str(row.live_calls or ""),
+                f"{row.seconds:.1f} s",
+                row.why,
+            )
+            for row in shown
+        ]
+        rows = table_text(header, table, right=(2, 3, 4), cell_width=width, fit=(5, width)).splitlines()
+        lines.append(f"  {rows[0]}")
+        for row, text in zip(shown, rows[1:], strict=True):
+            lines += [f"  {text}", *_difference(row, width)]
+    return "\n".join(lines)
+
+
+def _difference(row: RowResult, width: int) -> Iterable[str]:
+    found = row.outcome or row.first
+    if found is None or row.finding.value == "same":
+        return
+    for mark, text in (("-", found.recorded), ("+", found.live)):
+        if text is not None:
+            yield short(f"      {mark} {text}", width)

@@ -1,0 +1,27 @@
+"""Progress of long work, on stderr: a line that renews itself on a terminal, a line for each item elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from freezeframe_replay.cli.options import terminal_width
+from freezeframe_replay.render import short
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Tells how far work has come; with `quiet` nothing."""
+
+    quiet: bool = False
+
+    def step(self, done: int, total: int, text: str) -> None:
+        """Say that `done` of `total` items are done, and what the last one came to."""
+        if self.quiet:
+            return
+        line = short(f"{done} of {total}  {text}", terminal_width() - 1)
+        if sys.stderr.isatty():
+            end = "\n" if done == total else ""
+            print(f"\r\x1b[2K{line}", end=end, file=sys.stderr, flush=True)
+        else:
+            print(line, file=sys.stderr, flush=True)

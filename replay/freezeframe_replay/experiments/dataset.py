@@ -1,0 +1,132 @@
+"""Dataset: a set of runs as a folder of fixtures with a manifest that pins each of them.
+
+::
+
+    dataset.json       format, version, the question that chose the runs, one row a run with its fixture's digest
+    runs/<name>/       a fixture each (docs/fixture-format.md)
+    judgements/        what judges asked and were told, so that a verdict can be repeated offline
+
+Loading runs no code. A fixture that is not the pinned one is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+
+FORMAT: Final = "freezeframe-dataset"
+VERSION: Final = 1
+MANIFEST: Final = "dataset.json"
+_NAME_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One run of a dataset."""
+
+    name: str
+    """Its folder under ``runs``."""
+    run_id: str
+    digest: str
+    """Of its fixture."""
+    note: str = ""
+    """Why it was chosen, for example the signature of its failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A loaded manifest. Fixtures are read one by one."""
+
+    directory: Path
+    rows: tuple[Row, ...]
+    chosen_by: str = ""
+    """The SQL, or the names, that chose the runs."""
+
+    def directory_of(self, row: Row) -> Path:
+        """Return the row's fixture directory."""
+        return self.directory / "runs" / row.name if (self.directory / MANIFEST).exists() else self.directory
+
+    def load(self, row: Row) -> Fixture:
+        """Return the row's fixture.
+
+        Raises:
+            FixtureError: damaged, or not the one that the manifest pins.
+        """
+        directory = self.directory_of(row)
+        fixture = load_fixture(directory)
+        found = _digest_of(directory)
+        if found != row.digest:
+            raise FixtureError(
+                f"{directory}: digest {found[:16]}..., {MANIFEST} beside it pins {row.digest[:16]}...: another recording",
+                do="make the dataset again with `freezeframe dataset`",
+            )
+        return fixture
+
+
+def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chosen_by: str) -> Dataset:
+    """Write fixtures, each with a note, and then the manifest that pins them. Fixtures that were there already stay on disk.
+
+    Raises:
+        FixtureError: no run at all, or a folder that cannot be written.
+    """
+    rows: list[Row] = []
+    try:
+        for fixture, note in runs:
+            name = fixture.run_id[:_NAME_DIGITS]
+            folder = directory / "runs" / name
+            write_fixture(fixture, folder)
+            rows.append(Row(name=name, run_id=fixture.run_id, digest=_digest_of(folder), note=note))
+        if not rows:
+            raise FixtureError(f"{directory}: no runs were chosen, so there is nothing to write")
+        manifest = {"format": FORMAT, "version": VERSION, "chosen_by": chosen_by, "rows": [asdict(row) for row in rows]}
+        partial = directory / f"{MANIFEST}.partial"
+        partial.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, directory / MANIFEST)
+    except OSError as error:
+        raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o") from error
+    return Dataset(directory=directory, rows=tuple(rows), chosen_by=chosen_by)
+
+
+def load_dataset(directory: Path) -> Dataset:
+    """Return the dataset in a folder; a single fixture's folder is a dataset of one.
+
+    Raises:
+        FixtureError: neither is there, or of a version that this library does not know.
+    """
+    path = directory / MANIFEST
+    if not path.exists():
+        fixture = load_fixture(directory)
+        row = Row(name=directory.resolve().name, run_id=fixture.run_id, digest=_digest_of(directory))
+        return Dataset(directory=directory, rows=(row,), chosen_by=str(directory))
+    try:
+        manifest: Any = json.loads(path.read_bytes())
+        if manifest["format"] != FORMAT:
+            raise FixtureError(f"{path}: format {manifest['format']!r}, expected {FORMAT!r}")
+        if manifest["version"] != VERSION:
+            raise FixtureError(
+                f"{path}: dataset version {manifest['version']}, this library reads version {VERSION}",
+                do="install the version of freezeframe that wrote it, or make the dataset again",
+            )
+        rows = tuple(Row(**item) for item in manifest["rows"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise FixtureError(f"{path}: not readable, {type(error).__name__}: {error}") from error
+    _check_names(path, rows)
+    return Dataset(directory=directory, rows=rows, chosen_by=str(manifest.get("chosen_by", "")))
+
+
+def _check_names(path: Path, rows: Sequence[Row]) -> None:
+    """A row's folder lies inside the dataset, whatever the manifest says."""
+    for row in rows:
+        if Path(row.name).name != row.name or row.name in ("", ".", ".."):
+            raise FixtureError(f"{path}: row {row.name!r}: found a path, expected the name of a folder under runs")
+
+
+def _digest_of(directory: Path) -> str:
+    return str(json.loads((directory / "manifest.json").read_bytes())["digest"])

@@ -1,0 +1,263 @@
+"""Experiment: a dataset replayed with a candidate, row by row, each with a verdict in two layers.
+
+Structure is compared exactly (`structure`). Where it holds and the outcome is worded otherwise, meaning is asked of a judge, if
+there is one.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay.compare import Difference, first_difference
+from freezeframe_replay.experiments.dataset import Dataset, Row
+from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
+from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.verdict import why_incomparable
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture
+
+FORMAT: Final = "freezeframe-experiment"
+VERSION: Final = 1
+
+
+class Finding(StrEnum):
+    """What is said of one row."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    INCOMPARABLE = "incomparable"
+
+
+EXIT_CODES: Final = {Finding.SAME: 0, Finding.CHANGED: 3, Finding.INCOMPARABLE: 125}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """What is tried: the code in the working tree, under a policy that may edit requests and go live."""
+
+    policy: Policy = field(default_factory=Policy)
+    command: tuple[str, ...] = ()
+    """Program to start in place of the recorded entry point."""
+    cwd: Path | None = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    @property
+    def label(self) -> str:
+        """Return what is tried, in a few words."""
+        parts = [str(edit) for edit in self.policy.edits]
+        if self.command:
+            parts.append(" ".join(self.command))
+        return ", ".join(parts) or "the code in the working tree"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowResult:
+    """One run with the candidate."""
+
+    name: str
+    run_id: str
+    finding: Finding
+    why: str
+    """In one line."""
+    note: str = ""
+    structure: Structure | None = None
+    judgement: Judgement | None = None
+    first: Divergence | None = None
+    """Where the replay left the recording."""
+    outcome: Difference | None = None
+    """How the outcome differs, where both are known."""
+    steps: int = 0
+    served: int = 0
+    live_calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """All rows, in the dataset's order."""
+
+    dataset: str
+    candidate: str
+    rows: tuple[RowResult, ...]
+
+    @property
+    def counts(self) -> Mapping[Finding, int]:
+        """Return how many rows there are of each finding."""
+        found = Counter(row.finding for row in self.rows)
+        return {finding: found[finding] for finding in Finding}
+
+    @property
+    def finding(self) -> Finding:
+        """Return what is said of the whole: one changed row is a change, one that cannot be compared leaves it open."""
+        for finding in (Finding.CHANGED, Finding.INCOMPARABLE):
+            if self.counts[finding]:
+                return finding
+        return Finding.SAME
+
+
+OnRow = Callable[[int, int, RowResult], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judging:
+    """How meaning is asked about."""
+
+    judge: Judge
+    records: Path
+    live: bool = False
+
+
+def run_experiment(
+    dataset: Dataset,
+    candidate: Candidate,
+    *,
+    judging: Judging | None = None,
+    jobs: int = 1,
+    on_row: OnRow | None = None,
+    rows: Sequence[Row] | None = None,
+) -> Result:
+    """Replay each row with the candidate and return what was found.
+
+    Args:
+        dataset: the runs.
+        candidate: what is tried.
+        judging: who is asked where structure holds and the words differ. Judges run in this process, one at a time.
+        jobs: replays side by side, each a process of its own.
+        on_row: called with how many rows are done, how many there are, and the row.
+        rows: some of the dataset's rows (default: all).
+
+    Raises:
+        FixtureError: a row's fixture is damaged.
+        ReplayError: a judge failed.
+    """
+    chosen = dataset.rows if rows is None else tuple(rows)
+    done: list[RowResult] = []
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        replays = [(row, pool.submit(_replay, dataset, row, candidate)) for row in chosen]
+        try:
+            for row, future in replays:
+                fixture, replayed, seconds = future.result()
+                result = _judge_row(row, fixture, replayed, judging, seconds)
+                done.append(result)
+                if on_row is not None:
+                    on_row(len(done), len(chosen), result)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return Result(dataset=str(dataset.directory), candidate=candidate.label, rows=tuple(done))
+
+
+def _replay(dataset: Dataset, row: Row, candidate: Candidate) -> tuple[Fixture, Report | ReplayError, float]:
+    fixture = dataset.load(row)
+    begun = time.monotonic()
+    try:
+        report: Report | ReplayError = reenact(
+            fixture, candidate.command or None, cwd=candidate.cwd, policy=candidate.policy, timeout_s=candidate.timeout_s
+        )
+    except ReplayError as error:
+        report = error
+    return fixture, report, round(time.monotonic() - begun, 3)
+
+
+def _judge_row(
+    row: Row, fixture: Fixture, replayed: Report | ReplayError, judging: Judging | None, seconds: float
+) -> RowResult:
+    common: dict[str, Any] = {"name": row.name, "run_id": row.run_id, "note": row.note, "seconds": seconds}
+    if isinstance(replayed, ReplayError):
+        return RowResult(**common, finding=Finding.INCOMPARABLE, why=replayed.message)
+    report = replayed
+    common |= {"steps": report.steps, "served": len(report.served), "live_calls": len(report.live), "first": report.first}
+    open_question = why_incomparable(report)
+    if open_question is not None:
+        return RowResult(**common, finding=Finding.INCOMPARABLE, why=open_question)
+    structure = compare_structure(fixture, report)
+    common["structure"] = structure
+    if structure.aspect is not Aspect.SAME:
+        return RowResult(**common, finding=Finding.CHANGED, why=_structure_text(structure, report))
+    outcome = _outcome_difference(fixture, report)
+    common["outcome"] = outcome
+    if outcome is None:
+        return RowResult(**common, finding=Finding.SAME, why="identical" if report.identical else "same path and outcome")
+    if judging is None:
+        return RowResult(**common, finding=Finding.CHANGED, why=f"another outcome at {outcome.path}")
+    judgement = ask_judge(judging.judge, _case(fixture, report), records=judging.records, live=judging.live)
+    finding = Finding.SAME if judgement.passed else Finding.CHANGED
+    said = "means the same" if judgement.passed else "means something else"
+    score = "" if judgement.score is None else f", {judgement.score:g}"
+    why = f"judge: {said}{score}{f': {judgement.reason}' if judgement.reason else ''}"
+    return RowResult(**common, judgement=judgement, finding=finding, why=why)
+
+
+def _structure_text(structure: Structure, report: Report) -> str:
+    place = "" if structure.step is None else f" at step {structure.step}"
+    if structure.aspect is Aspect.CUT:
+        first = report.first
+        where = f" at {first.path}" if first is not None and first.path != "$" else ""
+        return f"asks something else{place}{where}; offline, what follows is not known"
+    return f"{structure.aspect.value}{place}: {structure.recorded} > {structure.candidate}"
+
+
+def _outcome_difference(fixture: Fixture, report: Report) -> Difference | None:
+    changed = next((item for item in report.divergences if item.kind is DivergenceKind.OUTCOME_CHANGED), None)
+    if changed is not None:
+        return Difference(path=changed.path, recorded=changed.recorded or "", live=changed.live or "")
+    recorded = fixture.entry.error or fixture.entry.output
+    if recorded is None or report.outcome is None or not report.live:
+        return None
+    return first_difference(_comparable(recorded), _comparable(report.outcome))
+
+
+def _comparable(text: str) -> Any:
+    """Keep what an exception is and says; its attributes may hold addresses and times."""
+    value = _json(text)
+    if isinstance(value, dict) and value.get(values.TAG) == "exception":
+        return {"raised": value.get("class"), "text": value.get("text")}
+    return value
+
+
+def _case(fixture: Fixture, report: Report) -> Case:
+    recorded = fixture.entry.error or fixture.entry.output or ""
+    return Case(
+        run=fixture.run_id,
+        input=_plain(fixture.entry.input or ""),
+        recorded=_plain(recorded),
+        candidate=_plain(report.outcome or ""),
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a recorded text as itself; other values stay JSON."""
+    value = _json(text)
+    return value if isinstance(value, str) else text
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def result_to_json(result: Result) -> dict[str, Any]:
+    """Return the result as a JSON value, with its format and version."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "dataset": result.dataset,
+        "candidate": result.candidate,
+        "finding": result.finding.value,
+        "counts": {finding.value: count for finding, count in result.counts.items()},
+        "rows": [asdict(row) for row in result.rows],
+    }

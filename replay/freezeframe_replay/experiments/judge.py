@@ -1,0 +1,120 @@
+"""Judge: whether two outcomes mean the same, asked of a function of the user's: ``package.module:function``.
+
+A judge that asks a model does so with the user's own client. What it asks and is told is recorded beside the dataset, so that
+the verdict can be repeated offline, years later; it is asked for real only with consent.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay.cassette import Cassette, Mode
+from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.keys import canonical_json, digest
+from freezeframe_schemas.run import Entry
+
+_PASSING: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What a judge is shown. Texts are as recorded: redacted, and tagged JSON where the program's values are no text."""
+
+    run: str
+    input: str
+    recorded: str
+    """What the run came to when it was recorded."""
+    candidate: str
+    """What it came to now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What a judge says. A judge may also return a bool, or a score from 0 to 1 (0.5 and above passes)."""
+
+    passed: bool
+    score: float | None = None
+    reason: str = ""
+
+
+Judge = Callable[[Case], Any]
+
+
+def load_judge(name: str, *, folder: Path | None = None) -> Judge:
+    """Return the function that ``module:function`` names; modules of `folder` (default: the working directory) are found.
+
+    Raises:
+        ConfigError: no such module or function.
+    """
+    module_name, colon, function_name = name.partition(":")
+    if not (colon and module_name and function_name):
+        raise ConfigError(f"--judge: found {name!r}, expected module:function")
+    root = str((folder or Path.cwd()).resolve())
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ConfigError(f"--judge: {module_name} cannot be imported: {error}") from error
+    for part in function_name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise ConfigError(f"--judge: {module_name} has no function {function_name}")
+    return found
+
+
+def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgement:
+    """Return what the judge says of the case: from its recording where there is one.
+
+    Args:
+        judge: the function.
+        case: what it is shown.
+        records: folder under which its calls are recorded, one folder a case.
+        live: whether a case that is not recorded may be asked for real.
+
+    Raises:
+        ReplayError: it asks a model and may not, or what it gave back is no judgement.
+    """
+    name = digest(canonical_json([_name_of(judge), case.run, case.input, case.recorded, case.candidate]))[:16]
+    directory = records / name
+    recorded = (directory / "manifest.json").exists()
+    try:
+        if recorded or live:
+            said = Cassette(directory=directory, mode=Mode.ONCE).play(judge, case)
+        else:
+            said = _ask_unrecorded(judge, case)
+    except AssertionError as error:
+        raise ReplayError(
+            f"judge {_name_of(judge)}: {str(error).splitlines()[0]}",
+            do="let it ask for real with --judge-live; what it is told is recorded for the next time",
+        ) from error
+    return _judgement(said, _name_of(judge))
+
+
+def _ask_unrecorded(judge: Judge, case: Case) -> Any:
+    """Run the judge with every seam closed: one that asks nobody needs no recording."""
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        nothing = Path(scratch) / "nothing-recorded-for-this-case"
+        write_fixture(Fixture(run_id="0" * 32, entry=Entry(), steps=()), nothing)
+        return Cassette(directory=nothing).play(judge, case)
+
+
+def _judgement(said: Any, name: str) -> Judgement:
+    if isinstance(said, Judgement):
+        return said
+    if isinstance(said, bool):
+        return Judgement(passed=said)
+    if isinstance(said, int | float) and 0 <= said <= 1:
+        return Judgement(passed=said >= _PASSING, score=float(said))
+    raise ReplayError(f"judge {name}: gave back {type(said).__name__}, expected a bool, a score from 0 to 1, or a Judgement")
+
+
+def _name_of(judge: Judge) -> str:
+    return f"{getattr(judge, '__module__', '')}:{getattr(judge, '__qualname__', '')}"

@@ -1,0 +1,181 @@
+"""An agent that asks a model which order to track, and a model on loopback whose name says how it answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_schemas.fixture import Fixture
+
+AGENT = """
+import json, os, sys
+import httpx
+import freezeframe
+
+freezeframe.instrument()
+
+MODEL = "m"
+SYSTEM = "You pick the order."
+
+def ask(text):
+    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
+    url = os.environ["OPENAI_BASE_URL"] + "/v1/chat/completions"
+    answer = httpx.post(url, json={"model": MODEL, "messages": messages, "temperature": 1}).json()
+    return answer["choices"][0]["message"]["content"]
+
+@freezeframe.tool
+def orders(name):
+    return ["AC-1", "AC-2"]
+
+@freezeframe.tool
+def track(order, note=""):
+    return {"AC-1": "Lyon", "AC-2": "Bonn"}[order]
+
+@freezeframe.run
+def answer(question):
+    found = orders("keller")
+    order = ask(f"pick for {question}: " + " ".join(found))
+    place = track(order, note=f"asked by {question}")
+    return ask(f"say that {order} is in {place}")
+
+if __name__ == "__main__":
+    print(answer(sys.argv[1]))
+"""
+
+
+@dataclass(kw_only=True)
+class Provider:
+    """The model on loopback."""
+
+    url: str = ""
+    asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    say: Callable[[dict[str, Any]], str] | None = None
+    fingerprint: str = "fp_1"
+
+    def answer(self, body: dict[str, Any]) -> str:
+        """Say what the model says: by its name, another order, other words, or a refusal."""
+        self.asked.append(body)
+        if self.say is not None:
+            return self.say(body)
+        model, text = str(body["model"]), str(body["messages"][-1]["content"])
+        if text.startswith("pick"):
+            return "AC-2" if model == "other-order" else "AC-1"
+        words = text.removeprefix("say that ")
+        return f"Your order: {words}." if model == "wordy" else words
+
+
+def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = json.dumps(
+                {
+                    "id": f"chatcmpl-{len(provider.asked)}",
+                    "model": f"{asked['model']}-2026",
+                    "system_fingerprint": provider.fingerprint,
+                    "choices": [
+                        {
+                            "index": 0,
+                            "message": {"role": "assistant", "content": provider.answer(asked)},
+                            "finish_reason": "stop",
+                        }
+                    ],
+                }
+            ).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            """Keep quiet."""
+
+    return Handler
+
+
+@contextmanager
+def serving() -> Generator[Provider]:
+    """Serve a model on loopback."""
+    provider = Provider()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(provider))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    provider.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield provider
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    """The model, and what it was asked."""
+    with serving() as provider:
+        monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+        yield provider
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """The agent's folder."""
+
+    root: Path
+
+    def record(self, question: str, **environ: str) -> Fixture:
+        """Run it for real and return the run."""
+        spans = self.root / f"spans-{question}.jsonl"
+        done = self.python("agent.py", question, environ={"FREEZEFRAME_FILE": str(spans), **environ})
+        assert done.returncode == 0, done.stderr
+        return freeze(load_run_of_file(spans))
+
+    def edit(self, old: str, new: str) -> None:
+        """Change the agent's code."""
+        text = (self.root / "agent.py").read_text()
+        assert old in text
+        (self.root / "agent.py").write_text(text.replace(old, new))
+
+    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run Python in the folder."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.root,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(environ or {})},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    """The agent, in a folder of its own."""
+    (tmp_path / "agent.py").write_text(AGENT)
+    return Agent(root=tmp_path)
+
+
+@pytest.fixture(scope="session")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[Fixture, Fixture]:
+    """Two runs of the agent, recorded once: for Ann and for Bob."""
+    root = tmp_path_factory.mktemp("recorded")
+    (root / "agent.py").write_text(AGENT)
+    with serving() as provider:
+        recorder = Agent(root=root)
+        ann, bob = (recorder.record(question, OPENAI_BASE_URL=provider.url) for question in ("Ann", "Bob"))
+    return ann, bob
