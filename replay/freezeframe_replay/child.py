@@ -44,6 +44,7 @@ def activate() -> None:
         return
     import freezeframe
     from freezeframe.seams import serve
+    from freezeframe_replay.fences import Fences
     from freezeframe_replay.isolate import RecordedClock, fence_sockets, restore_random
     from freezeframe_replay.policy import Policy, policy_from_json
     from freezeframe_replay.request_edit import edit_request
@@ -52,19 +53,32 @@ def activate() -> None:
     fixture = load_fixture(Path(directory))
     clock = RecordedClock(fixture.entry)
 
+    policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
+
     def enter() -> None:
         clock.restart()
         restore_random(fixture.entry)
+        fences.up = True
 
-    policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
-    session = ReplaySession(fixture, policy=policy, on_step=clock.reach, on_enter=enter)
-    _state.update(fixture=fixture, session=session, pid=os.getpid())
+    def leave() -> None:
+        fences.up = False
+
+    session = ReplaySession(fixture, policy=policy, on_step=clock.reach, on_enter=enter, on_leave=leave)
+    fences = Fences(
+        policy.fences,
+        session.fence_tried,
+        allow_paths=[Path(path) for path in policy.allow_paths],
+        allow_programs=policy.allow_programs,
+    )
+    _state.update(fixture=fixture, session=session, fences=fences, pid=os.getpid())
     serve(session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None)
     freezeframe.instrument()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
     atexit.register(_write_report)
+    fences.raise_fences()
+    fences.up = fixture.entry.kind is not EntryKind.FUNCTION
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:
@@ -206,6 +220,7 @@ def _write_report() -> None:
     path = os.environ.get(REPORT_VARIABLE)
     if path is None or _state.get("pid") != os.getpid():  # a forked child of the program is not the replay
         return
+    _state["fences"].up = False
     partial = Path(path).with_suffix(".partial")
     partial.write_text(report_to_json(_state["session"].report()), encoding="utf-8")
     partial.replace(path)

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from freezeframe_replay.fences import Fence
 from freezeframe_replay.request_edit import RequestEdit, edits_from_json, edits_to_json
 from freezeframe_schemas.exchange import Kind
 
@@ -24,6 +25,12 @@ class Policy:
     """Names of the tools that may run for real where the recording holds no answer."""
     stop_before: int | None = None
     """Step before which the replay ends."""
+    fences: frozenset[Fence] = frozenset()
+    """What the program is kept from besides the network, which is always fenced."""
+    allow_paths: tuple[str, ...] = ()
+    """Files and directories that the fences let through; relative ones to the program's working directory."""
+    allow_programs: frozenset[str] = frozenset()
+    """Programs, by the name of their file, that may be started all the same."""
     edits: tuple[RequestEdit, ...] = ()
     """What is changed in each model request before it is looked up or sent."""
 
@@ -50,6 +57,9 @@ def policy_to_json(policy: Policy) -> str:
             "live_from": policy.live_from,
             "allow_tools": sorted(policy.allow_tools),
             "stop_before": policy.stop_before,
+            "fences": sorted(policy.fences),
+            "allow_paths": list(policy.allow_paths),
+            "allow_programs": sorted(policy.allow_programs),
             "edits": edits_to_json(policy.edits),
         }
     )
@@ -64,5 +74,8 @@ def policy_from_json(text: str) -> Policy:
         live_from=data["live_from"],
         allow_tools=frozenset(data["allow_tools"]),
         stop_before=data["stop_before"],
+        fences=frozenset(Fence(name) for name in data["fences"]),
+        allow_paths=tuple(data["allow_paths"]),
+        allow_programs=frozenset(data["allow_programs"]),
         edits=edits_from_json(data["edits"]),
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARKER = "freezeframe"
 _DEFAULT_TIMEOUT_S = 120.0
-_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s"})
+_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +92,20 @@ class FrozenRun:
     ignore: tuple[str, ...] = ()
     """Components of the request key that do not decide, for example ``body.temperature``."""
     timeout_s: float = _DEFAULT_TIMEOUT_S
+    hermetic: bool = False
+    """Fence off started processes and changed files, too."""
 
     def replay(self) -> Result:
         """Run the program again, offline, answered from the recording. A replay that cannot be carried out fails the test."""
+        from freezeframe_replay.fences import HERMETIC
+        from freezeframe_replay.policy import Policy
         from freezeframe_replay.reenact import reenact
         from freezeframe_schemas.errors import FreezeframeError
         from freezeframe_schemas.fixture import load_fixture
 
+        policy = Policy(ignore=self.ignore, fences=HERMETIC if self.hermetic else frozenset())
         try:
-            report = reenact(self.directory, self.command, cwd=self.cwd, ignore=self.ignore, timeout_s=self.timeout_s)
+            report = reenact(self.directory, self.command, cwd=self.cwd, policy=policy, timeout_s=self.timeout_s)
             return Result(report=report, fixture=load_fixture(self.directory))
         except FreezeframeError as error:
             message = f"the replay could not be carried out\n\n{error}"
@@ -108,8 +113,14 @@ class FrozenRun:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare --freezeframe: when `freezeframe_cassette` records."""
-    parser.getgroup(MARKER).addoption(
+    """Declare --freezeframe (when `freezeframe_cassette` records) and --freezeframe-hermetic."""
+    group = parser.getgroup(MARKER)
+    group.addoption(
+        "--freezeframe-hermetic",
+        action="store_true",
+        help="every replay of freezeframe_fixture fences off started processes and changed files, besides sockets",
+    )
+    group.addoption(
         "--freezeframe",
         choices=("none", "once", "auto", "live"),
         default="none",
@@ -137,8 +148,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, so that --strict-markers accepts it."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(path, command, cwd, ignore, timeout_s): the recorded run that `freezeframe_fixture` replays. Paths are "
-        "relative to the test's file; command is a list of arguments; ignore names request components that do not decide.",
+        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic): the recorded run that `freezeframe_fixture` replays. "
+        "Paths are relative to the test's file; command is a list of arguments; ignore names request components that do not "
+        "decide; hermetic=True fences off processes and written files.",
     )
 
 
@@ -162,6 +174,7 @@ def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
         cwd=cwd,
         ignore=_texts(options.get("ignore", ())),
         timeout_s=float(options.get("timeout_s", _DEFAULT_TIMEOUT_S)),
+        hermetic=bool(options.get("hermetic", request.config.getoption("--freezeframe-hermetic"))),
     )
 
 

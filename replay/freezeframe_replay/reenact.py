@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import freezeframe
 from freezeframe_replay.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.fences import Fence
 from freezeframe_replay.policy import Policy, policy_to_json
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
@@ -65,7 +66,14 @@ def reenact(
             write_fixture(loaded, directory)
         report_path = Path(scratch) / "report.json"
         policy = policy or Policy(ignore=tuple(ignore))
-        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **(env or {})}
+        own_scratch: dict[str, str] = {}
+        if Fence.WRITES in policy.fences:
+            # What a program puts into temporary files is gone with the replay, and so no effect.
+            temporary = Path(scratch) / "tmp"
+            temporary.mkdir()
+            policy = replace(policy, allow_paths=(*policy.allow_paths, str(temporary)))
+            own_scratch = {"TMPDIR": str(temporary)}
+        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **own_scratch, **(env or {})}
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
         variables[POLICY_VARIABLE] = policy_to_json(policy)

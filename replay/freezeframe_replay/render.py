@@ -29,6 +29,7 @@ _WORDS: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.INPUT_CHANGED: "entered with other input",
     DivergenceKind.NETWORK: "tried to reach the network",
     DivergenceKind.ORDER_CHANGED: "recorded steps asked for in another order",
+    DivergenceKind.FENCED: "tried what a fence keeps it from",
 }
 
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
@@ -39,6 +40,8 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or give the program that input",
     DivergenceKind.ORDER_CHANGED: "if the order does not matter, run the calls as tasks side by side and record again",
+    DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
+    "with --allow-program or --allow-path",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
 }
 

@@ -21,6 +21,7 @@ from urllib.request import getproxies
 from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe_replay.compare import first_difference
+from freezeframe_replay.fences import Fence
 from freezeframe_replay.freeze import make_aliases
 from freezeframe_replay.lookup import Lookup
 from freezeframe_replay.miss import Recorded, describe_miss, miss_message
@@ -44,6 +45,8 @@ class ReplaySession:
         fixture: what to answer from.
         policy: what is relaxed, and what may be made for real.
         on_step: called with each step that is served, before the answer is given (moves the clock).
+        on_enter: called when the program has reached its entry point.
+        on_leave: called when it is about to leave it.
     """
 
     def __init__(
@@ -53,11 +56,13 @@ class ReplaySession:
         policy: Policy = _STRICT,
         on_step: Callable[[Step], None] | None = None,
         on_enter: Callable[[], None] | None = None,
+        on_leave: Callable[[], None] | None = None,
     ) -> None:
         self._fixture = fixture
         self._policy = policy
         self._on_step = on_step
         self._on_enter = on_enter
+        self._on_leave = on_leave
         self._aliases = make_aliases(fixture.redaction)
         self._alias = self._aliases.alias
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
@@ -139,6 +144,8 @@ class ReplaySession:
 
     def leave(self, output_json: str | None, error_json: str | None) -> None:
         """Note what the entry point returned or raised, and compare it unless a miss cut the run short."""
+        if self._on_leave is not None:
+            self._on_leave()
         with self._lock:
             if self._left:
                 return
@@ -164,11 +171,16 @@ class ReplaySession:
         """Note that a client which no seam covers tried to connect; return what the fence should raise."""
         with self._lock:
             self._sockets_tried += 1
-            divergence = Divergence(
-                kind=DivergenceKind.NETWORK,
-                name=address,
-                note="a client that no seam covers tried to reach the network",
-            )
+        note = "a client that no seam covers tried to reach the network"
+        return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note))
+
+    def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
+        """Note that the program ran into a fence on processes or files; return what the fence should raise."""
+        lane = format_lane(current_place().lane.path)
+        return self._cut_short(Divergence(kind=DivergenceKind.FENCED, call_kind=fence.value, name=what, lane=lane))
+
+    def _cut_short(self, divergence: Divergence) -> ReplayMiss:
+        with self._lock:
             self._divergences.append(divergence)
             self._missed = True
         return ReplayMiss(miss_message(divergence))

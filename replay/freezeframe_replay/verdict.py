@@ -47,7 +47,7 @@ def why_incomparable(report: Report) -> str | None:
     """Return why the report says nothing about a change of behaviour, or None where it does say something.
 
     Stricter than `verdict`: a regression test must not turn green because the input was another one, because the network was
-    tried, or because the code no longer starts.
+    tried or a fence was run into, or because the code no longer starts.
     """
     if not report.entered:
         return "the program never reached the recorded entry point"
@@ -60,6 +60,8 @@ def why_incomparable(report: Report) -> str | None:
         return "the entry point was called with other input than the recorded one"
     if first.kind is DivergenceKind.NETWORK:
         return f"a client that no seam covers tried to reach the network{_at(first)}"
+    if first.kind is DivergenceKind.FENCED:
+        return f"the program tried what a fence keeps it from ({first.call_kind}: {first.name})"
     broken = _broken_code(report.outcome)
     return None if broken is None else f"the code did not run: {broken}"
 

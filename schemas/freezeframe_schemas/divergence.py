@@ -31,6 +31,8 @@ class DivergenceKind(StrEnum):
     """A client that no seam covers tried to reach the network and was stopped."""
     ORDER_CHANGED = "REPLAY-107"
     """A task or thread asked for its recorded steps in another order."""
+    FENCED = "REPLAY-108"
+    """The program tried to start a process, or to touch a file, that a fence keeps it from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ CASES: Mapping[str, tuple[tuple[str, str], Expect]] = {
     "lazy_import_error": (LAZY_IMPORT, Expect.CHANGED),
     "entry_gone": (("def answer(question)", "def reply(question)"), Expect.CHANGED),
     "network": (NETWORK, Expect.CHANGED),
+    "writes": (('orders = find_orders("keller")', 'orders = find_orders("keller"); open("out", "w")'), Expect.CHANGED),
     "kept": (NOTHING, Expect.IDENTICAL),
     "kept_but_edited": (ANOTHER_CALL, Expect.IDENTICAL),
 }
@@ -53,6 +54,10 @@ def test_program(freezeframe_fixture):
 
 @pytest.mark.freezeframe("unchanged", command=["python", "not_there.py"], cwd="unchanged")
 def test_program_gone(freezeframe_fixture):
+    freezeframe_fixture.replay().assert_not_reenacted()
+
+@pytest.mark.freezeframe("writes", command=["python", "start.py"], cwd="writes", hermetic=True)
+def test_hermetic(freezeframe_fixture):
     freezeframe_fixture.replay().assert_not_reenacted()
 
 @pytest.mark.freezeframe("nowhere")
@@ -90,7 +95,8 @@ def outcomes(
         (root / case / "agent.py").write_text(source.replace(old, new))
         write_fixture(frozen, root / case)
         (root / case / f"test_{case}.py").write_text(regression_test(frozen, case, expect=expect))
-    (root / "unchanged" / "start.py").write_text("import agent\nagent.answer('where is it?')\n")
+    for case in ("unchanged", "writes"):
+        (root / case / "start.py").write_text("import agent\nagent.answer('where is it?')\n")
     (root / "test_marked.py").write_text(MARKED)
     done = make_project(root=root).pytest("--junitxml=junit.xml", "--strict-markers")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -140,6 +146,12 @@ def test_a_run_to_keep_is_green_until_the_code_changes(outcomes: dict[str, str])
     assert '+ "AC-2"' in shown
 
 
+def test_a_hermetic_replay_that_writes_a_file_is_no_fix(outcomes: dict[str, str]) -> None:
+    """What runs into a fence says nothing about the code; without `hermetic` the same run is re-enacted."""
+    assert "the program tried what a fence keeps it from (writes: open out w)" in outcomes["test_hermetic"]
+    assert "re-enacted exactly" in outcomes["test_writes_is_no_longer_reenacted"]
+
+
 def test_the_marker_names_fixture_and_program(outcomes: dict[str, str]) -> None:
     """`path` and `cwd` are relative to the test's file, `command` is started in place of the entry point."""
     assert outcomes["test_program"] == ""
@@ -155,7 +167,7 @@ def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
     [
         ("test_nowhere", "manifest.json: not found"),
         ("test_command_as_text", "expected a list of arguments"),
-        ("test_misspelt", "found paht, expected command, cwd, ignore, path, timeout_s"),
+        ("test_misspelt", "found paht, expected command, cwd, hermetic, ignore, path, timeout_s"),
     ],
 )
 def test_a_wrong_marker_says_what_is_wrong(outcomes: dict[str, str], test: str, message: str) -> None:

@@ -17,6 +17,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
 from freezeframe_replay.cli import main
+from freezeframe_replay.fences import Fence
 from freezeframe_replay.freeze import freeze
 from freezeframe_replay.policy import Policy, policy_from_json, policy_to_json
 from freezeframe_replay.reenact import reenact
@@ -202,7 +203,14 @@ def test_a_replay_stops_before_the_named_step_with_the_request_about_to_be_made(
 
 def test_a_policy_survives_its_way_to_the_replayed_process() -> None:
     policy = Policy(
-        ignore=("body.model",), live=frozenset({Kind.MODEL}), live_from=3, allow_tools=frozenset({"x"}), stop_before=2
+        ignore=("body.model",),
+        live=frozenset({Kind.MODEL}),
+        live_from=3,
+        allow_tools=frozenset({"x"}),
+        stop_before=2,
+        fences=frozenset(Fence),
+        allow_paths=("out",),
+        allow_programs=frozenset({"git"}),
     )
     assert policy_from_json(policy_to_json(policy)) == policy
 

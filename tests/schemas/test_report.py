@@ -84,4 +84,5 @@ def test_the_codes_of_divergences_are_stable() -> None:
         "INPUT_CHANGED": "REPLAY-105",
         "NETWORK": "REPLAY-106",
         "ORDER_CHANGED": "REPLAY-107",
+        "FENCED": "REPLAY-108",
     }

@@ -7,6 +7,7 @@ A seam asks `serving()` first, then `recorder()`; where both are None it is not 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -60,6 +61,10 @@ class Responder(Protocol):
 
 EditRequest = Callable[[Request], bytes | None]
 """Gives the body that goes out in place of a request's, or None where it stays."""
+
+
+STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
+"""What a replay starts where the run started a server to talk to over stdio: a program that only waits for its input's end."""
 
 
 class _Switch:

@@ -7,20 +7,17 @@ transport: notifications end here, and a stdio server is stood for by a process 
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe.seams import _port, calls
+from freezeframe.seams._port import STAND_IN_PROGRAM
 from freezeframe.seams.patching import Patches
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
 
 SEAM: Final = "mcp"
-
-_WAIT: Final = ("-c", "import sys; sys.stdin.buffer.read()")
-"""A program that reads until its input is closed: what a stdio client starts in a replay."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
@@ -57,7 +54,7 @@ def _wrap_process(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     async def create(command: str, args: list[str], *rest: Any, **kwargs: Any) -> Any:
         if _port.serving() is not None:
-            command, args = sys.executable, list(_WAIT)
+            command, *args = STAND_IN_PROGRAM
         return await original(command, args, *rest, **kwargs)
 
     return create

@@ -7,6 +7,7 @@ import sys
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
+from freezeframe_replay.fences import HERMETIC, Fence
 from freezeframe_replay.policy import Policy
 from freezeframe_replay.render import report_text
 from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
@@ -39,6 +40,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="let this tool run for real where the recording holds no answer (may be given again)",
     )
+    parser.add_argument("--hermetic", action="store_true", help="fence off started processes and changed files, too")
+    parser.add_argument(
+        "--fence",
+        action="append",
+        default=[],
+        choices=[fence.value for fence in Fence],
+        help="fence off one of these; reads: of files that are neither the program's, nor Python's, nor the system's (may be "
+        "given again)",
+    )
+    parser.add_argument(
+        "--allow-path", action="append", default=[], metavar="PATH", help="file or directory that the fences let through"
+    )
+    parser.add_argument("--allow-program", action="append", default=[], metavar="NAME", help="program that may be started")
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
     parser.add_argument("--quiet", action="store_true", help="one line")
     parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
@@ -80,4 +94,7 @@ def _policy(arguments: argparse.Namespace) -> Policy:
         live=frozenset(Kind(name) for name in arguments.live),
         live_from=arguments.live_from,
         allow_tools=frozenset(arguments.allow_tool),
+        fences=frozenset(map(Fence, arguments.fence)) | (HERMETIC if arguments.hermetic else frozenset()),
+        allow_paths=tuple(arguments.allow_path),
+        allow_programs=frozenset(arguments.allow_program),
     )
