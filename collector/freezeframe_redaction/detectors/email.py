@@ -1,14 +1,15 @@
 """E-mail addresses, plain, percent-encoded, quoted-printable, as HTML entities, and spelled ``bob [at] gmail [dot] com``.
 
-Reserved domains (RFC 2606) are documentation, unless the local part is a person's name.
+An address at a reserved domain (RFC 2606) is replaced like any other: whoever tries the redactor types one, and a redactor that
+lets it pass looks broken. Only the surrogates made here stay, and `you@example.com`, which documentation writes.
 """
 
 from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors import lexicon
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.prf import BASE32
 
 CLASS = "EMAIL"
 
@@ -20,7 +21,8 @@ _LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
 _LOCAL_ENCODED = re.compile(r"[\w+%-](?:[\w+.%-]{0,63})$")
 _AT_ONLY = re.compile(_AT)
 _DOT_ONLY = re.compile(_DOT)
-_RESERVED = re.compile(r"(?:^|\.)(?:example(?:\.(?:com|net|org|edu))?|test|invalid|localhost)$", re.IGNORECASE)
+_SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{6}}\.example\.com")
+"""What `surrogates` makes of an address."""
 _NOT_A_TLD = frozenset(
     [
         "png",
@@ -66,7 +68,8 @@ _NOT_A_TLD = frozenset(
     ]
 )
 _ROLES = frozenset({"git", "hg", "svn"})
-_SAMPLES = frozenset({"john doe", "jane doe", "joe bloggs", "john smith", "foo bar"})
+_PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})
+_DOCUMENTATION = frozenset({"example.com", "example.org", "example.net"})
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -95,16 +98,9 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if name.lower() in _ROLES:
         return ()
-    if _RESERVED.search(plain) and not _is_person(name):
+    if _SURROGATE.fullmatch(f"{name}@{plain}") or (plain in _DOCUMENTATION and name.lower() in _PLACEHOLDERS):
         return ()
     return (Candidate(start, match.end(), CLASS, "" if sign == "@" else sign.strip()),)
-
-
-def _is_person(local: str) -> bool:
-    parts = [part.strip("0123456789") for part in re.split(r"[._+-]", local.lower())]
-    if len(parts) < 2 or f"{parts[0]} {parts[1]}" in _SAMPLES:
-        return False
-    return parts[0] in lexicon.GIVEN and len(parts[1]) > 2 and parts[1] in lexicon.SURNAMES
 
 
 def plain_address(value: str) -> str:
