@@ -18,7 +18,18 @@ from freezeframe.seams import lanes
 from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 
-__all__ = ["SEAMS", "Call", "Responder", "Seam", "install", "is_installed", "serve", "serving", "stop_serving", "uninstall"]
+__all__ = [
+    "SEAMS",
+    "Call",
+    "Responder",
+    "Seam",
+    "install",
+    "is_installed",
+    "serve",
+    "serving",
+    "stop_serving",
+    "uninstall",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +65,12 @@ SEAMS: Final = (
     Seam(
         module="pydantic_ai.tool_manager", installer="pydantic_ai", distribution="pydantic-ai-slim", captures="tools of agents"
     ),
+    Seam(module="crewai.tools.base_tool", installer="crewai", distribution="crewai", captures="tools"),
+    Seam(module="crewai.tools.structured_tool", installer="crewai", distribution="crewai", captures="structured tools"),
+    Seam(module="smolagents.tools", installer="smolagents", distribution="smolagents", captures="tools"),
+    Seam(module="google.adk.tools.base_tool", installer="google_adk", distribution="google-adk", captures="tools"),
+    Seam(module="strands.tools.decorator", installer="strands", distribution="strands-agents", captures="decorated tools"),
+    Seam(module="strands.tools.tools", installer="strands", distribution="strands-agents", captures="tools of modules"),
     *(
         Seam(module=f"llama_index.core.{name}", installer="llama_index", distribution="llama-index-core", captures=what)
         for name, what in (

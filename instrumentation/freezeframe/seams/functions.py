@@ -60,6 +60,24 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
         return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=bind(args, kwargs))
 
+    return watch(function, describe)
+
+
+Describe = Callable[[tuple[Any, ...], dict[str, Any]], calls.FunctionCall]
+"""What a call is, from its arguments."""
+
+
+def watch(
+    function: Any, describe: Describe, *, dump: calls.Dump = values.encode, load: calls.Load = values.decode
+) -> Callable[..., Any]:
+    """Return the function with the seam around it, of the same kind: coroutine function, generator, or plain.
+
+    Args:
+        function: what does the work.
+        describe: says what a call is.
+        dump: how a result is written; generators write each item by itself.
+        load: how it is read.
+    """
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
@@ -102,7 +120,7 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
             if not calls.is_on():
                 return await function(*args, **kwargs)
             return await calls.run_async(
-                functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
+                functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs), dump=dump, load=load
             )
 
         return async_wrapper
@@ -111,7 +129,9 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not calls.is_on():
             return function(*args, **kwargs)
-        return calls.run(functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs))
+        return calls.run(
+            functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs), dump=dump, load=load
+        )
 
     return wrapper
 

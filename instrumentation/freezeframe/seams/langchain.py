@@ -8,13 +8,11 @@ are left out: they are not what the model asked for, and hold objects that are d
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._guard import guard
 from freezeframe.seams import calls
 from freezeframe.seams.patching import Patches
 from freezeframe_schemas import values
@@ -67,7 +65,7 @@ _SEARCHES: Final = (
 
 
 def _install_stores(base: Any, patches: Patches) -> None:
-    """Patch the searches that each store defines, of the classes that there are and of those to come."""
+    """Patch the searches that each store defines."""
 
     def patch(store: Any) -> None:
         for name in _SEARCHES:
@@ -76,25 +74,7 @@ def _install_stores(base: Any, patches: Patches) -> None:
             if f"a{name}" in vars(store):
                 patches.replace(store, f"a{name}", partial(_wrap_async, describe=_describe_search))
 
-    def init_subclass(original: Any) -> Any:
-        inherited = getattr(original, "__func__", original)
-
-        def hook(store: Any, **options: Any) -> None:
-            if inspect.isbuiltin(inherited):
-                super(base, store).__init_subclass__(**options)
-            else:
-                inherited(store, **options)
-            with guard("langchain.store"):
-                patch(store)
-
-        return classmethod(hook)
-
-    pending = list(base.__subclasses__())
-    while pending:
-        store = pending.pop()
-        patch(store)
-        pending += store.__subclasses__()
-    patches.replace(base, "__init_subclass__", init_subclass)
+    patches.in_subclasses(base, patch)
 
 
 def _describe_search(store: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:

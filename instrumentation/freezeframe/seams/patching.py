@@ -8,16 +8,22 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
 
 _INHERITED: Final = object()
 """Stands for an attribute that a class had from a base."""
+
+_AS_THEY_ARE: Final = (FunctionType, classmethod, staticmethod)
+"""What is wrapped as it lies in its class, by exact type. The wrapper objects of other instrumentations (wrapt) claim to be
+functions, and find ``self`` only when they are asked for through the class; see
+`test_a_method_that_another_library_has_wrapped_goes_on_working`."""
 
 Install = Callable[[ModuleType, "Patches"], None]
 
@@ -33,9 +39,32 @@ class Patches:
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Set ``owner.name`` to ``make(original)``."""
         own = vars(owner).get(name, _INHERITED)
-        ours = make(getattr(owner, name) if own is _INHERITED else own)
+        ours = make(own if type(own) in _AS_THEY_ARE else getattr(owner, name))
         setattr(owner, name, ours)
         self._originals.append((owner, name, own, ours))
+
+    def in_subclasses(self, base: Any, patch: Callable[[Any], None]) -> None:
+        """Call ``patch(cls)`` for each subclass of `base` that there is, and for each that will be made."""
+
+        def init_subclass(original: Any) -> Any:
+            inherited = getattr(original, "__func__", original)
+
+            def hook(cls: Any, **options: Any) -> None:
+                if inspect.isbuiltin(inherited):
+                    super(base, cls).__init_subclass__(**options)
+                else:
+                    inherited(cls, **options)
+                with guard(f"subclass of {base.__name__}"):
+                    patch(cls)
+
+            return classmethod(hook)
+
+        pending = list(base.__subclasses__())
+        while pending:
+            cls = pending.pop()
+            patch(cls)
+            pending += cls.__subclasses__()
+        self.replace(base, "__init_subclass__", init_subclass)
 
     def undo(self) -> None:
         """Put the originals back, save where somebody else has patched over us since."""

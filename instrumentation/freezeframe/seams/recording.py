@@ -15,6 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
 from freezeframe._guard import guard
@@ -93,7 +94,7 @@ class Sink(Protocol):
 class Recorder:
     """What the seams of a process record with: made by `instrument()`."""
 
-    __slots__ = ("describe_spans", "root", "settings", "sink", "tracer")
+    __slots__ = ("_under_way", "describe_spans", "root", "settings", "sink", "tracer")
 
     def __init__(self, *, tracer: Tracer, settings: Settings, sink: Sink, root: RootSpan, describe_spans: bool = False) -> None:
         self.describe_spans = describe_spans
@@ -102,6 +103,7 @@ class Recorder:
         self.settings = settings
         self.root = root
         self.sink = sink
+        self._under_way: WeakSet[Recording] = WeakSet()
 
     def start(
         self,
@@ -127,7 +129,7 @@ class Recorder:
         )
         if not span.is_recording():
             return None
-        return Recording(
+        recording = Recording(
             span=span,
             sink=self.sink,
             template=Exchange(
@@ -145,6 +147,13 @@ class Recorder:
             limit_bytes=self.settings.max_body_bytes,
             describe_span=self.describe_spans,
         )
+        self._under_way.add(recording)
+        return recording
+
+    def finish_all(self) -> None:
+        """End what is under way as the process ends: streams that nobody closed, calls of daemon threads."""
+        for recording in list(self._under_way):
+            recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
 
 
 class RootSpan(Protocol):
@@ -163,6 +172,7 @@ class Recording:
     """One exchange under way. `dialect` and `provider` are read by the exporter's side."""
 
     __slots__ = (
+        "__weakref__",
         "_describe_span",
         "_done",
         "_lock",

@@ -1,0 +1,50 @@
+"""CrewAI: the function of a tool, below validation and usage limits, however the crew calls it.
+
+Crews call ``BaseTool.run``/``arun`` where the model's API knows tools, and ``CrewStructuredTool.invoke``/``ainvoke`` where the
+model writes its calls as text.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe.seams import calls
+from freezeframe.seams.functions import watch
+from freezeframe.seams.patching import Patches
+from freezeframe.seams.stand_in import StandIn, describe_tool
+
+SEAM: Final = "crewai"
+
+_ENTRANCES: Final = {
+    "BaseTool": ("run", "arun"),
+    "Tool": ("run", "arun"),
+    "CrewStructuredTool": ("invoke", "ainvoke"),
+}
+_HEARTS: Final = ("_run", "_arun", "func")
+"""Where the three classes keep the function."""
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``crewai.tools.base_tool`` or ``crewai.tools.structured_tool``."""
+    for name, methods in _ENTRANCES.items():
+        cls: Any = vars(module).get(name)
+        if cls is None or cls.__module__ != module.__name__:
+            continue
+        for method in methods:
+            if method in vars(cls):
+                patches.replace(cls, method, _wrap)
+
+
+def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return original(self, *args, **kwargs)
+        hearts = {name: getattr(self, name) for name in _HEARTS if hasattr(self, name)}
+        watched = {name: watch(heart, describe_tool(heart, name=str(self.name), seam=SEAM)) for name, heart in hearts.items()}
+        return original(StandIn(self, **watched), *args, **kwargs)
+
+    return method

@@ -1,0 +1,33 @@
+"""smolagents: the `forward` of a tool, called by a tool-calling agent or from the code that a code agent wrote."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe.seams import _port, calls
+from freezeframe.seams.functions import watch
+from freezeframe.seams.patching import Patches
+from freezeframe.seams.stand_in import StandIn, describe_tool
+
+SEAM: Final = "smolagents"
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``smolagents.tools``."""
+    patches.replace(module.Tool, "__call__", _wrap)
+
+
+def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return original(self, *args, **kwargs)
+        instead: dict[str, Any] = {"forward": watch(self.forward, describe_tool(self.forward, name=str(self.name), seam=SEAM))}
+        if _port.serving() is not None:  # `setup` loads models and opens connections, for a function that is not called
+            instead["is_initialized"] = True
+        return original(StandIn(self, **instead), *args, **kwargs)
+
+    return call
