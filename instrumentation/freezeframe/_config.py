@@ -29,6 +29,8 @@ class Settings:
     service_name: str
     file: str | None
     root: Root
+    sample: float
+    sample_errors: bool
     record_hosts: tuple[str, ...]
     record_env: tuple[str, ...]
     compression: Literal["none", "gzip", "zstd"]
@@ -53,7 +55,7 @@ class Option:
     """Environment variables, the first that is set wins."""
     default: object
     parse: Callable[[str], object]
-    """From the text of an environment variable; raises ValueError with what was expected."""
+    """From the text of an environment variable; raises ValueError or LookupError where it is none."""
     accepts: Callable[[object], bool]
     expected: str
     help: str
@@ -88,7 +90,7 @@ def _choose(option: Option, given: Mapping[str, object], environ: Mapping[str, s
             continue
         try:
             value = option.parse(text)
-        except ValueError:
+        except (ValueError, LookupError):
             value = text
         if option.accepts(value):
             return value
@@ -122,6 +124,20 @@ def _parse_headers(text: str) -> tuple[tuple[str, str], ...]:
 def _parse_bytes(text: str) -> int:
     factor = {"k": 1024, "m": _MIB, "g": 1024 * _MIB}.get(text[-1].lower(), 1)
     return int(text[:-1] if factor > 1 else text) * factor
+
+
+def _parse_switch(text: str) -> bool:
+    return {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}[
+        text.lower()
+    ]
+
+
+def _is_switch(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def _is_url(value: object) -> bool:
@@ -210,6 +226,26 @@ OPTIONS: Final[tuple[Option, ...]] = (
         expected="auto, always or never",
         help="Whether calls outside any `freezeframe.run` are held by one span of the whole process. `auto`: in a script, not"
         " in a server. `freezeframe run -- CMD` sets `always`.",
+    ),
+    Option(
+        name="sample",
+        variables=("FREEZEFRAME_SAMPLE",),
+        default=1.0,
+        parse=float,
+        accepts=_is_share,
+        expected="a share from 0 to 1",
+        help="The share of runs that is kept, each whole or not at all. By the run's id (the trace id where it has none), so"
+        " all processes of a run agree; below a remote parent the parent's decision holds.",
+    ),
+    Option(
+        name="sample_errors",
+        variables=("FREEZEFRAME_SAMPLE_ERRORS",),
+        default=False,
+        parse=_parse_switch,
+        accepts=_is_switch,
+        expected="true or false",
+        help="Keep a run in which a span ended in an error even where `sample` leaves it out. Its spans wait in memory until"
+        " the run ends.",
     ),
     Option(
         name="record_hosts",

@@ -128,7 +128,7 @@ class Pipeline:
         self.counts = Counts()
         self.exporter = exporter
         self._environment = environment
-        self._max_queue_bytes = max_queue_bytes
+        self.max_queue_bytes = max_queue_bytes
         self._batch_bytes = batch_bytes
         self._batch_interval_s = batch_interval_s
         self._export_timeout_s = export_timeout_s
@@ -153,11 +153,11 @@ class Pipeline:
 
     def put(self, span: ReadableSpan, payload: Payload | None) -> None:
         """Take a finished span. Never blocks longer than a short lock."""
-        size = _size_of(span, payload)
+        size = size_of(span, payload)
         with self._changed:
             if self._closing:
                 return
-            if self._queued_bytes + size > self._max_queue_bytes:
+            if self._queued_bytes + size > self.max_queue_bytes:
                 self.counts.dropped += 1
                 dropped = self.counts.dropped
             else:
@@ -170,7 +170,7 @@ class Pipeline:
                     self._changed.notify_all()
         if dropped:
             say_once(
-                "pipeline.dropped", "freezeframe: the queue is full (%d bytes), spans are being dropped", self._max_queue_bytes
+                "pipeline.dropped", "freezeframe: the queue is full (%d bytes), spans are being dropped", self.max_queue_bytes
             )
 
     def wake(self) -> None:
@@ -308,7 +308,8 @@ _SPAN_BYTES = 1000
 """What a span without content comes to, about."""
 
 
-def _size_of(span: ReadableSpan, payload: Payload | None) -> int:
+def size_of(span: ReadableSpan, payload: Payload | None) -> int:
+    """Return about how many bytes of memory a finished span holds."""
     size = _SPAN_BYTES
     for value in (span.attributes or {}).values():
         size += len(value) if isinstance(value, str | bytes) else 16

@@ -179,6 +179,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     from freezeframe._entry import ProcessRoot
     from freezeframe._environment import environment_attributes, program_name
     from freezeframe._export import Pipeline
+    from freezeframe._sampling import RunSampler, RunSampling
     from freezeframe._tracing import CaptureProcessor, OwnIds, make_provider
     from freezeframe.seams.recording import Recorder
     from freezeframe_schemas import genai
@@ -191,11 +192,15 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
         batch_interval_s=settings.batch_interval_s,
         export_timeout_s=settings.export_timeout_s,
     )
-    processor = CaptureProcessor(pipeline)
+    sampling = None
+    if settings.sample < 1:
+        sampling = RunSampling(share=settings.sample, keep_errors=settings.sample_errors)
+    processor = CaptureProcessor(pipeline, sampling)
     if provider is None:
         provider = trace.get_tracer_provider()
         if not isinstance(provider, TracerProvider):
-            provider = make_provider(settings.service_name or program_name())
+            sampler = None if sampling is None else RunSampler(sampling)
+            provider = make_provider(settings.service_name or program_name(), sampler)
             trace.set_tracer_provider(provider)
     shared = not isinstance(provider.id_generator, OwnIds)
     provider.add_span_processor(processor)

@@ -11,10 +11,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.trace.sampling import Sampler
 
 from freezeframe._context import current_place
-from freezeframe._export import Pipeline
+from freezeframe._export import Pipeline, size_of
 from freezeframe._guard import guard
+from freezeframe._sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams import _port
 from freezeframe.seams.recording import Payload
 
@@ -46,11 +48,12 @@ class OwnIds(IdGenerator):
         return True
 
 
-def make_provider(service_name: str) -> TracerProvider:
+def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerProvider:
     """Return a provider of ours. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
     attributes: dict[str, Any] = {"service.name": service_name} if service_name else {}
     return TracerProvider(
         resource=Resource.create(attributes),
+        sampler=sampler,
         id_generator=OwnIds(),
         span_limits=SpanLimits(
             max_span_attributes=_MANY,
@@ -68,14 +71,20 @@ def make_provider(service_name: str) -> TracerProvider:
 class CaptureProcessor(SpanProcessor):
     """Stamps the run's context on each span at start; at its end joins it with its recording and queues it."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, sampling: RunSampling | None = None) -> None:
         self._pipeline = pipeline
+        self._sampling = sampling
+        self._held = self._no_runs_held()
         self._expected: dict[tuple[int, int], Payload] = {}
         self._lock = threading.RLock()  # reentrant, as the pipeline's
         self.active = True
         os.register_at_fork(after_in_child=self._after_fork)
 
+    def _no_runs_held(self) -> HeldRuns[tuple[ReadableSpan, Payload | None]]:
+        return HeldRuns(self._pipeline.max_queue_bytes)
+
     def _after_fork(self) -> None:
+        self._held = self._no_runs_held()
         self._expected = {}
         self._lock = threading.RLock()  # reentrant, as the pipeline's
 
@@ -93,6 +102,8 @@ class CaptureProcessor(SpanProcessor):
             run = current_place().run
             if run is not None and self.active:
                 span.set_attributes(run.attributes())
+            if self._sampling is not None and _is_local_root(span):
+                self._sampling.begin(span.get_span_context().trace_id, remote_parent(parent_context))
 
     def on_end(self, span: ReadableSpan) -> None:
         """Queue the span."""
@@ -102,9 +113,21 @@ class CaptureProcessor(SpanProcessor):
                 return
             with self._lock:
                 payload = self._expected.pop((context.trace_id, context.span_id), None)
-            if not context.trace_flags.sampled or _port.serving() is not None:
+            if _port.serving() is not None:
                 return
-            self._pipeline.put(span, payload)
+            if self._sampling is not None and not self._sampling.keeps(context.trace_id):
+                self._hold(self._sampling, context.trace_id, span, payload)
+            elif context.trace_flags.sampled:
+                self._pipeline.put(span, payload)
+
+    def _hold(self, sampling: RunSampling, trace_id: int, span: ReadableSpan, payload: Payload | None) -> None:
+        """Keep the span of a run that is not sampled until it is known whether the run fails, where that is asked for."""
+        if not sampling.keep_errors:
+            return
+        failed = span.status.status_code is trace.StatusCode.ERROR
+        ends = _is_local_root(span)
+        for kept in self._held.add(trace_id, (span, payload), size_of(span, payload), failed=failed, ends=ends):
+            self._pipeline.put(*kept)
 
     def shutdown(self) -> None:
         """The provider ends: deliver what there is."""
@@ -113,3 +136,7 @@ class CaptureProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what there is."""
         return self._pipeline.flush(timeout_millis / 1000)
+
+
+def _is_local_root(span: ReadableSpan) -> bool:
+    return span.parent is None or span.parent.is_remote
