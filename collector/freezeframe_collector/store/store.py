@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ from freezeframe_collector.store.engine import Engine
 from freezeframe_schemas import tables
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import Batch, Piece, SplitMemory
+from freezeframe_schemas.tables import Batch, SplitMemory
 from freezeframe_schemas.tables.ddl import DATABASE
 
 _RUNS_REMEMBERED: Final = 100_000
@@ -65,24 +66,36 @@ class Stats:
         return sum(table.disk_bytes for table in self.tables)
 
 
-class _Recent:
-    """A set of the last keys that were added."""
+class _Stored(Mapping[str, AbstractSet[bytes]]):
+    """Which pieces the store holds, of the runs that were written last: trace id -> hashes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._keys: OrderedDict[Piece, None] = OrderedDict()
+        self._size = 0
+        self._hashes: OrderedDict[str, set[bytes]] = OrderedDict()
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
+    def __getitem__(self, trace_id: str) -> AbstractSet[bytes]:
+        return self._hashes[trace_id]
 
-    def add(self, keys: Iterable[Piece]) -> None:
-        for key in keys:
-            self._keys[key] = None
-        while len(self._keys) > self._limit:
-            self._keys.popitem(last=False)
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._hashes)
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def add(self, pieces: Iterable[tuple[str, bytes]]) -> None:
+        for trace_id, digest in pieces:
+            hashes = self._hashes.setdefault(trace_id, set())
+            self._size += digest not in hashes
+            hashes.add(digest)
+            self._hashes.move_to_end(trace_id)
+        while self._size > self._limit:
+            _, oldest = self._hashes.popitem(last=False)
+            self._size -= len(oldest)
 
     def clear(self) -> None:
-        self._keys.clear()
+        self._hashes.clear()
+        self._size = 0
 
 
 def open_store(dsn: str, *, database: str = DATABASE) -> Store:
@@ -121,7 +134,7 @@ class Store:
         self._opened_s = int(time.time())
         self._lock = threading.Lock()
         self._hours: OrderedDict[str, int] = OrderedDict()
-        self._pieces = _Recent(_PIECES_REMEMBERED)
+        self._pieces = _Stored(_PIECES_REMEMBERED)
         self._memory = SplitMemory()
 
     def migrate(self, *, dry_run: bool = False) -> list[Migration]:

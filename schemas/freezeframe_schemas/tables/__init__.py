@@ -10,8 +10,8 @@ from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash
 from freezeframe_schemas.tables.reading import span_select, spans_from_rows
 from freezeframe_schemas.tables.rows import (
     Batch,
-    Piece,
     Rows,
+    StoredPieces,
     rows_from_spans,
     run_hour_of,
     tenant_of,
@@ -23,10 +23,10 @@ __all__ = [
     "SPAN_COLUMNS",
     "Batch",
     "Column",
-    "Piece",
     "Rows",
     "Source",
     "SplitMemory",
+    "StoredPieces",
     "piece_hash",
     "rows_from_spans",
     "run_hour_of",

@@ -11,11 +11,13 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import accumulate, chain
 from typing import Any, Final
 
 _ARRAY_CODES: Final = {"UInt8": "B", "Bool": "B", "UInt16": "H", "UInt32": "I", "UInt64": "Q", "Int64": "q", "Float64": "d"}
-_SHORT: Final = tuple(bytes((n,)) for n in range(128))
+_REPEATING: Final = 4
+"""Texts that come this often each are encoded once: names, kinds, models."""
 
 
 def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:
@@ -35,6 +37,7 @@ def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:
     return b"".join(out)
 
 
+@cache
 def wire_type(type_: str) -> str:
     """Return the type as it is sent: without dictionaries, enums as text."""
     while (start := type_.find("LowCardinality(")) >= 0:
@@ -59,15 +62,19 @@ def _encode(type_: str, values: Sequence[Any], out: list[bytes]) -> None:
         out.append(bytes([value is None for value in values]))
         _encode(type_[9:-1], [0 if value is None else value for value in values], out)
     elif type_.startswith("Array("):
-        out.append(_numbers("Q", accumulate(map(len, values))))
+        out.append(_offsets(values))
         _encode(type_[6:-1], list(chain.from_iterable(values)), out)
     elif type_.startswith("Map("):
         key, _, value = type_[4:-1].partition(", ")
-        out.append(_numbers("Q", accumulate(map(len, values))))
-        _encode(key, [name for item in values for name in item], out)
-        _encode(value, [text for item in values for text in item.values()], out)
+        out.append(_offsets(values))
+        _encode(key, list(chain.from_iterable(values)), out)
+        _encode(value, [item for mapping in values if mapping for item in mapping.values()], out)
     else:
         raise ValueError(f"type {type_}: expected one that this writer knows")
+
+
+def _offsets(values: Sequence[Any]) -> bytes:
+    return _numbers("Q", accumulate(map(len, values)))
 
 
 def _numbers(code: str, values: Iterable[Any]) -> bytes:
@@ -78,19 +85,24 @@ def _numbers(code: str, values: Iterable[Any]) -> bytes:
 
 
 def _texts(values: Sequence[str | bytes]) -> bytes:
-    parts: list[bytes] = []
-    for value in values:
-        raw = value.encode() if isinstance(value, str) else value
-        size = len(raw)
-        parts.append(_SHORT[size] if size < 128 else _varint(size))
-        parts.append(raw)
+    if len(values) > _REPEATING and isinstance(values[0], str):
+        distinct = set(values)
+        if len(distinct) * _REPEATING <= len(values):
+            encoded = {value: _text(value) for value in distinct}
+            return b"".join([encoded[value] for value in values])
+    raws = [value.encode() if isinstance(value, str) else value for value in values]
+    parts: list[bytes] = [b""] * (2 * len(raws))
+    parts[::2] = [_varint(len(raw)) for raw in raws]
+    parts[1::2] = raws
     return b"".join(parts)
 
 
-def _text(value: str) -> bytes:
-    return _texts((value,))
+def _text(value: str | bytes) -> bytes:
+    raw = value.encode() if isinstance(value, str) else value
+    return _varint(len(raw)) + raw
 
 
+@lru_cache(1 << 14)
 def _varint(number: int) -> bytes:
     out = bytearray()
     while number >= 128:

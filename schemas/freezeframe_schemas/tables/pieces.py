@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_schemas.tables.columns import PIECE_LIMIT
@@ -23,25 +24,26 @@ The comma belongs to the piece that it introduces, so a message has the same byt
 string a quote is escaped, so ``,{"`` never lies inside one."""
 _STYLE_BYTES: Final = 64
 _MARK_BYTES: Final = 4
-_LEAST: Final = 160
+_LEAST: Final = 512
 """Bytes. A shorter piece is joined to the next one: a hash and its references would weigh more than the piece."""
 
 
-def split(raw: bytes, start: int = 0) -> list[bytes]:
-    """Return the pieces of `raw` from a cut on, in order; joined they are the bytes from there."""
-    pieces: list[bytes] = []
-    for cut in sorted(_cuts(raw, start)):
-        if cut - start >= _LEAST:
-            pieces.append(raw[start:cut])
-            start = cut
-    pieces.append(raw[start:])
-    if max(map(len, pieces)) <= PIECE_LIMIT:
-        return pieces
-    return [piece[at : at + PIECE_LIMIT] for piece in pieces for at in range(0, len(piece), PIECE_LIMIT)]
+def split(raw: bytes) -> list[bytes]:
+    """Return the pieces of `raw` in order; joined they are `raw`."""
+    return _split(raw, 0, len(raw))
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A value and how it was split."""
+
+    raw: bytes
+    pieces: list[bytes]
+    hashes: list[bytes]
 
 
 class SplitMemory:
-    """What was split last, by run and attribute: the next turn's value begins with nearly all of it.
+    """What was split last, by run and attribute: the next turn's value begins with nearly all of it, and often ends so too.
 
     Only a saving: pieces and hashes are the very same without it. Not thread-safe.
     """
@@ -49,31 +51,52 @@ class SplitMemory:
     def __init__(self, limit_bytes: int = 128 << 20) -> None:
         self._limit = limit_bytes
         self._size = 0
-        self._last: OrderedDict[tuple[str, str], tuple[bytes, list[bytes], list[bytes]]] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str], _Split] = OrderedDict()
 
     def split(self, trace_id: str, attribute: str, raw: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return the pieces of `raw` and their hashes."""
+        if len(raw) <= _LEAST:  # one piece, whatever it holds
+            return [raw], [piece_hash(raw)]
         before = self._last.pop((trace_id, attribute), None)
-        same = 0
-        at = 0
-        if before is not None:
-            self._size -= len(before[0])
-            # a cut holds for both values where the bytes before it agree, and the mark that follows it
-            for piece, following in zip(before[1], before[1][1:], strict=False):
-                end = at + len(piece)
-                if raw[at:end] != piece or raw[end : end + _MARK_BYTES] != following[:_MARK_BYTES]:
-                    break
-                at = end
-                same += 1
-        rest = split(raw, at)
-        pieces = [*before[1][:same], *rest] if before else rest
-        hashes = [*(before[2][:same] if before else ()), *map(piece_hash, rest)]
-        self._last[trace_id, attribute] = (raw, pieces, hashes)
+        if before is None:
+            pieces = split(raw)
+            made = _Split(raw, pieces, [*map(piece_hash, pieces)])
+        else:
+            self._size -= len(before.raw)
+            made = before if raw == before.raw else _split_like(raw, before)
+        self._last[trace_id, attribute] = made
         self._size += len(raw)
         while self._size > self._limit:
-            _, (oldest, _, _) = self._last.popitem(last=False)
-            self._size -= len(oldest)
-        return pieces, hashes
+            _, oldest = self._last.popitem(last=False)
+            self._size -= len(oldest.raw)
+        return made.pieces, made.hashes
+
+
+def _split_like(raw: bytes, before: _Split) -> _Split:
+    """Split a value that begins, and perhaps ends, as another did: only what lies between is looked at."""
+    known, hashes = before.pieces, before.hashes
+    # a cut holds for both values where the bytes before it agree, and the mark that follows it
+    head = at = 0
+    while head < len(known) - 1:
+        end = at + len(known[head])
+        following = known[head + 1][:_MARK_BYTES]
+        if len(known[head]) >= PIECE_LIMIT or raw[at:end] != known[head] or raw[end : end + _MARK_BYTES] != following:
+            break
+        at = end
+        head += 1
+    if not head and raw[:_STYLE_BYTES] != before.raw[:_STYLE_BYTES]:
+        pieces = split(raw)  # perhaps of the other style, whose cuts are others
+        return _Split(raw, pieces, [*map(piece_hash, pieces)])
+    tail, to = len(known), len(raw)
+    while tail > head + 1 and to - len(known[tail - 1]) > at and raw.endswith(known[tail - 1], at, to):
+        tail -= 1
+        to -= len(known[tail])
+    middle = _split(raw, at, to)
+    if tail < len(known) and not (len(middle[-1]) >= _LEAST and known[tail].startswith((*_COMPACT, *_SPACED))):
+        # split in one go, these two would have been joined
+        tail = len(known)
+        middle = _split(raw, at, len(raw))
+    return _Split(raw, [*known[:head], *middle, *known[tail:]], [*hashes[:head], *map(piece_hash, middle), *hashes[tail:]])
 
 
 def join(hashes: Iterable[str], bodies: Mapping[str, bytes]) -> bytes:
@@ -90,12 +113,24 @@ def piece_hash(piece: bytes) -> bytes:
     return hashlib.sha256(piece).digest()[:HASH_BYTES]
 
 
-def _cuts(raw: bytes, start: int) -> list[int]:
+def _split(raw: bytes, start: int, end: int) -> list[bytes]:
+    pieces: list[bytes] = []
+    for cut in sorted(_cuts(raw, start + _LEAST, end)):
+        if cut - start >= _LEAST:
+            pieces.append(raw[start:cut])
+            start = cut
+    pieces.append(raw[start:end])
+    if max(map(len, pieces)) <= PIECE_LIMIT:
+        return pieces
+    return [piece[at : at + PIECE_LIMIT] for piece in pieces for at in range(0, len(piece), PIECE_LIMIT)]
+
+
+def _cuts(raw: bytes, start: int, end: int) -> list[int]:
     cuts: list[int] = []
     # the style is told by the start alone, so that it stays the same as a history grows
     for mark in _SPACED if raw.find(b'": ', 0, _STYLE_BYTES) >= 0 else _COMPACT:
-        at = raw.find(mark, start + 1)
+        at = raw.find(mark, start, end)
         while at >= 0:
             cuts.append(at)
-            at = raw.find(mark, at + 1)
+            at = raw.find(mark, at + 1, end)
     return cuts

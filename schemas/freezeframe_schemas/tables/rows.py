@@ -8,9 +8,10 @@ range, empty) it goes to the map `attributes` too, and the map wins. Large and c
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from freezeframe_schemas import genai
@@ -41,8 +42,10 @@ _TIME_LIMIT: Final = 1 << 63
 _KIND_NAMES: Final = {kind: kind.name.capitalize() for kind in SpanKind}
 _STATUS_NAMES: Final = {code: code.name.capitalize() for code in StatusCode}
 
-Piece = tuple[str, bytes]
-"""A payload piece's identity: the run's trace id and the hash."""
+StoredPieces = Mapping[str, AbstractSet[bytes]]
+"""Trace id -> hashes of its payload pieces."""
+Refs = Mapping[str, Sequence[bytes]]
+"""Attribute -> hashes of its pieces, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,7 @@ def rows_from_spans(
     spans: Sequence[SpanRecord],
     *,
     run_hours: Mapping[str, int] | None = None,
-    stored: Container[Piece] = frozenset(),
+    stored: StoredPieces | None = None,
     memory: SplitMemory | None = None,
 ) -> Rows:
     """Return the rows that hold `spans`.
@@ -85,16 +88,11 @@ def rows_from_spans(
         spans: any spans, of any runs.
         run_hours: trace id -> the hour that the run's rows are stored under, in seconds; a run that is not named takes the
             hour of its first span here. Only a matter of place on disk: reading is right whatever it is.
-        stored: pieces that the store holds already, which are left out of `Rows.payloads`.
+        stored: trace id -> hashes of pieces that the store holds already, which are left out of `Rows.payloads`.
         memory: what was split before, to save splitting it again.
     """
     hours = _run_hours(spans) | dict(run_hours or {})
-    writer = _Writer(hours=hours, stored=stored, memory=memory or SplitMemory())
-    span_rows = [writer.row(span) for span in spans]
-    return Rows(
-        spans=_batch(SPAN_COLUMNS, span_rows),
-        payloads=_batch(PAYLOAD_COLUMNS, writer.piece_rows),
-    )
+    return _Writer(spans, hours=hours, stored=stored or {}, memory=memory or SplitMemory()).write()
 
 
 def tenant_of(span: SpanRecord) -> str:
@@ -118,11 +116,6 @@ def _run_hours(spans: Sequence[SpanRecord]) -> dict[str, int]:
         if start is None or span.start_time_unix_nano < start:
             starts[span.trace_id] = span.start_time_unix_nano
     return {trace_id: run_hour_of(start) for trace_id, start in starts.items()}
-
-
-def _batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> Batch:
-    transposed = zip(*rows, strict=True) if rows else ([] for _ in columns)
-    return Batch(columns={column.name: (column.type, values) for column, values in zip(columns, transposed, strict=True)})
 
 
 # -- values to cells ----------------------------------------------------------------------------------------------------
@@ -188,7 +181,26 @@ def _empty(column: Column) -> Any:
 
 
 _AT: Final = {column.name: index for index, column in enumerate(SPAN_COLUMNS)}
-_DEFAULTS: Final = [_empty(column) for column in SPAN_COLUMNS]
+_EMPTY: Final = [_empty(column) for column in SPAN_COLUMNS]
+_TENANT, _RUN_HOUR = _AT["tenant"], _AT["run_hour"]
+_START_TIME, _DURATION = _AT["start_time"], _AT["duration_ns"]
+_ATTRIBUTES, _ATTRIBUTE_TYPES, _REFS = _AT["attributes"], _AT["attribute_types"], _AT["refs"]
+_RESOURCE, _RESOURCE_TYPES, _RESOURCE_REFS = _AT["resource"], _AT["resource_types"], _AT["resource_refs"]
+_PAYLOAD_BYTES, _GAPS, _REST = _AT["payload_bytes"], _AT["gaps"], _AT["rest"]
+_INPUT_PREVIEW, _OUTPUT_PREVIEW = _AT["input_preview"], _AT["output_preview"]
+_FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
+    **{
+        name: attrgetter(name)
+        for name in ("trace_id", "span_id", "parent_span_id", "trace_state", "flags", "name", "status_message")
+    },
+    "kind": lambda span: _KIND_NAMES[span.kind],
+    "status": lambda span: _STATUS_NAMES[span.status_code],
+    "scope_name": attrgetter("scope.name"),
+    "scope_version": attrgetter("scope.version"),
+    "scope_schema_url": attrgetter("scope.schema_url"),
+    "resource_schema_url": attrgetter("resource.schema_url"),
+}
+"""The columns that are fields of every span."""
 _BY_ATTRIBUTE: Final = {c.attribute: (_AT[c.name], _FITS[c.type]) for c in ATTRIBUTE_COLUMNS}
 _BY_RESOURCE: Final = {c.attribute: (_AT[c.name], _FITS[c.type]) for c in RESOURCE_COLUMNS}
 
@@ -202,18 +214,34 @@ class _ResourceCells:
 
 
 class _Writer:
-    """Turns spans to rows and gathers their pieces."""
+    """Turns spans to columns and gathers their pieces.
 
-    def __init__(self, *, hours: Mapping[str, int], stored: Container[Piece], memory: SplitMemory) -> None:
-        self.piece_rows: list[tuple[int, str, int, str, bytes, str, bytes]] = []
+    Columns that nearly every span fills are built by one comprehension each; the others start as empty cells and are filled
+    where a span has the attribute. A row as a Python object never exists: making and transposing rows was half of the time.
+    """
+
+    def __init__(
+        self, spans: Sequence[SpanRecord], *, hours: Mapping[str, int], stored: StoredPieces, memory: SplitMemory
+    ) -> None:
+        self._spans = spans
         self._hours = hours
         self._stored = stored
         self._memory = memory
-        self._seen: defaultdict[str, set[bytes]] = defaultdict(set)
+        self._columns: list[list[Any]] = [[empty] * len(spans) for empty in _EMPTY]
+        self._pieces: list[tuple[int, str, int, str, bytes, str, bytes]] = []
+        self._seen: dict[str, set[bytes]] = {}
         self._resources: dict[int, _ResourceCells] = {}
+        self._resource_refs: dict[tuple[str, int], Refs] = {}
 
-    def row(self, span: SpanRecord) -> list[Any]:
-        row = _DEFAULTS.copy()
+    def write(self) -> Rows:
+        for index, span in enumerate(self._spans):
+            self._write_span(index, span)
+        columns = {column.name: (column.type, cells) for column, cells in zip(SPAN_COLUMNS, self._columns, strict=True)}
+        columns |= {name: (columns[name][0], [field(span) for span in self._spans]) for name, field in _FIELDS.items()}
+        return Rows(spans=Batch(columns=columns), payloads=self._payloads())
+
+    def _write_span(self, index: int, span: SpanRecord) -> None:
+        columns = self._columns
         texts: dict[str, str] = {}
         types: dict[str, str] = {}
         large: dict[str, bytes] = {}
@@ -223,60 +251,44 @@ class _Writer:
                 at, fit = known
                 cell, exact = fit(value)
                 if cell is not None:
-                    row[at] = cell
+                    columns[at][index] = cell
                 if exact:
                     continue
             _place(name, value, texts, types, large)
         resource = self._resource(span.resource)
         for at, cell in resource.cells.items():
-            row[at] = cell
+            columns[at][index] = cell
         tenant = tenant_of(span)
-        rest = _rest(span)
-        values: dict[str, Any] = {
-            "tenant": tenant,
-            "run_hour": self._hours[span.trace_id],
-            "trace_id": span.trace_id,
-            "span_id": span.span_id,
-            "parent_span_id": span.parent_span_id,
-            "trace_state": span.trace_state,
-            "flags": span.flags,
-            "name": span.name,
-            "kind": _KIND_NAMES[span.kind],
-            "status": _STATUS_NAMES[span.status_code],
-            "status_message": span.status_message,
-            "scope_name": span.scope.name,
-            "scope_version": span.scope.version,
-            "scope_schema_url": span.scope.schema_url,
-            "resource_schema_url": span.resource.schema_url,
-            "payload_bytes": sum(map(len, large.values())),
-            "attributes": texts,
-            "attribute_types": types,
-            "refs": self._refs(span.trace_id, tenant, large),
-            "resource": resource.texts,
-            "resource_types": resource.types,
-            "resource_refs": self._refs(span.trace_id, tenant, resource.large) if resource.large else {},
-            "rest": json.dumps(rest, ensure_ascii=False, separators=(",", ":")) if rest else "",
-        }
-        if "times" not in rest:
-            values["start_time"] = span.start_time_unix_nano
-            values["duration_ns"] = span.end_time_unix_nano - span.start_time_unix_nano
+        columns[_TENANT][index] = tenant
+        columns[_RUN_HOUR][index] = self._hours[span.trace_id]
+        columns[_ATTRIBUTES][index] = texts
+        columns[_ATTRIBUTE_TYPES][index] = types
+        columns[_RESOURCE][index] = resource.texts
+        columns[_RESOURCE_TYPES][index] = resource.types
+        if resource.large:
+            columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
         if large:
-            values["input_preview"] = input_preview(large)
-            values["output_preview"] = output_preview(large)
+            columns[_REFS][index] = self._refs(span.trace_id, tenant, large)
+            columns[_PAYLOAD_BYTES][index] = sum(map(len, large.values()))
+            columns[_INPUT_PREVIEW][index] = input_preview(large)
+            columns[_OUTPUT_PREVIEW][index] = output_preview(large)
         if gaps := _span_gaps(span, large):
-            values["gaps"] = gaps
+            columns[_GAPS][index] = gaps
+        rest = _rest(span)
+        if rest:
+            columns[_REST][index] = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+        if "times" not in rest:
+            columns[_START_TIME][index] = span.start_time_unix_nano
+            columns[_DURATION][index] = span.end_time_unix_nano - span.start_time_unix_nano
         if span.events:
-            values["events.time"] = tuple(_clipped(event.time_unix_nano) for event in span.events)
-            values["events.name"] = tuple(event.name for event in span.events)
-            values["events.attributes"] = tuple(to_cells(event.attributes)[0] for event in span.events)
+            columns[_AT["events.time"]][index] = tuple(_clipped(event.time_unix_nano) for event in span.events)
+            columns[_AT["events.name"]][index] = tuple(event.name for event in span.events)
+            columns[_AT["events.attributes"]][index] = tuple(to_cells(event.attributes)[0] for event in span.events)
         if span.links:
-            values["links.trace_id"] = tuple(link.trace_id for link in span.links)
-            values["links.span_id"] = tuple(link.span_id for link in span.links)
-            values["links.trace_state"] = tuple(link.trace_state for link in span.links)
-            values["links.attributes"] = tuple(to_cells(link.attributes)[0] for link in span.links)
-        for name, value in values.items():
-            row[_AT[name]] = value
-        return row
+            columns[_AT["links.trace_id"]][index] = tuple(link.trace_id for link in span.links)
+            columns[_AT["links.span_id"]][index] = tuple(link.span_id for link in span.links)
+            columns[_AT["links.trace_state"]][index] = tuple(link.trace_state for link in span.links)
+            columns[_AT["links.attributes"]][index] = tuple(to_cells(link.attributes)[0] for link in span.links)
 
     def _resource(self, resource: Resource) -> _ResourceCells:
         # spans of one batch share their resource object; the id is safe as the span list keeps it alive
@@ -301,35 +313,51 @@ class _Writer:
         self._resources[id(resource)] = made
         return made
 
-    def _refs(self, trace_id: str, tenant: str, large: Mapping[str, bytes]) -> dict[str, list[bytes]]:
-        refs: dict[str, list[bytes]] = {}
-        seen = self._seen[trace_id]
+    def _refs_of_resource(self, span: SpanRecord, tenant: str, resource: _ResourceCells) -> Refs:
+        key = (span.trace_id, id(span.resource))
+        if key not in self._resource_refs:
+            self._resource_refs[key] = self._refs(span.trace_id, tenant, resource.large)
+        return self._resource_refs[key]
+
+    def _refs(self, trace_id: str, tenant: str, large: Mapping[str, bytes]) -> Refs:
+        refs: dict[str, Sequence[bytes]] = {}
+        seen = self._seen.get(trace_id)
+        if seen is None:
+            # a copy: what this batch adds is stored only once its insert has succeeded
+            seen = self._seen[trace_id] = set(self._stored.get(trace_id, ()))
         for name, raw in large.items():
-            pieces, refs[name] = self._memory.split(trace_id, name, raw)
-            for piece, digest in zip(pieces, refs[name], strict=True):
-                if digest in seen:
-                    continue
-                seen.add(digest)
-                if (trace_id, digest) in self._stored:
-                    continue
-                self.piece_rows.append((0, tenant, self._hours[trace_id], trace_id, digest, name, piece))
+            pieces, hashes = self._memory.split(trace_id, name, raw)
+            refs[name] = hashes
+            if not seen.issuperset(hashes):
+                for piece, digest in zip(pieces, hashes, strict=True):
+                    if digest not in seen:
+                        seen.add(digest)
+                        self._pieces.append((0, tenant, self._hours[trace_id], trace_id, digest, name, piece))
         return refs
+
+    def _payloads(self) -> Batch:
+        cells = zip(*self._pieces, strict=True) if self._pieces else ([] for _ in PAYLOAD_COLUMNS)
+        return Batch(
+            columns={column.name: (column.type, values) for column, values in zip(PAYLOAD_COLUMNS, cells, strict=True)}
+        )
 
 
 def _place(name: str, value: AttributeValue, texts: dict[str, str], types: dict[str, str], large: dict[str, bytes]) -> None:
     """Put an attribute where it belongs: among the small ones, or as bytes among the large ones."""
     if isinstance(value, bytes):
-        type_, text = "bytes", None
-        size = len(value)
-    else:
-        type_, text = to_cell(value)
-        size = len(text)
-    if type_ != TEXT:
+        types[name] = "bytes"
+        if len(value) > INLINE_LIMIT or (value and name in CONTENT_ATTRIBUTES):
+            large[name] = value
+        else:
+            texts[name] = to_cell(value)[1]
+        return
+    type_, text = (TEXT, value) if isinstance(value, str) else to_cell(value)
+    if type_:
         types[name] = type_
-    if size > INLINE_LIMIT or (size and name in CONTENT_ATTRIBUTES):
-        large[name] = value if isinstance(value, bytes) else str(text).encode()
+    if len(text) > INLINE_LIMIT or (text and name in CONTENT_ATTRIBUTES):
+        large[name] = text.encode()
     else:
-        texts[name] = to_cell(value)[1] if text is None else text
+        texts[name] = text
 
 
 def _clipped(time_unix_nano: int) -> int:
@@ -361,15 +389,16 @@ def _rest(span: SpanRecord) -> dict[str, Any]:
     end_fits = 0 <= span.end_time_unix_nano < _TIME_LIMIT
     if not (end_fits and 0 <= span.start_time_unix_nano < _TIME_LIMIT):
         rest["times"] = [span.start_time_unix_nano, span.end_time_unix_nano]
-    dropped = [span.dropped_attributes_count, span.dropped_events_count, span.dropped_links_count]
-    if any(dropped):
-        rest["dropped"] = dropped
+    if span.dropped_attributes_count or span.dropped_events_count or span.dropped_links_count:
+        rest["dropped"] = [span.dropped_attributes_count, span.dropped_events_count, span.dropped_links_count]
     if span.resource.dropped_attributes_count:
         rest["resource_dropped"] = span.resource.dropped_attributes_count
     if span.scope.attributes:
         rest["scope"] = to_cells(span.scope.attributes)
     if span.scope.dropped_attributes_count:
         rest["scope_dropped"] = span.scope.dropped_attributes_count
+    if not span.events and not span.links:
+        return rest
     if any(not 0 <= event.time_unix_nano < _TIME_LIMIT for event in span.events):
         rest["event_times"] = [event.time_unix_nano for event in span.events]
     for key, items in (("event", span.events), ("link", span.links)):
