@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,10 +38,10 @@ class Appended:
 class LogDoor(Protocol):
     """The log as receivers need it: in this process, or in the one that owns the data directory."""
 
-    def append(self, batch: Batch) -> Appended:
-        """Write the batch and wait until it is on the disk.
+    def submit(self, batch: Batch) -> Future[Appended]:
+        """Put the batch in line. The answer comes when it is on the disk, or fails with a BusyError: nothing of it was kept.
 
         Raises:
-            BusyError: nothing of the batch was kept, or it is not known to have been.
+            BusyError: nothing of the batch was taken.
         """
         ...

@@ -1,20 +1,23 @@
 """The pipeline: a request's bytes -> spans -> stages -> encoded -> log. It calls the stages; they never call each other.
 
-It runs in the receivers' worker threads and returns when the answer may be given: what it accepted is on the disk.
+It runs in the receivers' worker threads, or for small requests in their event loop, and returns when the answer may be given:
+what it accepted is on the disk.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.batch import Batch, LogDoor
+from freezeframe_collector.batch import Appended, Batch, LogDoor
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
 from freezeframe_collector.otlp_logs import decode_logs
 from freezeframe_collector.store import Rejected
@@ -104,6 +107,36 @@ class Meter:
         }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pending:
+    """A request that waits for the log."""
+
+    batch: Batch
+    appended: Future[Appended] | None
+    """None where the request held nothing."""
+    size_bytes: int
+    meter: Meter
+
+    def finish(self) -> Outcome:
+        """Wait for the log and return what the request came to.
+
+        Raises:
+            BusyError: the log did not take it.
+        """
+        duplicate = self.appended.result().duplicate if self.appended is not None else 0
+        rejected = self.batch.rejected
+        outcome = Outcome(
+            received=len(self.batch.encoded) + len(rejected),
+            duplicate=duplicate,
+            rejected=len(rejected),
+            message=_message(rejected) if rejected else "",
+        )
+        if rejected:
+            self.meter.reject(rejected)
+        self.meter.add(requests=1, bytes=self.size_bytes, spans=outcome.received, duplicates=duplicate)
+        return outcome
+
+
 class Pipeline:
     """What receivers call."""
 
@@ -125,13 +158,22 @@ class Pipeline:
             WireError: the body is no such request; trying again is of no use.
         """
         with self.budget.reserve(len(body)):
-            decoded = decode(body, self._limits)
-            count = len(decoded.spans) + len(decoded.faults)
-            if count > self._spans_per_request:
-                raise WireError(f"the request has {count} spans, the limit is {self._spans_per_request}")
-            outcome = self._take(decoded, tenant)
-        self.meter.add(requests=1, bytes=len(body), spans=outcome.received, duplicates=outcome.duplicate)
-        return outcome
+            return self._begin(body, tenant, decode).finish()
+
+    async def export_small(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
+        """Do as `export` in an event loop, for a request so small that the work on it holds the loop for a moment only.
+
+        A thread's hand-over and back would cost more than the work itself. It does not wait for the budget.
+
+        Raises:
+            BusyError: as `export`, or the budget is spent at the moment.
+            WireError: as `export`.
+        """
+        with self.budget.reserve_now(len(body)):
+            pending = self._begin(body, tenant, decode)
+            if pending.appended is not None:
+                await asyncio.wrap_future(pending.appended)
+            return pending.finish()
 
     def decode_events(self, body: bytes, limits: Limits) -> Decoded:
         """Decode a logs request for `export`: its GenAI events; other records are counted.
@@ -143,10 +185,14 @@ class Pipeline:
         self.meter.add(events=len(logs.events.spans), log_records_ignored=logs.others)
         return logs.events
 
-    def _take(self, decoded: Decoded, tenant: str) -> Outcome:
+    def _begin(self, body: bytes, tenant: str, decode: Decoder) -> _Pending:
+        """Do everything up to the log's answer."""
+        decoded = decode(body, self._limits)
+        count = len(decoded.spans) + len(decoded.faults)
+        if count > self._spans_per_request:
+            raise WireError(f"the request has {count} spans, the limit is {self._spans_per_request}")
         rejected = [_fault(fault, tenant) for fault in decoded.faults]
         spans: list[SpanRecord] = []
-        encoded: list[EncodedSpan] = []
         for span in decoded.spans:
             taken = self._process(span, tenant)
             if isinstance(taken, Rejected):
@@ -158,18 +204,9 @@ class Pipeline:
             encoded = encode_spans(spans)
         except WireError:
             spans, encoded = _encode_each(spans, rejected, tenant)
-        received = len(spans) + len(rejected)
-        if not received:
-            return Outcome(received=0, duplicate=0, rejected=0)
-        appended = self._log.append(Batch(encoded=encoded, spans=spans, rejected=tuple(rejected)))
-        if rejected:
-            self.meter.reject(rejected)
-        return Outcome(
-            received=received,
-            duplicate=appended.duplicate,
-            rejected=len(rejected),
-            message=_message(rejected) if rejected else "",
-        )
+        batch = Batch(encoded=encoded, spans=spans, rejected=tuple(rejected))
+        appended = self._log.submit(batch) if encoded or rejected else None
+        return _Pending(batch=batch, appended=appended, size_bytes=len(body), meter=self.meter)
 
     def _process(self, span: SpanRecord, tenant: str) -> SpanRecord | Rejected:
         if tenant:

@@ -85,6 +85,7 @@ class Log:
         self._company = 0
         """Requests of the last group commit."""
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="freezeframe-log", daemon=True)
         self._thread.start()
 
@@ -131,7 +132,7 @@ class Log:
         Raises:
             BusyError: the log is full or the disk failed; nothing of the batch is kept.
         """
-        return self._wait(self.submit(batch))
+        return self.submit(batch).result()
 
     def submit(self, batch: Batch) -> Future[Appended]:
         """Put the batch in line; the answer comes when it is on the disk, in the log's thread, and fails as `append` does.
@@ -152,7 +153,7 @@ class Log:
         Raises:
             BusyError: the disk failed.
         """
-        return self._wait(self._enqueue(_Waiting())).segment
+        return self._enqueue(_Waiting()).result().segment
 
     def close(self) -> None:
         """Write what waits, seal, and end the thread; `next_sealed` then gives None after the last segment."""
@@ -161,15 +162,9 @@ class Log:
 
     def _enqueue(self, waiting: _Waiting) -> Future[Appended]:
         self._queue.put(waiting)
+        if self._ended.is_set():
+            self._refuse_all()
         return waiting.answer
-
-    def _wait(self, answer: Future[Appended]) -> Appended:
-        while True:
-            try:
-                return answer.result(timeout=1.0)
-            except TimeoutError:
-                if not self._thread.is_alive():
-                    raise BusyError("the log is closed", retry_after_s=self.settings.retry_after_s) from None
 
     # -- the writer's thread ------------------------------------------------------------------------------------------
 
@@ -213,6 +208,22 @@ class Log:
     # -- the log's thread ---------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            # Whoever still waits, or comes from now on, hears that nothing is taken: no sender waits for ever.
+            self._ended.set()
+            self._refuse_all()
+            self._sealed.put(None)
+
+    def _refuse_all(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                waiting = self._queue.get_nowait()
+                if waiting is not None and not waiting.answer.done():
+                    waiting.answer.set_exception(BusyError("the log is closed", retry_after_s=self.settings.retry_after_s))
+
+    def _work(self) -> None:
         closing = False
         while not closing:
             group, closing = self._next_group()
@@ -230,7 +241,6 @@ class Log:
                 for waiting in group:
                     if waiting.batch is None:
                         waiting.answer.set_result(Appended(segment=self._last_number(), duplicate=0))
-        self._sealed.put(None)
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""

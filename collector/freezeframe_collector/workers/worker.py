@@ -13,9 +13,11 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
+from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.config import config_from_values
 from freezeframe_collector.front import Front, build_pipeline, build_redaction
@@ -34,16 +36,16 @@ class Owner:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._numbers = itertools.count(1)
-        self._answers: dict[int, Future[bytes]] = {}
+        self._answers: dict[int, tuple[Callable[[bytes], None], Callable[[BusyError], None]]] = {}
         self.pipeline: Pipeline | None = None
 
-    def append(self, batch: Batch) -> Appended:
-        """Hand the batch to the log and wait until it is on the disk.
-
-        Raises:
-            BusyError: the log did not take it.
-        """
-        return unpack_appended(self._call(Kind.APPEND, pack_batch(batch)))
+    def submit(self, batch: Batch) -> Future[Appended]:
+        """Hand the batch to the log; the answer comes when it is on the disk."""
+        answer = Future[Appended]()
+        self._call(
+            Kind.APPEND, pack_batch(batch), lambda payload: answer.set_result(unpack_appended(payload)), answer.set_exception
+        )
+        return answer
 
     def health(self) -> str:
         """Return what is wrong with the owner, or an empty text."""
@@ -78,22 +80,25 @@ class Owner:
                 # Answers still come while the last requests are finished.
                 threading.Thread(target=self.listen, name="freezeframe-owner", daemon=True).start()
                 return float(json.loads(message.payload))
-            answer = self._answers.pop(message.number)
+            answered, refused = self._answers.pop(message.number)
             if message.kind is Kind.BUSY:
-                answer.set_exception(unpack_busy(message.payload))
+                refused(unpack_busy(message.payload))
             else:
-                answer.set_result(message.payload)
+                answered(message.payload)
         os._exit(_OWNER_GONE)
 
     def _page(self, name: str, *arguments: float) -> Any:
         self.tell_counts()
-        return json.loads(self._call(Kind.PAGE, json.dumps([name, *arguments]).encode()))
+        answer = Future[bytes]()
+        self._call(Kind.PAGE, json.dumps([name, *arguments]).encode(), answer.set_result, answer.set_exception)
+        return json.loads(answer.result())
 
-    def _call(self, kind: Kind, payload: bytes) -> bytes:
+    def _call(
+        self, kind: Kind, payload: bytes, answered: Callable[[bytes], None], refused: Callable[[BusyError], None]
+    ) -> None:
         number = next(self._numbers)
-        answer = self._answers[number] = Future[bytes]()
+        self._answers[number] = (answered, refused)
         self._channel.send(Message(kind=kind, number=number, payload=payload))
-        return answer.result()
 
 
 async def _serve(channel: Channel, values: dict[str, Any]) -> None:
