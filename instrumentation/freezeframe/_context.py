@@ -49,7 +49,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The run that is under way. `flags` and `span` are shared by all that works for the run."""
+    """The run that is under way. `flags`, `readings` and `span` are shared by all that works for the run."""
 
     name: str
     id: str | None = None
@@ -57,7 +57,15 @@ class RunContext:
     tenant: str | None = None
     session: str | None = None
     flags: dict[str, object] = field(default_factory=dict[str, object])
+    readings: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Feed -> what it gave, in order (see `genai.CLOCK_READINGS`)."""
     span: Span | None = None
+
+    def note_reading(self, feed: str, value: str, limit: int) -> None:
+        """Keep what a feed gave, up to `limit` values of one feed."""
+        row = self.readings.setdefault(feed, [])
+        if len(row) < limit:
+            row.append(value)
 
     def note_flag(self, key: str, value: object, **details: str | None) -> None:
         """Keep the value of a feature flag, and put the conventions' event on the run's span.
@@ -92,6 +100,8 @@ class Place:
     run: RunContext | None = None
     inside_call: bool = False
     """True inside a recorded tool or retriever: plain HTTP is recorded there, and a replay never gets there."""
+    sending: bool = False
+    """True while a seam has the real request made: what a transport asks of another HTTP client is the same call."""
 
 
 PLACE: Final[ContextVar[Place]] = ContextVar("freezeframe_place")

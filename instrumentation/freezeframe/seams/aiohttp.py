@@ -18,7 +18,7 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, outside_lane
+from freezeframe.seams.recording import Body, Recording, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 SEAM: Final = "aiohttp"
@@ -47,7 +47,7 @@ def _wrap_connect(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awai
         if responder is not None:
             answer = await _ask(req, responder)
             if answer is None:
-                with outside_lane():
+                with while_sending():
                     return await original(connector, req, *args, **kwargs)
             return await _serve(responder, answer)
         recording = await _start(req)
@@ -55,7 +55,7 @@ def _wrap_connect(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awai
             return await original(connector, req, *args, **kwargs)
         setattr(req, _RECORDING, recording)
         try:
-            with outside_lane():
+            with while_sending():
                 return await original(connector, req, *args, **kwargs)
         except BaseException as error:
             recording.finish(Completion.NONE, error)
@@ -73,7 +73,7 @@ def _wrap_send(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitab
         if recording is None:
             return await original(req, conn)
         try:
-            with outside_lane():
+            with while_sending():
                 response = await original(req, conn)
         except BaseException as error:
             recording.finish(Completion.NONE, error)

@@ -61,7 +61,7 @@ def is_telemetry(url: str) -> bool:
 
 def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     """Tell whether a call is one that we record."""
-    if _is_suppressed() or is_telemetry(url):
+    if _is_suppressed() or is_telemetry(url) or current_place().sending:
         return False
     if subject.kind is Kind.MODEL or current_place().inside_call:
         return True
@@ -115,6 +115,8 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
     Raises:
         ReplayMiss: there is none.
     """
+    if current_place().sending:
+        return None
     if is_telemetry(request.url):
         return Exchange(kind=Kind.HTTP, name="telemetry", seam=seam, request=request, response=Response(status=204))
     return responder.respond(

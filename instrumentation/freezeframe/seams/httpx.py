@@ -17,7 +17,7 @@ from typing import Any
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, outside_lane
+from freezeframe.seams.recording import Body, Recording, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 Send = Callable[[Any, Any], Any]
@@ -60,14 +60,14 @@ class _Seam:
                 request = self._edited(request)
                 answer = self._ask(responder, request, request.content)
                 if answer is None:
-                    with outside_lane():
+                    with while_sending():
                         return original(client, request)
                 return self._response(client, request, answer, self._streams.Served)
             recording = self._start(request)
             if recording is None:
                 return original(client, request)
             try:
-                with outside_lane():
+                with while_sending():
                     response = original(client, request)
             except BaseException as error:
                 recording.finish(Completion.NONE, error)
@@ -95,7 +95,7 @@ class _Seam:
                 request = self._edited(request)
                 answer = self._ask(responder, request, request.content)
                 if answer is None:
-                    with outside_lane():
+                    with while_sending():
                         return await original(client, request)
                 await _port.take_turn(responder, answer)
                 return self._response(client, request, answer, self._streams.AsyncServed)
@@ -103,7 +103,7 @@ class _Seam:
             if recording is None:
                 return await original(client, request)
             try:
-                with outside_lane():
+                with while_sending():
                     response = await original(client, request)
             except BaseException as error:
                 recording.finish(Completion.NONE, error)

@@ -40,7 +40,7 @@ def _install_uvloop(patches: Patches, module: ModuleType) -> None:
 def child_place() -> Place:
     """Return the place of the next task or thread started here."""
     place = current_place()
-    return replace(place, lane=place.lane.child())
+    return replace(place, lane=place.lane.child(), sending=False)
 
 
 def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:

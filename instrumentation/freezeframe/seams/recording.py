@@ -312,6 +312,17 @@ def outside_lane() -> Generator[None]:
         leave(token)
 
 
+@contextmanager
+def while_sending() -> Generator[None]:
+    """Make the real network call: outside the application's lane, and one call, however many clients have a part in it."""
+    place = current_place()
+    token = PLACE.set(replace(place, lane=place.lane.aside(), sending=True))
+    try:
+        yield
+    finally:
+        leave(token)
+
+
 def lane_of_call() -> exchange.Lane:
     """Return the lane of the running code."""
     return current_place().lane.path

@@ -16,7 +16,7 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recorder, Recording, outside_lane
+from freezeframe.seams.recording import Body, Recorder, Recording, while_sending
 from freezeframe.seams.urllib3 import Watch, served_response
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
@@ -35,14 +35,14 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         if responder is not None:
             answer = _ask(request, responder)
             if answer is None:
-                with outside_lane():
+                with while_sending():
                     return original(adapter, request, *args, **kwargs)
             return _serve(adapter, request, answer)
         recording = _start(request)
         if recording is None:
             return original(adapter, request, *args, **kwargs)
         try:
-            with outside_lane():
+            with while_sending():
                 response = original(adapter, request, *args, **kwargs)
         except BaseException as error:
             recording.finish(Completion.NONE, error)
