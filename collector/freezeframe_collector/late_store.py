@@ -35,6 +35,10 @@ class LateStore:
         """Store the reasons of rejected spans; raises as `insert`."""
         self._opened().insert_rejected(rejected, token)
 
+    def holds(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether the store has these spans; raises as `insert`."""
+        return self._opened().holds(spans)
+
     def close(self) -> None:
         """Close the connection, where there is one."""
         if self._store is not None:

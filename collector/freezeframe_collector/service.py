@@ -169,7 +169,12 @@ def _log_settings(config: CollectorConfig) -> LogSettings:
 
 def _retry_settings(config: CollectorConfig) -> RetrySettings:
     store = config.store
-    return RetrySettings(initial_s=store.retry_initial_s, max_s=store.retry_max_s, permanent_attempts=store.permanent_attempts)
+    return RetrySettings(
+        initial_s=store.retry_initial_s,
+        max_s=store.retry_max_s,
+        permanent_attempts=store.permanent_attempts,
+        confirm=not config.store_dsn.startswith("chdb:"),
+    )
 
 
 async def run(config: CollectorConfig) -> int:

@@ -1,5 +1,7 @@
 """The writer: one thread that takes sealed segments in order and puts each into the store as one idempotent insert.
 
+A store that is another program's is not believed: a few of the spans are looked for before the log lets go of them.
+
 A failure that may pass is tried again for ever, with growing delays, while the log grows. A failure that will not pass is
 some span's: the insert is halved until the span is found, which goes to the set-aside directory and the rejected table. Where
 the store refuses every span of a segment the fault is the store's, and the segment is tried again a few times first.
@@ -28,6 +30,8 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _DETAIL_CHARACTERS: Final = 300
 _SUSPICIOUS_REFUSALS: Final = 3
+_LOOKED_FOR: Final = 8
+"""Spans of a segment that are looked for, evenly spread, the first among them."""
 _Refusal = tuple[SpanRecord, str, str]
 """The span, the store's answer, and the token it was tried under."""
 
@@ -43,6 +47,10 @@ class SpanSink(Protocol):
         """Store the reasons of rejected spans, durable on return; the same token again changes nothing."""
         ...
 
+    def holds(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether the store has all of these few spans, by looking."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
@@ -51,6 +59,8 @@ class RetrySettings:
     initial_s: float = 0.2
     max_s: float = 30.0
     permanent_attempts: int = 5
+    confirm: bool = False
+    """Look for a few of a segment's spans before its file is deleted: for a store that is another program's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,6 +149,8 @@ class Writer:
             self._store_reasons(segment.rejected, f"{token}-rejected")
         spans = self._retry(segment.load_spans)
         refused = self._insert(spans, token) if spans else []
+        if self._settings.confirm:
+            refused += self._insert_until_shown(spans, refused, token)
         if refused:
             self._put_aside(refused, token)
         self._retry(lambda: self._log.retire(segment, stored=len(spans) - len(refused), rejected=len(refused)))
@@ -154,6 +166,30 @@ class Writer:
                 self.state.last_error = str(error)
                 self._pause(attempt)
         return self._confirm(self._halve(spans, token, _Hunt(patience=len(spans))))
+
+    def _insert_until_shown(self, spans: Sequence[SpanRecord], refused: Sequence[_Refusal], token: str) -> list[_Refusal]:
+        """Insert again, under another token, for as long as the store has taken the spans and does not show them."""
+        lost = {id(span) for span, _, _ in refused}
+        taken = [span for span in spans if id(span) not in lost]
+        late: list[_Refusal] = []
+        times = 0
+        while taken and not self._shows(taken[:: max(1, len(taken) // _LOOKED_FOR)]):
+            times += 1
+            _LOG.error("the store took the spans of %s and does not have them: inserting them again", token)
+            late = self._insert(taken, f"{token}-again{times}")
+            lost = {id(span) for span, _, _ in late}
+            taken = [span for span in taken if id(span) not in lost]
+        return late
+
+    def _shows(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether the store has the spans, at once or after the delays that a slow replica may need."""
+        for attempt in range(1, self._settings.permanent_attempts + 1):
+            if self._retry(lambda: self._sink.holds(spans)):
+                return True
+            self.state.retries += 1
+            self.state.last_error = "the store took the spans and does not show them"
+            self._pause(attempt)
+        return False
 
     def _halve(self, spans: Sequence[SpanRecord], token: str, hunt: _Hunt) -> list[_Refusal]:
         # The tokens of the halves depend on the segment alone: after a crash in the middle the same halves are tried again.

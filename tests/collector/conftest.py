@@ -38,12 +38,17 @@ class MemoryStore:
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     tokens: set[str] = field(default_factory=set[str])
     fault: Callable[[Sequence[SpanRecord]], None] = lambda spans: None
+    lies_left: int = 0
+    """Inserts that will be answered with yes and not kept."""
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
         """Keep the spans once per token."""
         self.fault(spans)
         if token not in self.tokens:
             self.tokens.add(token)
+            if self.lies_left:
+                self.lies_left -= 1
+                return
             self.spans.extend(spans)
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
@@ -51,6 +56,11 @@ class MemoryStore:
         if token not in self.tokens:
             self.tokens.add(token)
             self.rejected.extend(rejected)
+
+    def holds(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether all of the spans are kept."""
+        kept = {(span.trace_id, span.span_id) for span in self.spans}
+        return all((span.trace_id, span.span_id) in kept for span in spans)
 
     def names(self) -> list[str]:
         """Return the names of the stored spans, sorted."""

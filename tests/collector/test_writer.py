@@ -12,6 +12,7 @@ import pytest
 
 from freezeframe_collector.otlp import decode_traces, encode_traces
 from freezeframe_collector.pipeline import Stage
+from freezeframe_collector.writer import RetrySettings
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
 from freezeframe_schemas.span import SpanRecord
 
@@ -96,6 +97,39 @@ def test_what_comes_while_the_store_is_busy_goes_in_one_insert(
     collector.flush()
     assert len(collector.store.spans) == 100
     assert collector.writer.state.segments <= 3
+
+
+def test_a_store_that_takes_spans_and_keeps_none_is_not_believed(
+    start_collector: Starter, make_span: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A yes is looked into: until the spans are shown they stay in the log, and are inserted again under another token."""
+    retry = RetrySettings(initial_s=0.001, max_s=0.002, permanent_attempts=2, confirm=True)
+    collector = start_collector(retry=retry)
+    collector.store.lies_left = 2
+    collector.pipeline.export(encode_traces([make_span(number) for number in range(30)]))
+    collector.flush()
+    assert collector.store.names() == [f"span-{number:06d}" for number in range(30)]
+    assert len([token for token in collector.store.tokens if "-again" in token]) == 2
+    audit = collector.log.audit()
+    assert (audit.counts.stored, audit.missing, audit.in_log) == (30, 0, 0)
+
+
+def test_a_store_that_stored_twice_shows_a_span_once(make_span: Callable[..., Any], tmp_path: Path) -> None:
+    """The tables forgive a store that forgot a token: rows come twice, the view and the check count spans."""
+    from freezeframe_collector.store import open_store
+
+    store = open_store(f"chdb://{tmp_path / 'store'}")
+    try:
+        store.migrate()
+        spans = [make_span(number) for number in range(3)]
+        assert not store.holds(spans)
+        store.insert(spans, "a")
+        store.insert(spans, "b")
+        assert store.holds(spans)
+        assert not store.holds([*spans, make_span(4)])
+        assert store.query("SELECT count() FROM freezeframe.spans")[1] == [[3]]
+    finally:
+        store.close()
 
 
 def test_poison_spans_are_found_and_set_aside(

@@ -158,11 +158,25 @@ class Store:
         with self._lock:
             rows = tables.rows_from_spans(spans, run_hours=hours, stored=self._pieces, memory=self._memory)
         # payloads first: a span whose pieces are missing would be damaged, a piece without a span is only unused
-        self._insert("payload_rows", rows.payloads, f"{token}/payloads")
+        self._insert("piece_rows", rows.payloads, f"{token}/payloads")
         self._insert("span_rows", rows.spans, f"{token}/spans")
         with self._lock:
-            trace_ids, hashes = rows.payloads.values("trace_id"), rows.payloads.values("hash")
-            self._pieces.add(zip(trace_ids, hashes, strict=True))
+            self._pieces.add(rows.pieces)
+
+    def holds(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether all of these few spans are in the tables: what the rows show, not what an insert said.
+
+        Raises:
+            RetryableStoreError: the store does not answer.
+        """
+        sought = {(span.trace_id, span.span_id) for span in spans}
+        hours = ",".join(f"toDateTime({hour}, 'UTC')" for hour in sorted(set(self._run_hours(spans).values())))
+        quoted = ",".join(f"('{trace_id}','{span_id}')" for trace_id, span_id in sought if (trace_id + span_id).isalnum())
+        _, rows = self.query(
+            f"SELECT uniqExact(trace_id, span_id) FROM {self.database}.span_rows"
+            f" WHERE run_hour IN ({hours}) AND (trace_id, span_id) IN ({quoted})"
+        )
+        return int(rows[0][0]) == len(sought)
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
         """Store what was set aside; durable and once per token, as `insert`."""
@@ -193,7 +207,7 @@ class Store:
         )
         _, payloads = self.query(
             f"SELECT (SELECT sum(payload_bytes) FROM {self.database}.spans),"
-            f" (SELECT sum(length(body)) FROM {self.database}.payload_rows)"
+            f" (SELECT sum(length(body)) FROM {self.database}.piece_rows)"
         )
         return Stats(
             tables=tuple(TableStats(table=t, rows=r, disk_bytes=d, raw_bytes=u, parts=p) for t, r, d, u, p in rows),
