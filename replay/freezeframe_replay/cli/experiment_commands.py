@@ -46,4 +46,58 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         exit_codes={0: "nothing changed", **_FAILED, 3: "at least one run changed", 125: "some runs could not be compared"},
         takes_program=True,
     ),
+    Command(
+        name="fuzz",
+        summary="Perturb a run a little, again and again, and say which perturbations flip it.",
+        description="The question is typed otherwise, a tool gives less or fails, a stream is cut elsewhere, concurrent "
+        "answers come in another order. Offline the model is held to what it said, so that what the code makes of it shows. The same "
+        "seed tries the same perturbations.",
+        module=f"{_CLI}.fuzz",
+        examples=(
+            Example(line="freezeframe fuzz last", means="twenty perturbations, offline"),
+            Example(line="freezeframe fuzz last --aim result --rounds 50 -o flips", means="tool results; keep what flips"),
+            Example(line="freezeframe fuzz last --aim prompt --live model", means="what the real model makes of a typo"),
+        ),
+        exit_codes={0: "none flips it", **_FAILED, 3: "at least one does", 125: "the run itself is not re-enacted"},
+        takes_program=True,
+    ),
+    Command(
+        name="bisect",
+        summary="Find the first commit whose code leaves a recorded run.",
+        description="`git bisect` in a worktree of its own: your checkout is not touched. Commits whose code does not start "
+        "are skipped. Run it from the directory that the agent is started in.",
+        module=f"{_CLI}.bisect",
+        examples=(
+            Example(line="freezeframe bisect 4bf92f35", means="from the recorded commit to HEAD"),
+            Example(line="freezeframe bisect tests/golden/order --good v1.4 --bad main", means="between two commits"),
+        ),
+        exit_codes={0: "found", **_FAILED, 125: "not decided: only skipped commits are left"},
+        takes_program=True,
+    ),
+    Command(
+        name="failures",
+        summary="Group failures alike, and with --replay re-enact one run of each group.",
+        description="A signature stays the same for failures alike: numbers and ids in the message do not count.",
+        module=f"{_CLI}.failures",
+        examples=(
+            Example(line="freezeframe failures --since 1d", means="what goes wrong, in how many runs"),
+            Example(line="freezeframe failures --since 1d --replay", means="and which of it still does, with this code"),
+            Example(line="freezeframe failures --since 7d -o sets/failures", means="one run of each, as a dataset"),
+        ),
+        exit_codes={0: "done; every replayed run is re-enacted", **_FAILED, 3: "at least one diverged"},
+    ),
+    Command(
+        name="canary",
+        summary="Ask recorded questions again, live, and say what drifted: model, fingerprint, words.",
+        description="For a schedule. Requests go out as recorded, with keys and base URLs of your environment; a key is sent "
+        "only to a host known as the provider's, or one that you name. Words count where the request asks for steady ones "
+        "(temperature 0, or a seed).",
+        module=f"{_CLI}.canary",
+        examples=(
+            Example(line="freezeframe canary tests/golden/order", means="every model call of a fixture"),
+            Example(line="freezeframe canary sets/pinned --ignore fingerprint --quiet", means="a dataset, from cron"),
+            Example(line="freezeframe canary last --step 1 --base-url http://127.0.0.1:8000/v1", means="one step, elsewhere"),
+        ),
+        exit_codes={0: "nothing drifted", **_FAILED, 3: "something did", 125: "a question got no answer"},
+    ),
 )

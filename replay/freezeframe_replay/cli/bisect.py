@@ -1,0 +1,89 @@
+"""`freezeframe bisect RUN --good A --bad B [-- CMD]`: the first commit whose code leaves the recording."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.render import short
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.experiments.bisect import Bisection, Tried
+    from freezeframe_schemas.fixture import Fixture
+
+_SHORT = 12
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+    parser.add_argument("--good", metavar="COMMIT", help="re-enacts the run (default: the commit that it was recorded on)")
+    parser.add_argument("--bad", default="HEAD", metavar="COMMIT", help="does not any more (default: HEAD)")
+    parser.add_argument(
+        "--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests that does not decide"
+    )
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one replay may take")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Bisect and name the commit; 125 where only skipped commits are left."""
+    from freezeframe_replay.experiments.bisect import Trial, bisect
+
+    fixture = load_as_fixture(arguments, arguments.run)
+    good = arguments.good or _recorded_commit(fixture)
+    quiet = arguments.quiet or arguments.json
+
+    def on_try(tried: Tried) -> None:
+        if not quiet:
+            line = f"{tried.commit[:_SHORT]}  {tried.verdict.value:<12}  {tried.subject}"
+            print(short(line, terminal_width()), file=sys.stderr, flush=True)
+
+    trial = Trial(
+        fixture=fixture,
+        command=tuple(arguments.program or ()),
+        policy=Policy(ignore=tuple(arguments.ignore)),
+        timeout_s=arguments.timeout,
+    )
+    found = bisect(Path.cwd(), trial, good=good, bad=arguments.bad, on_try=on_try)
+    if arguments.json:
+        print_json(dataclasses.asdict(found))
+    else:
+        print(_text(found, f"git bisect start {arguments.bad} {good}", arguments.run))
+    return 0 if found.first_bad is not None else 125
+
+
+def _recorded_commit(fixture: Fixture) -> str:
+    commit = fixture.environment.get(genai.VCS_REVISION, "")
+    if not commit:
+        raise ConfigError(
+            f"--good: not given, and run {fixture.run_id} does not say on which commit it was recorded",
+            do="name a commit that re-enacts the run: --good COMMIT",
+        )
+    return commit
+
+
+def _text(found: Bisection, start: str, run: str) -> str:
+    by_hand = f"  by hand: {start} && git bisect run freezeframe replay --quiet {run}"
+    if found.first_bad is None:
+        suspects = ", ".join(commit[:_SHORT] for commit in found.suspects)
+        return f"not decided: the code of some commits says nothing about the run; it is one of {suspects}\n{by_hand}"
+    first = found.first_bad
+    lines = [f"{first.commit} is the first commit that leaves the recording: {first.subject}"]
+    if first.first is not None:
+        divergence = first.first
+        step = "" if divergence.step is None else f" at step {divergence.step}"
+        lines.append(f"  {divergence.kind.value}{step}: {divergence.call_kind} {divergence.name}".rstrip())
+        if divergence.recorded is not None or divergence.live is not None:
+            lines += [f"    {divergence.path}", f"    - {divergence.recorded}", f"    + {divergence.live}"]
+    return "\n".join([*(short(line, terminal_width()) for line in lines), by_hand])

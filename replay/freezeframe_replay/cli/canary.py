@@ -1,0 +1,86 @@
+"""`freezeframe canary FIXTURE...`: recorded questions asked again, live, and what drifted since."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
+from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_as_fixture
+from freezeframe_replay.render import ID_DIGITS, short
+from freezeframe_schemas.errors import FixtureError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.experiments.canary import Asked
+    from freezeframe_schemas.fixture import Fixture
+
+_IGNORABLE = ("model", "fingerprint", "finish", "calls", "text")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=f"{TARGET_HELP}; or a dataset's directory")
+    parser.add_argument(
+        "--step", action="append", type=positive, default=[], metavar="N", help="ask only this step (may be given again)"
+    )
+    parser.add_argument("--ignore", action="append", default=[], choices=_IGNORABLE, help="what may drift (may be given again)")
+    parser.add_argument("--base-url", default="", metavar="URL", help="ask there (default: $OPENAI_BASE_URL and the like)")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds that one answer may take")
+    parser.add_argument("--quiet", action="store_true", help="only what drifted")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Ask and say what drifted; 3 where something did, 125 where a question got no answer."""
+    from freezeframe_replay.experiments.canary import Canary, ask_again, has_drifted, pinned_questions
+
+    canary = Canary(
+        environment=os.environ,
+        base_url=arguments.base_url,
+        ignore=frozenset(arguments.ignore),
+        timeout_s=arguments.timeout,
+    )
+    asked: list[Asked] = []
+    for fixture in _fixtures(arguments):
+        for step in pinned_questions(fixture, frozenset(arguments.step)):
+            found = ask_again(fixture, step, canary)
+            asked.append(found)
+            if not arguments.json and not (arguments.quiet and not has_drifted(found) and not found.error):
+                print("\n".join(_lines(found, drifted=has_drifted(found))), flush=True)
+    if not asked:
+        raise FixtureError("found no answered model call in it, so there is no question to ask again")
+    drifted = sum(map(has_drifted, asked))
+    silent = sum(bool(found.error) for found in asked)
+    if arguments.json:
+        print_json({"drifted": drifted, "unanswered": silent, "asked": [dataclasses.asdict(found) for found in asked]})
+    else:
+        print(f"{len(asked)} asked, {drifted} drifted, {silent} unanswered")
+    return 3 if drifted else 125 if silent else 0
+
+
+def _fixtures(arguments: argparse.Namespace) -> Iterator[Fixture]:
+    from freezeframe_replay.experiments.dataset import load_dataset
+
+    for name in arguments.runs:
+        if is_fixture(name):
+            dataset = load_dataset(fixture_directory(name))
+            yield from map(dataset.load, dataset.rows)
+        else:
+            yield load_as_fixture(arguments, name)
+
+
+def _lines(found: Asked, *, drifted: bool) -> Iterable[str]:
+    width = terminal_width()
+    state = "no answer" if found.error else "drifted" if drifted else "steady"
+    yield short(f"{state}: run {found.run_id[:ID_DIGITS]} step {found.step}, {found.url}", width)
+    if found.error:
+        yield short(f"  {found.error}", width)
+    for drift in found.drifts:
+        note = "" if drift.what != "text" or found.text_decides else " (the request asks for no steady words)"
+        yield f"  {drift.what}{note}"
+        yield short(f"    - {drift.recorded}", width)
+        yield short(f"    + {drift.now}", width)

@@ -1,0 +1,96 @@
+"""`freezeframe failures`: failures alike, grouped; with --replay the newest run of each group is re-enacted."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
+from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.cli.target import load_as_fixture, open_store
+from freezeframe_replay.render import ID_DIGITS, moment, table_text
+from freezeframe_schemas.errors import FreezeframeError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.experiments.failures import Group
+
+_NOT_REPLAYED = "no"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--since", type=seconds, metavar="AGE", help="only failures of the last 15m, 1h, 7d, ...")
+    parser.add_argument("--where", default="", metavar="SQL", help="only failures for which this holds in the view `errors`")
+    parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N groups (default: 20)")
+    parser.add_argument("--replay", action="store_true", help="replay one run of each group")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write one run of each group there as a dataset")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one replay may take")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the groups; with --replay 3 where one is no longer re-enacted."""
+    from freezeframe_replay.experiments.failures import list_failures
+
+    since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
+    groups = list_failures(open_store(arguments), limit=arguments.limit, since=since, where=arguments.where)
+    verdicts = _replay(arguments, groups) if arguments.replay else {}
+    if arguments.output is not None and groups:
+        _write(arguments, groups)
+    if arguments.json:
+        print_json([{**dataclasses.asdict(group), "replay": verdicts.get(group.newest)} for group in groups])
+    elif groups:
+        print(_table(groups, verdicts))
+    else:
+        print("no failures")
+    return 3 if "diverged" in verdicts.values() else 0
+
+
+def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
+    from freezeframe_replay.reenact import reenact
+    from freezeframe_replay.verdict import verdict
+
+    progress = Progress(quiet=arguments.quiet or arguments.json)
+    verdicts: dict[str, str] = {}
+    for done, run in enumerate(dict.fromkeys(group.newest for group in groups), 1):
+        try:
+            verdicts[run] = verdict(reenact(load_as_fixture(arguments, run), timeout_s=arguments.timeout)).value
+        except FreezeframeError as error:  # a cold case, or a run of other code: the other groups are still of interest
+            verdicts[run] = f"{_NOT_REPLAYED}: {error.message}"
+        progress.step(done, len({group.newest for group in groups}), f"{run[:ID_DIGITS]}  {verdicts[run]}")
+    return verdicts
+
+
+def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
+    from freezeframe_replay.experiments.dataset import write_dataset
+
+    notes: dict[str, list[str]] = {}
+    for group in groups:
+        notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())
+    runs = ((load_as_fixture(arguments, run), "; ".join(told)) for run, told in notes.items())
+    write_dataset(arguments.output, runs, chosen_by=f"one of each failure {arguments.where}".strip())
+
+
+def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
+    header = ["runs", "failures", "last", "kind", "what", "error", "message", "newest", *(["replay"] if verdicts else [])]
+    rows = [
+        [
+            str(group.runs),
+            str(group.failures),
+            moment(group.last),
+            group.kind,
+            group.subject,
+            group.type,
+            group.message,
+            group.newest[:ID_DIGITS],
+            *([verdicts[group.newest]] if verdicts else []),
+        ]
+        for group in groups
+    ]
+    return table_text(header, rows, right=(0, 1), cell_width=60, fit=(6, terminal_width()))

@@ -1,0 +1,92 @@
+"""`freezeframe fuzz RUN [-- CMD]`: small perturbations of a run, and which of them flip it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
+from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.render import table_text
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.exchange import Kind
+
+if TYPE_CHECKING:
+    from freezeframe_replay.experiments.fuzz import Effect
+    from freezeframe_replay.experiments.perturb import Perturbation
+
+_AIMS = ("prompt", "result", "chunks", "order")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+    parser.add_argument("--rounds", type=positive, default=20, metavar="N", help="perturbations to try (default: 20)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same seed tries the same ones (default: 1)")
+    parser.add_argument(
+        "--aim", action="append", default=[], choices=_AIMS, help="perturb only this (may be given again; default: all)"
+    )
+    parser.add_argument("--live", action="append", default=[], choices=["model"], help="ask the model for real")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one replay may take")
+    parser.add_argument("--all", action="store_true", help="list the perturbations that flip nothing, too")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Fuzz and print the table; 3 where a perturbation flipped the run, 125 where the run itself is not re-enacted."""
+    from freezeframe_replay.experiments.fuzz import Fuzzing, flips, fuzz
+    from freezeframe_replay.experiments.perturb import Aim
+    from freezeframe_schemas.fixture import write_fixture
+
+    progress = Progress(quiet=arguments.quiet or arguments.json)
+
+    def on_effect(effect: Effect, item: Perturbation) -> None:
+        progress.step(effect.number, arguments.rounds, f"{effect.effect:<8} {effect.aim.value}  {effect.text}")
+        if effect.flips and arguments.output is not None:
+            write_fixture(item.fixture, arguments.output / f"{effect.number:03}-{effect.aim.value}")
+
+    fuzzing = Fuzzing(
+        seed=arguments.seed,
+        rounds=arguments.rounds,
+        aims=tuple(map(Aim, arguments.aim)) or tuple(Aim),
+        policy=Policy(live=frozenset(map(Kind, arguments.live))),
+        command=tuple(arguments.program or ()),
+        timeout_s=arguments.timeout,
+    )
+    try:
+        effects = fuzz(load_as_fixture(arguments, arguments.run), fuzzing, on_effect=on_effect)
+    except ReplayError as error:
+        print(f"freezeframe fuzz: {error}", file=sys.stderr)
+        return 125
+    flipped = flips(effects)
+    if arguments.json:
+        document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped)}
+        print_json({**document, "effects": [dataclasses.asdict(effect) for effect in effects]})
+    else:
+        print(_table(effects if arguments.all else flipped, tried=len(effects), flipped=len(flipped), seed=arguments.seed))
+        if flipped and arguments.output is not None:
+            print(f"next: freezeframe replay {arguments.output}/{flipped[0].number:03}-{flipped[0].aim.value}")
+    return 3 if flipped else 0
+
+
+def _table(effects: Sequence[Effect], *, tried: int, flipped: int, seed: int) -> str:
+    head = f"{flipped} of {tried} perturbations flip the run (seed {seed})"
+    if not effects:
+        return head
+    rows = [
+        (str(effect.number), effect.aim.value, str(effect.step or ""), effect.text, effect.effect, effect.detail)
+        for effect in effects
+    ]
+    header = ("#", "aim", "step", "perturbation", "flips", "how")
+    width = terminal_width()
+    table = table_text(header, rows, right=(0, 2), cell_width=max(40, width // 2), fit=(5, width - 2))
+    return "\n".join([head, *(f"  {line}" for line in table.splitlines())])

@@ -1,0 +1,170 @@
+"""Bisect: the first commit whose code leaves a recorded run, found by `git bisect` in a worktree of its own.
+
+The user's checkout is not touched: git keeps the state of a bisection for each worktree by itself. A commit whose code does not
+start, or says nothing about the run, is skipped, as `git bisect run` does on exit code 125.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.verdict import Verdict, verdict, why_incomparable
+from freezeframe_schemas.divergence import Divergence
+from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.fixture import Fixture
+
+_WORDS: Final = {Verdict.IDENTICAL: "good", Verdict.DIVERGED: "bad", Verdict.INCOMPARABLE: "skip"}
+_FOUND: Final = re.compile(r"^([0-9a-f]{40,64}) is the first bad commit", re.MULTILINE)
+_ONLY_SKIPPED: Final = "only 'skip'ped commits left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One commit, and what its code did with the run."""
+
+    commit: str
+    subject: str
+    verdict: Verdict
+    first: Divergence | None = None
+    why: str = ""
+    """Why it says nothing, where it does not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisection:
+    """What was found."""
+
+    first_bad: Tried | None
+    """None where only skipped commits are left between the last good and the first bad one."""
+    suspects: tuple[str, ...] = ()
+    """The commits that it may be, where it is not known."""
+    tried: tuple[Tried, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How each commit is tried."""
+
+    fixture: Fixture
+    command: tuple[str, ...] = ()
+    policy: Policy = field(default_factory=Policy)
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+OnTry = Callable[[Tried], None]
+
+
+def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = lambda _: None) -> Bisection:
+    """Return the first commit after `good`, up to `bad`, that leaves the recording.
+
+    Args:
+        folder: the directory that the agent is started in, inside the repository.
+        trial: the run, and how it is replayed.
+        good: a commit that re-enacts the run.
+        bad: a later one that does not.
+        on_try: called with each commit that was tried.
+
+    Raises:
+        ConfigError: no repository, no such commit, or an end that is not what it is said to be.
+    """
+    repository = Path(_git(folder, "rev-parse", "--show-toplevel"))
+    inside = folder.resolve().relative_to(repository.resolve())
+    ends = {name: _git(repository, "rev-parse", "--verify", f"{commit}^{{commit}}") for name, commit in _named(good, bad)}
+    tried: list[Tried] = []
+    with _worktree(repository, ends["good"]) as worktree:
+
+        def try_here() -> Tried:
+            found = _try_commit(worktree, worktree / inside, trial)
+            tried.append(found)
+            on_try(found)
+            return found
+
+        for name, expected in (("good", Verdict.IDENTICAL), ("bad", Verdict.DIVERGED)):
+            _git(worktree, "checkout", "--quiet", "--detach", ends[name])
+            _check_end(name, try_here(), expected)
+        said = _git(worktree, "bisect", "start", ends["bad"], ends["good"])
+        while True:
+            found = _FOUND.search(said)
+            if found is not None:
+                return Bisection(first_bad=_of(found[1], worktree, tried), tried=tuple(tried))
+            if _ONLY_SKIPPED in said:
+                return Bisection(
+                    first_bad=None, suspects=tuple(re.findall(r"^[0-9a-f]{40,64}$", said, re.MULTILINE)), tried=tuple(tried)
+                )
+            said = _git(worktree, "bisect", _WORDS[try_here().verdict], may_fail=True)
+
+
+def _named(good: str, bad: str) -> Sequence[tuple[str, str]]:
+    return (("good", good), ("bad", bad))
+
+
+def _try_commit(worktree: Path, folder: Path, trial: Trial) -> Tried:
+    commit = _git(worktree, "rev-parse", "HEAD")
+    subject = _git(worktree, "log", "-1", "--format=%s")
+    try:
+        report = reenact(trial.fixture, trial.command or None, cwd=folder, policy=trial.policy, timeout_s=trial.timeout_s)
+    except (ReplayError, FileNotFoundError, NotADirectoryError) as error:
+        return Tried(commit=commit, subject=subject, verdict=Verdict.INCOMPARABLE, why=str(error).splitlines()[0])
+    why = why_incomparable(report)
+    if why is not None:
+        return Tried(commit=commit, subject=subject, verdict=Verdict.INCOMPARABLE, why=why)
+    return Tried(commit=commit, subject=subject, verdict=verdict(report), first=report.first)
+
+
+def _check_end(name: str, found: Tried, expected: Verdict) -> None:
+    if found.verdict is expected:
+        return
+    why = f" ({found.why})" if found.why else ""
+    raise ConfigError(
+        f"--{name} {found.commit[:12]}: the replay is {found.verdict.value}{why}, expected {expected.value}",
+        do="name the commit that the run was recorded on, or an older one, as --good"
+        if name == "good"
+        else "name a commit whose replay diverges as --bad: `freezeframe replay` there says so",
+    )
+
+
+def _of(commit: str, worktree: Path, tried: Sequence[Tried]) -> Tried:
+    known = next((item for item in tried if item.commit == commit), None)
+    return known or Tried(commit=commit, subject=_git(worktree, "log", "-1", "--format=%s", commit), verdict=Verdict.DIVERGED)
+
+
+@contextmanager
+def _worktree(repository: Path, commit: str) -> Generator[Path]:
+    """Check a commit out beside the repository's own checkout, and leave nothing of it behind."""
+    with tempfile.TemporaryDirectory(prefix="freezeframe-bisect-") as scratch:
+        path = Path(scratch).resolve() / "worktree"
+        _git(repository, "worktree", "add", "--quiet", "--detach", str(path), commit)
+        try:
+            yield path
+        finally:
+            _git(path, "bisect", "reset", commit, may_fail=True)
+            _git(repository, "worktree", "remove", "--force", str(path))
+
+
+def _git(folder: Path, *arguments: str, may_fail: bool = False) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", *arguments],
+            cwd=folder,
+            env=None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise ConfigError(f"git: cannot be started: {error.strerror}") from error
+    if done.returncode and not may_fail:
+        raise ConfigError(
+            f"git {' '.join(arguments[:2])}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'failed'}"
+        )
+    return (done.stdout + done.stderr).strip() if may_fail else done.stdout.strip()

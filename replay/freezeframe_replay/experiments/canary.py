@@ -1,0 +1,240 @@
+"""Canary: recorded questions asked again, live, and what drifted since: the model, its fingerprint, its words.
+
+The recorded request goes out again, byte for byte, with a key of the caller's environment. A key is sent only to a host that is
+known to be that provider's, or that the caller names: a fixture from elsewhere cannot lead it away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.request import HTTPRedirectHandler, build_opener
+from urllib.request import Request as HttpRequest
+
+from freezeframe_replay.compare import shorten
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind
+from freezeframe_schemas.fixture import Fixture, Step
+from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire.registry import PROVIDERS
+
+_NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "traceparent"})
+_KEY_VARIABLES: Final[Mapping[str, str]] = {
+    "azure.ai.openai": "AZURE_OPENAI_API_KEY",
+    "gcp.gemini": "GEMINI_API_KEY",
+    "mistral_ai": "MISTRAL_API_KEY",
+    "x_ai": "XAI_API_KEY",
+    "cohere": "CO_API_KEY",
+}
+"""Providers whose key is not named ``PROVIDER_API_KEY``."""
+_BASE_VARIABLES: Final[Mapping[str, str]] = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "gcp.gemini": "GOOGLE_GEMINI_BASE_URL",
+    "groq": "GROQ_BASE_URL",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a model's answer says of itself."""
+
+    status: int
+    model: str = ""
+    fingerprint: str = ""
+    finish: str = ""
+    calls: str = ""
+    """Tools that it asks for, with their arguments."""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """One thing that is not as recorded."""
+
+    what: str
+    """A field of `Said`."""
+    recorded: str
+    now: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One question that was asked again."""
+
+    run_id: str
+    step: int
+    url: str
+    """Where it went, without a query."""
+    drifts: tuple[Drift, ...] = ()
+    error: str = ""
+    """Why there is no answer, where there is none."""
+    text_decides: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Canary:
+    """How questions are asked."""
+
+    environment: Mapping[str, str]
+    """Where keys (``OPENAI_API_KEY``, ...) and base URLs (``OPENAI_BASE_URL``, ...) stand."""
+    base_url: str = ""
+    """Wins over the environment's."""
+    ignore: frozenset[str] = field(default_factory=frozenset[str])
+    """Fields of `Said` that do not count."""
+    timeout_s: float = 60.0
+
+
+def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> Iterator[Step]:
+    """Yield the model calls of a run that were answered, all or those named."""
+    for step in fixture.steps:
+        exchange = step.exchange
+        wanted = step.number in steps if steps else exchange.kind is Kind.MODEL
+        if wanted and exchange.request.method and (exchange.response.status or 0) == 200 and not exchange.request.omitted:
+            yield step
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A key goes where it was sent, and nowhere from there."""
+
+    def redirect_request(self, req: HttpRequest, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        return None
+
+
+def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
+    """Ask a recorded question for real and return what drifted.
+
+    Raises:
+        ConfigError: the key for it is not in the environment, or the host is not known to be the provider's.
+    """
+    request = step.exchange.request
+    url, headers = _address(step, canary)
+    outgoing = HttpRequest(url, data=request.body, headers=headers, method=request.method)  # noqa: S310 - http(s) only, see _address
+    shown = urlunsplit(urlsplit(url)._replace(query="", fragment=""))
+    try:
+        with build_opener(_NoRedirects).open(outgoing, timeout=canary.timeout_s) as response:
+            now = _said(step, response.status, tuple(response.headers.items()), response.read())
+    except HTTPError as error:
+        with error:
+            reason = error.read(300).decode(errors="replace")
+        return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=f"HTTP {error.code}: {reason}")
+    except (URLError, TimeoutError, OSError) as error:
+        return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=str(getattr(error, "reason", error)))
+    recorded = step.exchange.response
+    before = _said(step, recorded.status or 0, recorded.headers, recorded.body)
+    decides = _is_steady(request.body) and "text" not in canary.ignore
+    return Asked(
+        run_id=fixture.run_id,
+        step=step.number,
+        url=shown,
+        drifts=tuple(drift for drift in _drifts(before, now) if drift.what not in canary.ignore),
+        text_decides=decides,
+    )
+
+
+def has_drifted(asked: Asked) -> bool:
+    """Tell whether something drifted that should not have: a text counts only where the request asks for a steady one."""
+    return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
+
+
+def _drifts(before: Said, now: Said) -> Iterator[Drift]:
+    for name in Said.__dataclass_fields__:
+        was, is_now = str(getattr(before, name)), str(getattr(now, name))
+        if was != is_now:
+            yield Drift(what=name, recorded=shorten(was), now=shorten(is_now))
+
+
+def _is_steady(body: bytes) -> bool:
+    """Tell whether a request asks for the same words each time: temperature 0, or a seed."""
+    try:
+        document: Any = json.loads(body)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and (document.get("temperature") == 0 or document.get("seed") is not None)
+
+
+# -- what is sent ---------------------------------------------------------------------------------------------------------
+
+
+def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
+    request = step.exchange.request
+    provider = _provider(step)
+    base = canary.base_url or canary.environment.get(_BASE_VARIABLES.get(provider, ""), "")
+    url = _rebased(request.url, base) if base else request.url
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigError(f"step {step.number}: found {url!r}, expected an http or https URL")
+    if not base and _owner(parts.hostname) != provider:
+        raise ConfigError(
+            f"step {step.number}: {parts.hostname} is not known as a host of {provider or 'any provider'}: no key is sent there",
+            do=f"name where to ask: --base-url URL, or ${_BASE_VARIABLES.get(provider, 'PROVIDER_BASE_URL')}",
+        )
+    headers = {name: text for name, text in request.headers if name.lower() not in _NOT_SENT}
+    secrets = [name for name, text in headers.items() if text == SECRET_REMOVED]
+    if secrets or SECRET_REMOVED in url:
+        key = _key(provider, canary, required=not base)
+        for name in secrets:
+            headers[name] = f"Bearer {key}" if name.lower() == "authorization" else key
+        url = url.replace(SECRET_REMOVED, quote(key))
+    return url, headers
+
+
+def _key(provider: str, canary: Canary, *, required: bool) -> str:
+    variable = _KEY_VARIABLES.get(provider, f"{re.sub(r'[^A-Za-z0-9]', '_', provider).upper()}_API_KEY")
+    found = canary.environment.get(variable, "")
+    if not found and required:
+        raise ConfigError(f"${variable}: not set, expected the key to ask {provider} with")
+    return found or "none"
+
+
+def _provider(step: Step) -> str:
+    match = find_dialect(step.exchange.request.method, step.exchange.request.url)
+    return step.provider or (match.provider if match is not None else "")
+
+
+def _owner(host: str) -> str:
+    """Return the provider that a host is known to be of."""
+    return next((row.name for row in PROVIDERS if re.fullmatch(row.hosts, host)), "")
+
+
+def _rebased(url: str, base: str) -> str:
+    """Return the URL at another base: ``/v1`` at the end of the base is the ``/v1`` that the path begins with."""
+    parts, root = urlsplit(url), urlsplit(base)
+    prefix = root.path.rstrip("/")
+    path = parts.path if parts.path.startswith(f"{prefix}/") else prefix + parts.path
+    return urlunsplit(parts._replace(scheme=root.scheme, netloc=root.netloc, path=path))
+
+
+# -- what is said ---------------------------------------------------------------------------------------------------------
+
+
+def _said(step: Step, status: int, headers: Headers, body: bytes) -> Said:
+    match = find_dialect(step.exchange.request.method, step.exchange.request.url)
+    if match is None:
+        return Said(status=status, text=body.decode(errors="replace"))
+    content_type = next((text for name, text in headers if name.lower() == "content-type"), "")
+    found = match.dialect.response_attributes(
+        decode_body(body, headers), content_type=content_type, status=status, headers=headers
+    )
+    parts = [
+        part for message in json.loads(str(found.get(genai.OUTPUT_MESSAGES) or "[]")) for part in message.get("parts") or ()
+    ]
+    reasons = found.get(genai.RESPONSE_FINISH_REASONS)
+    return Said(
+        status=status,
+        model=str(found.get(genai.RESPONSE_MODEL) or ""),
+        fingerprint=str(found.get(genai.OPENAI_SYSTEM_FINGERPRINT) or ""),
+        finish=", ".join(map(str, reasons)) if isinstance(reasons, list | tuple) else "",
+        calls=", ".join(
+            f"{part.get('name')}({json.dumps(part.get('arguments'), sort_keys=True, ensure_ascii=False)})"
+            for part in parts
+            if part.get("type") == "tool_call"
+        ),
+        text=" ".join(str(part.get("content") or "") for part in parts if part.get("type") != "tool_call").strip(),
+    )

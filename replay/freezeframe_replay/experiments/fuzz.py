@@ -1,0 +1,148 @@
+"""Fuzz: which small perturbations of a run make the code do something else.
+
+Offline, the model is held to what it said: fields that carry the conversation do not decide, so that only what the *code* makes
+of a perturbation shows. With a live model, the model's part shows, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay.compare import shorten
+from freezeframe_replay.experiments.perturb import Aim, Perturbation, perturbations
+from freezeframe_replay.experiments.structure import Aspect, compare_structure
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.verdict import why_incomparable
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import DivergenceKind, Report
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import Fixture
+
+CONVERSATION: Final = tuple(
+    f"body.{field}" for field in ("messages", "input", "system", "instructions", "prompt", "contents", "system_instruction")
+)
+"""Key components that carry what was said so far."""
+
+_STRUCTURAL: Final = frozenset({Aspect.PATH, Aspect.SHAPE, Aspect.TARGET})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What one perturbation did."""
+
+    number: int
+    """From 1, the same for the same seed."""
+    aim: Aim
+    text: str
+    step: int | None
+    flips: bool
+    """Whether the code took another way or came to another outcome."""
+    effect: str
+    """``none``, ``outcome``, an `Aspect`, or ``unknown`` where the recording cannot answer what the code asks."""
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fuzzing:
+    """How a run is fuzzed."""
+
+    seed: int = 1
+    rounds: int = 20
+    aims: tuple[Aim, ...] = tuple(Aim)
+    policy: Policy = field(default_factory=Policy)
+    command: tuple[str, ...] = ()
+    cwd: Path | None = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+OnEffect = Callable[[Effect, Perturbation], None]
+
+
+def fuzz(
+    fixture: Fixture, fuzzing: Fuzzing, *, on_effect: OnEffect = lambda _effect, _perturbation: None
+) -> tuple[Effect, ...]:
+    """Replay perturbed runs and return what each did.
+
+    Raises:
+        ReplayError: the unperturbed run is not re-enacted, so that a difference would mean nothing.
+    """
+    fuzzing = replace(fuzzing, policy=_held_to_its_words(fuzzing.policy))
+    if not fuzzing.policy.goes_live:
+        _check_baseline(fixture, fuzzing)
+    effects: list[Effect] = []
+    for number, item in enumerate(islice(perturbations(fixture, seed=fuzzing.seed, aims=fuzzing.aims), fuzzing.rounds), 1):
+        effect = _try(number, item, fixture, fuzzing)
+        effects.append(effect)
+        on_effect(effect, item)
+    return tuple(effects)
+
+
+def _held_to_its_words(policy: Policy) -> Policy:
+    return policy if Kind.MODEL in policy.live else replace(policy, ignore=(*policy.ignore, *CONVERSATION))
+
+
+def _check_baseline(fixture: Fixture, fuzzing: Fuzzing) -> None:
+    report = _replay(fixture, fuzzing)
+    if report.divergences or not report.entered:
+        first = report.first
+        where = f", first at step {first.step}" if first is not None and first.step is not None else ""
+        raise ReplayError(
+            f"run {fixture.run_id}: its replay diverges without any perturbation{where}",
+            do="see `freezeframe replay`, and fuzz the code that the run was recorded on, or a newer recording",
+        )
+
+
+def _replay(fixture: Fixture, fuzzing: Fuzzing) -> Report:
+    return reenact(fixture, fuzzing.command or None, cwd=fuzzing.cwd, policy=fuzzing.policy, timeout_s=fuzzing.timeout_s)
+
+
+def _try(number: int, item: Perturbation, original: Fixture, fuzzing: Fuzzing) -> Effect:
+    def effect(flips: bool, name: str, detail: str = "") -> Effect:
+        return Effect(number=number, aim=item.aim, text=item.text, step=item.step, flips=flips, effect=name, detail=detail)
+
+    try:
+        report = _replay(item.fixture, fuzzing)
+    except ReplayError as error:
+        return effect(True, "no report", error.message)
+    why = why_incomparable(report)
+    if why is not None:
+        return effect(True, "no report", why)
+    structure = compare_structure(original, report)
+    if structure.aspect in _STRUCTURAL:
+        at = "" if structure.step is None else f"step {structure.step}: "
+        return effect(True, structure.aspect.value, f"{at}{structure.recorded} > {structure.candidate}")
+    if structure.aspect is Aspect.CUT:
+        first = report.first
+        return effect(False, "unknown", "" if first is None else f"asks {first.live or first.name} where nothing is recorded")
+    return _outcome_effect(effect, original, report)
+
+
+def _outcome_effect(effect: Callable[[bool, str, str], Effect], original: Fixture, report: Report) -> Effect:
+    recorded, found = original.entry.error or original.entry.output, report.outcome
+    raised = any(item.kind is DivergenceKind.OUTCOME_CHANGED for item in report.divergences)
+    if recorded is None or found is None or not (raised or _said(recorded) != _said(found)):
+        return effect(False, "none", "")
+    return effect(True, "outcome", f"{shorten(_said(recorded), 60)} > {shorten(_said(found), 60)}")
+
+
+def _said(text: str) -> Any:
+    """Return an outcome as a value; of an exception what it is and says."""
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return text
+    if isinstance(value, dict) and value.get(values.TAG) == "exception":
+        return f"{value.get('class')}: {value.get('text')}"
+    return value
+
+
+def flips(effects: Sequence[Effect]) -> list[Effect]:
+    """Return the perturbations that flipped the run."""
+    return [effect for effect in effects if effect.flips]
