@@ -44,10 +44,17 @@ class EntryPoint:
 class EntryPayload:
     """What is kept beside an entry span until its export."""
 
-    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output")
+    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output", "readings")
 
-    def __init__(self, point: EntryPoint, flags: Mapping[str, object], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        point: EntryPoint,
+        flags: Mapping[str, object],
+        environment: Mapping[str, str],
+        readings: Mapping[str, list[str]] | None = None,
+    ) -> None:
         self.flags = flags
+        self.readings = {} if readings is None else readings
         self._environment = environment
         self.output: str | None = None
         self.error: str | None = None
@@ -66,6 +73,7 @@ class EntryPayload:
             genai.ENTRY_FILE: point.file,
             genai.ENTRY_OUTPUT: self.output,
             genai.ERROR_CHAIN: self.error,
+            genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
         }
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,
@@ -96,7 +104,7 @@ class EntryScope:
         self.run = run
         self._place = Place(lane=Lane(), run=run)
         if outer.run is not None:
-            self._place = replace(outer, run=replace(run, flags=outer.run.flags))
+            self._place = replace(outer, run=replace(run, flags=outer.run.flags, readings=outer.run.readings))
         elif (responder := _port.serving()) is not None:
             self._responder = responder
             responder.enter(point.target, point.input)
@@ -116,7 +124,9 @@ class EntryScope:
         self.run = replace(self._place.run or self.run, span=span)
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
-            self._payload = EntryPayload(point, self.run.flags, told_environment(recorder.settings.record_env))
+            self._payload = EntryPayload(
+                point, self.run.flags, told_environment(recorder.settings.record_env), self.run.readings
+            )
 
     @contextmanager
     def inside(self) -> Generator[None]:

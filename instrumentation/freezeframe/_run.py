@@ -26,12 +26,13 @@ from typing import Any, TypeVar, overload
 from freezeframe._context import RunContext, current_place
 from freezeframe._entry import EntryPoint, EntryScope, command_entry, relative_path
 from freezeframe._guard import guard
-from freezeframe.seams import calls
+from freezeframe.seams import _port, calls
 from freezeframe.seams.functions import Binder
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.run import EntryKind
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_V = TypeVar("_V")
 
 Given = str | Callable[..., Any] | None
 """A value, or a function of the entry point's arguments that gives it."""
@@ -58,10 +59,9 @@ class CurrentRun:
         """The id that the application gave."""
         return self._context.id
 
-    def flag(self, key: str, value: object) -> None:
-        """Note the value of a feature flag, as this run saw it."""
-        with guard("flag"):
-            self._context.note_flag(key, value)
+    def flag(self, key: str, value: _V) -> _V:
+        """Note the value of a feature flag, as this run saw it, and return it; in a replay return the recorded one."""
+        return _note_flag(self._context, key, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,12 +293,25 @@ def _wrap(function: Any, options: _Options) -> Any:
     return wrapper
 
 
-def flag(key: str, value: object) -> None:
-    """Note the value of a feature flag as the current run saw it. Outside a run it does nothing."""
+def flag(key: str, value: _V) -> _V:
+    """Note the value of a feature flag as the current run saw it, and return it. Outside a run it only returns it.
+
+    In a replay it returns the recorded value, so that code which uses what it returns goes the recorded way:
+
+        if freezeframe.flag("new-prices", flags.is_on("new-prices")): ...
+    """
     context = current_place().run
-    if context is not None:
-        with guard("flag"):
-            context.note_flag(key, value)
+    return value if context is None else _note_flag(context, key, value)
+
+
+def _note_flag(context: RunContext, key: str, value: Any) -> Any:
+    responder = _port.serving()
+    if responder is not None:
+        recorded = responder.recall(_port.Feed.FLAG, key)
+        value = value if recorded is None else values.decode(recorded)
+    with guard("flag"):
+        context.note_flag(key, value)
+    return value
 
 
 def current_run() -> CurrentRun | None:

@@ -1,40 +1,52 @@
 """Lookup: which recorded step answers a call. Keeps what was used; decides nothing else. Not safe for threads: the session is.
 
 By (lane, request key, how many equal requests this lane has issued) a call is found exactly. Failing that, it is the same
-request anywhere in the run that is not used yet, or what stands next in the lane where only names differ (`names`): relaxed.
+request anywhere in the run that is not used yet, or what stands next in the lane where only the clock's times differ
+(`moments`), or names (`names`): relaxed.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from freezeframe.seams import Call
 from freezeframe_replay.freeze import Alias, exchange_key, transient_fields
-from freezeframe_replay.miss import Recorded
+from freezeframe_replay.miss import Recorded, describe_miss
+from freezeframe_replay.moments import Moments, Slack
 from freezeframe_replay.names import same_but_for_names
+from freezeframe_schemas.divergence import Divergence
 from freezeframe_schemas.exchange import Exchange, Lane
-from freezeframe_schemas.fixture import Step
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, comparable_body, request_key
 
 EXACT: Final = "exact"
 RELAXED: Final = "relaxed"
+CLOCK: Final = "clock"
+"""Counts as ignored where a request was found but for times that the program read from its clock."""
+CLOCK_SLACK_S: Final = 2.0
 
 
 class Lookup:
     """The steps of one replay.
 
     Args:
-        steps: those that can be asked for.
+        fixture: whose steps answer, those that can be asked for.
         ignore: components of the request key that do not decide.
         alias: applied to every text before it is compared.
     """
 
-    def __init__(self, steps: Iterable[Step], *, ignore: tuple[str, ...], alias: Alias) -> None:
+    def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], alias: Alias) -> None:
+        self._fixture = fixture
         self._ignore = ignore
         self._alias = alias
-        self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, alias=alias, ignore=ignore)) for step in steps]
+        self._moments = Moments()
+        self.relaxations: Counter[str] = Counter()
+        """What did not decide -> calls that would not have been found if it did."""
+        self.recorded = [
+            Recorded(step=step, key=exchange_key(step.exchange, alias=alias, ignore=ignore)) for step in fixture.askable
+        ]
         self.used: dict[int, str] = {}
         """Number of a step that answered a call -> ``exact`` or ``relaxed``."""
         self._by_bytes = {_fingerprint(item.step.exchange): item.key for item in self.recorded}
@@ -64,19 +76,28 @@ class Lookup:
             if candidate.step.number not in self.used:
                 return candidate, RELAXED
         following = self._next_in_lane(call)
-        if following is not None and self._same_but_for_names(following, call, key):
+        if following is not None and self._same_but_for_names_and_moments(following, call, key):
             return following, RELAXED
         return None, ""
+
+    def miss(self, call: Call, key: RequestKey) -> Divergence:
+        """Return what is to be said of a call that no step answers."""
+        return describe_miss(call, key, recorded=self.recorded, used=self.used, alias=self._alias, settle=self._settle)
+
+    def settle_outcome(self, recorded: Any, live: Any) -> Any:
+        """Return what the program came to with the moments of its clock as recorded (see `moments`)."""
+        slack = self._slack(len(self._fixture.steps) + 1, self._fixture.entry.end_time_unix_nano)
+        return self._moments.settle(recorded, live, slack)
 
     def unused(self) -> list[Recorded]:
         """Return the steps that answered no call yet."""
         return [item for item in self.recorded if item.step.number not in self.used]
 
-    def relaxed_components(self, found: Recorded, call: Call) -> tuple[str, ...]:
-        """Return the ignored components in which a call differs from the step that answers it."""
-        if not self._ignore:
-            return ()
-        return exchange_key(found.step.exchange, alias=self._alias).differing(self._key(call, ()))
+    def count_ignored(self, found: Recorded, call: Call) -> None:
+        """Count the ignored components in which a call differs from the step that answers it."""
+        if self._ignore:
+            differing = exchange_key(found.step.exchange, alias=self._alias).differing(self._key(call, ()))
+            self.relaxations.update(name for name in differing if name in self._ignore)
 
     def _key(self, call: Call, ignore: tuple[str, ...]) -> RequestKey:
         transient = transient_fields(call.request.method, call.request.url)
@@ -95,13 +116,37 @@ class Lookup:
             None,
         )
 
-    def _same_but_for_names(self, following: Recorded, call: Call, key: RequestKey) -> bool:
+    def _same_but_for_names_and_moments(self, following: Recorded, call: Call, key: RequestKey) -> bool:
         if not all(name.startswith(("body", "args", "kwargs")) for name in following.key.differing(key)):
             return False
         transient = transient_fields(call.request.method, call.request.url)
         recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
         live = comparable_body(call.request, transient=transient, alias=self._alias)
-        return same_but_for_names(recorded, live)
+        settled = self._settle(following, recorded, live)
+        if recorded != settled and not same_but_for_names(recorded, settled):
+            return False
+        if settled != live:
+            self.relaxations[CLOCK] += 1
+        return True
+
+    def _settle(self, item: Recorded, recorded: Any, live: Any) -> Any:
+        return self._moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
+
+    def _slack(self, number: int, now_ns: int) -> Slack:
+        """Return what the clock may be off at a step: what the recorded code took since anything was answered, and a little."""
+        ends = [
+            step.exchange.end_time_unix_nano
+            for step in self._fixture.askable
+            if step.number < number and step.exchange.end_time_unix_nano <= now_ns
+        ]
+        since_ns = now_ns - max(ends, default=self._fixture.entry.start_time_unix_nano)
+        return Slack(within_s=CLOCK_SLACK_S + max(since_ns, 0) / 1e9, is_content=partial(self._was_given, number))
+
+    def _was_given(self, number: int, text: str) -> bool:
+        """Tell whether the run's input, or an answer before a step, holds the text."""
+        sought = text.encode()
+        before = (step.exchange.response.body for step in self._fixture.askable if step.number < number)
+        return text in (self._fixture.entry.input or "") or any(sought in body for body in before)
 
 
 def _fingerprint(asked: Exchange | Call) -> tuple[object, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,12 @@ class Recorded:
     key: RequestKey
 
 
+Settle = Callable[[Recorded, Any, Any], Any]
+"""(step, its body, live body) -> the live body with what varies by itself as recorded."""
+
+
 def describe_miss(
-    call: Call, key: RequestKey, *, recorded: Sequence[Recorded], used: Collection[int], alias: Alias
+    call: Call, key: RequestKey, *, recorded: Sequence[Recorded], used: Collection[int], alias: Alias, settle: Settle
 ) -> Divergence:
     """Describe a request that has no recording: against the nearest one that is not used, if any is near."""
     same = [item for item in recorded if item.key.digest == key.digest]
@@ -51,14 +55,16 @@ def describe_miss(
             note=f"no recorded {call.kind.value} call is left for it",
             **common,
         )
-    return _changed(call, key, nearest, alias, common)
+    return _changed(call, key, nearest, alias, settle, common)
 
 
-def _changed(call: Call, key: RequestKey, nearest: Recorded, alias: Alias, common: dict[str, Any]) -> Divergence:
+def _changed(
+    call: Call, key: RequestKey, nearest: Recorded, alias: Alias, settle: Settle, common: dict[str, Any]
+) -> Divergence:
     exchange = nearest.step.exchange
     transient = transient_fields(call.request.method, call.request.url)
     recorded_body = comparable_body(exchange.request, transient=transient, alias=alias)
-    live_body = comparable_body(call.request, transient=transient, alias=alias)
+    live_body = settle(nearest, recorded_body, comparable_body(call.request, transient=transient, alias=alias))
     found = first_difference({"body": recorded_body}, {"body": live_body})
     differed = nearest.key.differing(key)
     if found is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -20,11 +20,12 @@ from urllib.request import getproxies
 
 from freezeframe._context import current_place
 from freezeframe.seams import Call
+from freezeframe.seams._port import Feed
 from freezeframe_replay.compare import first_difference
 from freezeframe_replay.fences import Fence
 from freezeframe_replay.freeze import make_aliases
 from freezeframe_replay.lookup import Lookup
-from freezeframe_replay.miss import Recorded, describe_miss, miss_message
+from freezeframe_replay.miss import Recorded, miss_message
 from freezeframe_replay.names import same_but_for_names
 from freezeframe_replay.pace import Pace
 from freezeframe_replay.policy import Policy
@@ -67,14 +68,16 @@ class ReplaySession:
         self._alias = self._aliases.alias
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
         self._lock = threading.Lock()
-        self._lookup = Lookup(fixture.askable, ignore=(*fixture.ignore, *policy.ignore), alias=self._alias)
+        self._lookup = Lookup(fixture, ignore=(*fixture.ignore, *policy.ignore), alias=self._alias)
         self._made: list[Made] = []
-        self._relaxations: Counter[str] = Counter()
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()
         self._open_hosts: set[str] = set()
         self._stopped: Stopped | None = None
         self._last_in_lane: dict[Lane, int] = {}
+        self._flags = {key: json.dumps(value) for key, value in json.loads(fixture.entry.flags or "{}").items()}
+        readings: dict[str, list[str]] = json.loads(fixture.entry.clock_readings or "{}")
+        self._readings = {feed: deque(row) for feed, row in readings.items()}
         self._divergences: list[Divergence] = []
         self._outcome_changed: Divergence | None = None
         self._missed = False
@@ -99,9 +102,7 @@ class ReplaySession:
             found, how = self._lookup.find(call, key)
             self._note(call, found, how)
             if found is None:
-                return self._leave_recording(
-                    call, describe_miss(call, key, recorded=self._lookup.recorded, used=self._lookup.used, alias=self._alias)
-                )
+                return self._leave_recording(call, self._lookup.miss(call, key))
             if found.step.number == self._policy.stop_before:
                 raise self._stop(found, call)
             if self._asks_anew(found, call):
@@ -111,6 +112,14 @@ class ReplaySession:
         if self._on_step is not None:
             self._on_step(found.step)
         return found.step.exchange
+
+    def recall(self, feed: Feed, key: str) -> str | None:
+        """Return the next recorded reading, or the recorded value of a flag; None where there is none."""
+        if feed is Feed.FLAG:
+            return self._flags.get(key)
+        with self._lock:
+            left = self._readings.get(key)
+            return left.popleft() if left else None
 
     async def turn(self, answer: Exchange) -> None:
         """Let answers reach concurrent tasks in the order in which they came in the run."""
@@ -156,6 +165,7 @@ class ReplaySession:
             entry = self._fixture.entry
             recorded = {"raised": _class_and_text(self._optional(entry.error)), "returned": self._optional(entry.output)}
             live = {"raised": _class_and_text(self._optional(error_json)), "returned": self._optional(output_json)}
+            live = self._lookup.settle_outcome(recorded, live)
             self._raised_instead = error_json is not None and entry.error is None
             found = first_difference(recorded, live)
             if found is not None and not same_but_for_names(recorded, live):
@@ -216,7 +226,7 @@ class ReplaySession:
                 sockets_tried=self._sockets_tried,
                 warnings=warnings,
                 names={str(item.step.number): _step_name(item.step) for item in self._lookup.recorded},
-                relaxations=dict(self._relaxations),
+                relaxations=dict(self._lookup.relaxations),
                 made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,
@@ -285,7 +295,7 @@ class ReplaySession:
     def _use(self, found: Recorded, how: str, call: Call) -> None:
         number = found.step.number
         self._lookup.used[number] = how
-        self._relaxations.update(self._lookup.relaxed_components(found, call))
+        self._lookup.count_ignored(found, call)
         self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
         before = self._last_in_lane.get(call.lane, 0)
         self._last_in_lane[call.lane] = max(before, number)

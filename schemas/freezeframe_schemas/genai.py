@@ -128,7 +128,7 @@ ENTRY_OUTPUT: Final = "freezeframe.entry.output"
 ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry."""
 CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
-"""JSON, feed name and lane -> recorded values (wall clock, uuid), where recording them was asked for."""
+"""JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there."""
 
 # -- ours: the process (resource attributes) ----------------------------------------------------------------------------
 VCS_DIRTY: Final = "freezeframe.vcs.dirty"

@@ -99,8 +99,8 @@ def test_every_kind_has_words_and_a_next_step(kind: DivergenceKind) -> None:
 
 @pytest.mark.parametrize("kind", list(DivergenceKind))
 def test_only_behaviour_counts_as_a_fix(kind: DivergenceKind) -> None:
-    """Other input and the network say nothing about the code."""
-    says_nothing = kind in (DivergenceKind.INPUT_CHANGED, DivergenceKind.NETWORK)
+    """Other input, the network and the other fences say nothing about the code."""
+    says_nothing = kind in (DivergenceKind.INPUT_CHANGED, DivergenceKind.NETWORK, DivergenceKind.FENCED)
     assert (why_incomparable(report(Divergence(kind=kind))) is not None) is says_nothing
 
 

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from freezeframe.seams import Call, serve, stop_serving
+from freezeframe.seams._port import Feed
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.keys import request_key
@@ -32,6 +33,10 @@ class Recorded:
                     self.left.remove(exchange)
                     return exchange
         raise ReplayMiss(f"no recording of {call.name} in lane {call.lane}; left: {[(e.name, e.lane) for e in self.left]}")
+
+    def recall(self, feed: Feed, key: str) -> str | None:
+        """Recall nothing."""
+        del feed, key
 
     async def turn(self, answer: Exchange) -> None:
         """Answer at once."""

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams import lanes
+from freezeframe.seams import lanes, uuids
 from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 
@@ -61,7 +61,9 @@ SEAMS: Final = (
     Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
     Seam(module="botocore.httpsession", installer="botocore", distribution="botocore", captures="Bedrock and other AWS calls"),
     Seam(module="mcp.shared.jsonrpc_dispatcher", installer="mcp", distribution="mcp", captures="requests of MCP clients"),
+    Seam(module="mcp.shared.session", installer="mcp", distribution="mcp", captures="requests of sessions"),
     Seam(module="mcp.client.stdio", installer="mcp", distribution="mcp", captures="servers over stdio"),
+    Seam(module="mcp.client.sse", installer="mcp", distribution="mcp", captures="servers over SSE"),
     Seam(
         module="pydantic_ai.tool_manager", installer="pydantic_ai", distribution="pydantic-ai-slim", captures="tools of agents"
     ),
@@ -92,6 +94,7 @@ def install() -> None:
         return
     _installed.add("lanes")
     lanes.install(_patches)
+    IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
     for seam in SEAMS:
         IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
 

@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from freezeframe_schemas import exchange
@@ -35,6 +36,15 @@ class Call:
     call_id: str | None = None
 
 
+class Feed(StrEnum):
+    """What a program takes from its surroundings besides calls."""
+
+    READING = "reading"
+    """The next of a row of readings, such as the UUIDs of one lane and file."""
+    FLAG = "flag"
+    """The value of a feature flag, as tagged JSON, by its key."""
+
+
 class Responder(Protocol):
     """What answers for the world in a replay. Called from any thread."""
 
@@ -44,6 +54,10 @@ class Responder(Protocol):
         Raises:
             ReplayMiss: the recording holds no answer.
         """
+        ...
+
+    def recall(self, feed: Feed, key: str) -> str | None:
+        """Return what the run was given there, or None where nothing was recorded (any more)."""
         ...
 
     async def turn(self, answer: Exchange) -> None:

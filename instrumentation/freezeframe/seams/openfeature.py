@@ -1,29 +1,65 @@
-"""OpenFeature: the value of every flag that a run asks for, by a hook of its API. Recorded only: a replay's flags come from the
-run's entry (`genai.FLAGS`), or from the provider that the program sets up.
+"""OpenFeature: the value of each flag that a run asks for, by a hook of its API; in a replay the recorded value, at its client.
+
+A flag that the recording does not hold is asked of the provider that the program sets up.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._context import current_place
 from freezeframe._guard import guard
+from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
-from freezeframe_schemas import genai
+from freezeframe_schemas import genai, values
 
 _HOOK_NAME: Final = "FreezeframeHook"
 
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Add the hook to ``openfeature.api``."""
-    del patches  # a hook stays: outside a recorded run it does nothing
     api: Any = module
     base: Any = sys.modules["openfeature.hook"].Hook
     hook = type(_HOOK_NAME, (base,), {"after": _after})
     if not any(type(known).__name__ == _HOOK_NAME for known in api.get_hooks()):
-        api.add_hooks([hook()])
+        api.add_hooks([hook()])  # it stays: outside a recorded run it does nothing
+    client: Any = sys.modules["openfeature.client"].OpenFeatureClient
+    patches.replace(client, "evaluate_flag_details", _wrap)
+    patches.replace(client, "evaluate_flag_details_async", _wrap_async)
+
+
+def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def evaluate(client: Any, flag_type: Any, flag_key: str, *args: Any, **kwargs: Any) -> Any:
+        recorded = _recorded(flag_key)
+        return original(client, flag_type, flag_key, *args, **kwargs) if recorded is None else recorded
+
+    return evaluate
+
+
+def _wrap_async(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def evaluate(client: Any, flag_type: Any, flag_key: str, *args: Any, **kwargs: Any) -> Any:
+        recorded = _recorded(flag_key)
+        return await original(client, flag_type, flag_key, *args, **kwargs) if recorded is None else recorded
+
+    return evaluate
+
+
+def _recorded(flag_key: str) -> Any:
+    """Return the details of a flag as a replay has it, None where none is served or the recording lacks the flag."""
+    responder = _port.serving()
+    if responder is None or current_place().run is None:
+        return None
+    recorded = responder.recall(_port.Feed.FLAG, flag_key)
+    if recorded is None:
+        return None
+    flags: Any = sys.modules["openfeature.flag_evaluation"]
+    return flags.FlagEvaluationDetails(flag_key=flag_key, value=values.decode(recorded), reason=flags.Reason.STATIC)
 
 
 def _after(hook: Any, hook_context: Any, details: Any, hints: Any) -> None:

@@ -1,0 +1,81 @@
+"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` gave inside of a run, noted, and in a replay given again.
+
+The functions themselves stay as they are, since programs import them by name; what they draw from is stood in for, where the
+`uuid` module looks it up. Readings are kept by lane and by the file that asked, so that a library which asks more often than it
+did moves nobody else's. `secrets` and `os.urandom` are left alone: what they give is meant to be known to nobody.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._context import current_place
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe.seams.patching import Patches
+from freezeframe_schemas.exchange import format_lane
+
+MAX_READINGS: Final = 10_000
+"""Kept of one run; later ones are not."""
+
+_ASKER: Final = 3
+"""Frames from `_keep` up to who asked: our stand-in, the function of `uuid`, its caller."""
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Stand in for what the functions of ``uuid`` draw from."""
+    patches.replace(module, "os", _Os)
+    if getattr(module, "_generate_time_safe", None) is not None:
+        patches.replace(module, "_generate_time_safe", _wrap_time)
+
+
+class _Os:
+    """``os`` as `uuid` sees it."""
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def urandom(self, size: int) -> bytes:
+        return _keep(size, os.urandom)
+
+
+def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[bytes, Any]]:
+    @functools.wraps(original)
+    def generate_time_safe() -> tuple[bytes, Any]:
+        safely: list[Any] = [None]
+
+        def draw(size: int) -> bytes:
+            del size
+            drawn, safely[0] = original()
+            return drawn
+
+        return _keep(16, draw), safely[0]
+
+    return generate_time_safe
+
+
+def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
+    """Return the recorded bytes in a replay; else what is drawn, noted where a run is recorded."""
+    run = current_place().run
+    if run is None:
+        return draw(size)
+    feed = ""
+    with guard("uuids.feed"):
+        feed = f"uuid {format_lane(current_place().lane.path)} {os.path.basename(sys._getframe(_ASKER).f_code.co_filename)}"
+    responder = _port.serving()
+    if responder is not None:
+        recorded = responder.recall(_port.Feed.READING, feed)
+        return draw(size) if recorded is None else bytes.fromhex(recorded)
+    drawn = draw(size)
+    if _port.recorder() is not None:
+        with guard("uuids.note"):
+            run.note_reading(feed, drawn.hex(), MAX_READINGS)
+    return drawn

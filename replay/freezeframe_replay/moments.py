@@ -1,0 +1,114 @@
+"""Moments: times that a program read from its clock and put into a request, brought to the recorded ones before a comparison.
+
+In a replay the clock starts where the run did and is moved with each step, so that what the program reads is right to within
+what the recorded code took; to the microsecond it is not. A time that stands in both requests at the same place is one moment
+if the two lie no further apart than that. Times that the program was given (in its input, by a tool, by the model) are content:
+they are compared as they are. Pure.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+_MOMENT: Final = re.compile(
+    r"""(
+    \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?(?:Z|UTC|[+-]\d\d:?\d\d))?   # ISO 8601
+    |\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b                                                      # time of day
+    |\b1\d{9}(?:\.\d{1,9})?\b | \b1\d{12}\b | \b1\d{15}\b | \b1\d{18}\b                      # since 1970: s, ms, us, ns
+    )""",
+    re.VERBOSE,
+)
+_DAY_S: Final = 86_400
+_MINUTE_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slack:
+    """What two moments may differ by at one place of the run."""
+
+    within_s: float
+    """Seconds that they may lie apart."""
+    is_content: Callable[[str], bool]
+    """Tells whether the program had been given a text by then."""
+
+
+class Moments:
+    """The moments of one replay: which live one stands for which recorded one. A request holds those of earlier ones, too."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def settle(self, recorded: Any, live: Any, slack: Slack) -> Any:
+        """Return the live JSON value with each moment of its own as the recorded one at its place, if it is near enough.
+
+        Shape: both any JSON value, for example ``{"messages": [{"content": "It is 14:05:17."}]}``.
+        """
+        if isinstance(recorded, dict) and isinstance(live, dict):
+            return {name: self.settle(recorded[name], item, slack) if name in recorded else item for name, item in live.items()}
+        if isinstance(recorded, list) and isinstance(live, list):
+            rest = live[len(recorded) :]
+            return [*(self.settle(was, now, slack) for was, now in zip(recorded, live, strict=False)), *rest]
+        if isinstance(recorded, str) and isinstance(live, str):
+            return self._text(recorded, live, slack)
+        if _is_number(recorded) and _is_number(live):
+            return recorded if self._same(str(recorded), str(live), slack) else live
+        return live
+
+    def _text(self, recorded: str, live: str, slack: Slack) -> str:
+        if recorded == live:
+            return live
+        was, now = _MOMENT.split(recorded), _MOMENT.split(live)
+        if len(was) == 1 or was[::2] != now[::2]:
+            return live
+        same = all(self._same(*pair, slack) for pair in zip(was[1::2], now[1::2], strict=True))
+        return recorded if same else live
+
+    def _same(self, recorded: str, live: str, slack: Slack) -> bool:
+        if recorded == live or (recorded, live) in self._known:
+            return True
+        was, now = _seconds(recorded), _seconds(live)
+        if was is None or now is None or slack.is_content(recorded):
+            return False
+        apart = abs(was - now)
+        if ":" in recorded and "-" not in recorded:  # a time of day: midnight lies between 23:59:59 and 00:00:00
+            apart = min(apart, _DAY_S - apart)
+        if apart > slack.within_s + (0 if _tells_seconds(recorded) else _MINUTE_S):
+            return False
+        self._known.add((recorded, live))
+        return True
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _tells_seconds(text: str) -> bool:
+    return text.count(":") != 1
+
+
+def _seconds(text: str) -> float | None:
+    """Return a moment in seconds, from 1970 or from midnight; None where the text is none after all."""
+    if not _MOMENT.fullmatch(text):
+        return None
+    if ":" not in text:
+        whole = text.partition(".")[0]
+        return float(text) / 10.0 ** (len(whole) - 10)
+    try:
+        if "-" not in text[:5]:
+            clock = dt.time.fromisoformat(_iso(text))
+            return clock.hour * 3600 + clock.minute * 60 + clock.second + clock.microsecond / 1e6
+        moment = dt.datetime.fromisoformat(_iso(text))
+    except ValueError:
+        return None
+    # Both texts are of one form, so that a zone which neither names does not matter.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
+
+
+def _iso(text: str) -> str:
+    """Return the text as `fromisoformat` takes it: microseconds at most, a zone as an offset."""
+    text = re.sub(r"\s?(?:UTC|Z)$", "+00:00", text.replace(",", ".")).replace(" +", "+").replace(" -", "-")
+    return re.sub(r"\.(\d{1,9})", lambda match: "." + match[1][:6].ljust(6, "0"), text)

@@ -1,0 +1,222 @@
+"""What a program takes from its surroundings: the clock, UUIDs, flags. In a replay it gets what the run got."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+from uuid import uuid1, uuid4
+
+import pytest
+from handmade_runs import make_run, model_call
+
+import freezeframe
+from freezeframe import seams
+from freezeframe.seams import Call, serve, stop_serving
+from freezeframe.testing import capture
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.moments import Moments, Slack
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.divergence import Report
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Exchange
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import build_run
+
+
+def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:
+    with capture() as captured:
+        outcome = freezeframe.run(agent)()
+        return freeze(build_run(captured.spans)), outcome
+
+
+def replay(agent: Callable[[], Any], fixture: Fixture) -> tuple[Report, Any]:
+    session = ReplaySession(fixture)
+    serve(session)
+    try:
+        outcome = freezeframe.run(agent)()
+    finally:
+        stop_serving()
+        seams.uninstall()
+    return session.report(), outcome
+
+
+# -- UUIDs --------------------------------------------------------------------------------------------------------------
+
+
+def test_uuids_are_given_again_whoever_imported_the_function_and_in_whatever_lane() -> None:
+    def agent() -> Any:
+        made: dict[int, Any] = {}
+
+        def work(number: int) -> None:
+            made[number] = [uuid4().hex[:8], str(uuid.uuid4())]
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in reversed(threads):
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        async def task() -> str:
+            await asyncio.sleep(0)
+            return str(uuid4())
+
+        async def main() -> list[str]:
+            return await asyncio.gather(*(task() for _ in range(4)))
+
+        return [made[number] for number in range(4)], asyncio.run(main()), str(uuid1()), str(uuid.uuid1())
+
+    fixture, outcome = record(agent)
+    for _ in range(3):
+        report, again = replay(agent, fixture)
+        assert again == outcome
+        assert report.identical
+
+
+def test_a_uuid_more_than_recorded_is_a_new_one() -> None:
+    made: list[str] = []
+
+    def agent() -> str:
+        made.append(str(uuid4()))
+        return made[-1]
+
+    fixture, first = record(agent)
+
+    def twice() -> str:
+        agent()
+        return agent()
+
+    _, second = replay(twice, fixture)
+    assert made[1] == first
+    assert second not in (first, made[1])
+
+
+def test_outside_a_run_uuids_are_left_alone() -> None:
+    with capture():
+        assert uuid4() != uuid4()
+    assert uuid.os.__name__ == "os"  # pyright: ignore[reportAttributeAccessIssue]  # what the seam stands in for
+
+
+# -- flags --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_flag_has_the_recorded_value_whatever_it_is_now() -> None:
+    now = {"new-prices": True, "tone": "warm"}
+
+    def agent() -> Any:
+        return [freezeframe.flag("new-prices", now["new-prices"]), freezeframe.flag("tone", now["tone"])]
+
+    fixture, outcome = record(agent)
+    assert outcome == [True, "warm"]
+    now.update({"new-prices": False, "tone": "cold"})
+    report, again = replay(agent, fixture)
+    assert again == outcome
+    assert report.identical
+
+
+def test_a_flag_that_the_run_did_not_ask_for_is_the_programs_own() -> None:
+    fixture, _ = record(lambda: None)
+    _, value = replay(lambda: freezeframe.flag("new", 7), fixture)
+    assert value == 7
+
+
+def test_flags_of_openfeature_have_the_recorded_value_without_their_provider() -> None:
+    api: Any = pytest.importorskip("openfeature.api")
+    memory: Any = pytest.importorskip("openfeature.provider.in_memory_provider")
+
+    def agent() -> Any:
+        client = api.get_client()
+        return [
+            client.get_boolean_value("new-prices", False),
+            client.get_string_value("tone", "none"),
+            asyncio.run(client.get_integer_value_async("limit", 0)),
+        ]
+
+    flags = {
+        "new-prices": memory.InMemoryFlag("on", {"on": True, "off": False}),
+        "tone": memory.InMemoryFlag("a", {"a": "warm"}),
+        "limit": memory.InMemoryFlag("a", {"a": 3}),
+    }
+    api.set_provider(memory.InMemoryProvider(flags))
+    fixture, outcome = record(agent)
+    assert outcome == [True, "warm", 3]
+    api.set_provider(memory.InMemoryProvider({}))
+    assert replay(agent, fixture)[1] == outcome
+
+
+# -- the clock ----------------------------------------------------------------------------------------------------------
+
+
+def ask(session: ReplaySession, text: str) -> Exchange | None:
+    exchange = model_call(text, "")
+    return session.respond(
+        Call(kind=exchange.kind, name=exchange.name, seam=exchange.seam, request=exchange.request, lane=exchange.lane)
+    )
+
+
+def session_of(*calls: Exchange) -> ReplaySession:
+    return ReplaySession(freeze(build_run(make_run(*calls))))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live"),
+    [
+        ("2026-11-22T14:05:17.123456", "2026-11-22T14:05:17.900001"),
+        ("2026-11-22 14:05:17.123456+00:00", "2026-11-22 14:05:18.000000+00:00"),
+        ("2026-11-22T23:59:59Z", "2026-11-23T00:00:00Z"),
+        ("2026-11-22 14:05", "2026-11-22 14:06"),
+        ("14:05:17", "14:05:18"),
+        ("1795356317", "1795356318"),
+        ("1795356317.25", "1795356318.5"),
+        ("1795356317250", "1795356317950"),
+        ("1795356317250000000", "1795356317950000000"),
+    ],
+)
+def test_a_time_that_the_program_reads_from_its_clock_does_not_decide(recorded: str, live: str) -> None:
+    session = session_of(model_call(f"It is {recorded}.", "1"), model_call(f"It was {recorded}; and?", f"yes, {recorded}"))
+    assert ask(session, f"It is {live}.") is not None
+    assert ask(session, f"It was {live}; and?") is not None
+    report = session.report()
+    assert report.divergences == ()
+    assert report.relaxations == {"clock": 2}
+
+
+@pytest.mark.parametrize(
+    "live", ["It is 2026-11-22T14:06:17Z.", "It was 2026-11-22T14:05:17Z.", "It is 2026-11-22T14:05:18Z?", "It is Sunday."]
+)
+def test_another_time_or_another_word_still_decides(live: str) -> None:
+    session = session_of(model_call("It is 2026-11-22T14:05:17Z.", "1"))
+    with pytest.raises(ReplayMiss):
+        ask(session, live)
+
+
+def test_a_time_that_the_program_was_given_is_content() -> None:
+    session = session_of(model_call("when?", "at 2026-11-22T14:05:17Z"), model_call("book 2026-11-22T14:05:17Z", "done"))
+    ask(session, "when?")
+    with pytest.raises(ReplayMiss, match="14:05:18"):
+        ask(session, "book 2026-11-22T14:05:18Z")
+
+
+def test_the_first_difference_is_the_change_and_not_the_time() -> None:
+    session = session_of(model_call("It is 2026-11-22T14:05:17Z. Be brief.", "1"))
+    body = model_call("It is 2026-11-22T14:05:18Z. Be brief.", "1", model="another")
+    with pytest.raises(ReplayMiss, match=r"\$\.body\.model"):
+        session.respond(Call(kind=body.kind, name=body.name, seam=body.seam, request=body.request, lane=body.lane))
+
+
+def test_a_time_in_the_outcome_does_not_decide_either() -> None:
+    def agent() -> dict[str, Any]:
+        return {"at": dt.datetime.now(dt.UTC).isoformat(), "stamp": time.time(), "text": f"made {dt.datetime.now()}"}
+
+    fixture, _ = record(agent)
+    assert replay(agent, fixture)[0].identical
+
+
+def test_numbers_that_are_no_times_are_compared_as_they_are() -> None:
+    slack = Slack(within_s=2, is_content=lambda text: False)
+    assert Moments().settle({"n": 41, "id": 99}, {"n": 42, "id": 99}, slack) == {"n": 42, "id": 99}
+    assert Moments().settle([1, 2], [1, 2, 3], slack) == [1, 2, 3]
