@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Callable
 
 from freezeframe_redaction.model import Candidate, Detector, Example
 
@@ -13,6 +14,30 @@ CLASS = "ENCODED"
 _MAX_CHARACTERS = 65_536
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{24,65536}={0,2}")
 _TEXT = re.compile(r"[\t\n\r -~\u00a0-\U0010ffff]*")
+
+
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def _letters(wanted: Callable[[int], bool]) -> str:
+    """Return the class of the letters of base64 whose six bits are wanted (``-`` and ``_`` stand for ``+`` and ``/``)."""
+    held = "".join(char for bits, char in enumerate(_ALPHABET) if wanted(bits))
+    return f"[{held}]".replace("+", "+\\-").replace("/", "/_")
+
+
+def _group() -> str:
+    """Return what four letters look like that spell three bytes of UTF-8 text.
+
+    Their first six bits tell whether the first byte is plain, continues a character or leads one; a leading byte has a
+    continuing one behind it, a plain one has not. Identifiers, paths and hashes fail this within a few groups.
+    """
+    plain = _letters(lambda bits: bits in (2, 3) or 8 <= bits < 32) + _letters(lambda bits: bits & 15 not in (1, 8, 9, 10, 11))
+    leading = _letters(lambda bits: 48 <= bits < 62) + _letters(lambda bits: 8 <= bits & 15 < 12)
+    continuing = _letters(lambda bits: 32 <= bits < 48) + _ANY
+    return f"(?:{plain}|{leading}|{continuing}){_ANY}{{2}}"
+
+
+_ANY = r"[A-Za-z0-9+/_\-]"
 
 
 def decode(blob: str) -> str | None:
@@ -57,7 +82,7 @@ DETECTORS = (
     Detector(
         name="base64",
         class_=CLASS,
-        triggers=(r"(?:^|[^A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{24}",),
+        triggers=(rf"(?:^|[^A-Za-z0-9+/_\-])(?:{_group()}){{6}}",),
         find=_find,
         examples=(
             Example(

@@ -31,15 +31,25 @@ class Prf:
         return int.from_bytes(blake2b(message, key=self._key).digest(), "big")
 
     def letters(self, class_: str, canonical: str, alphabet: str, count: int) -> str:
-        """Return `count` letters of the alphabet for the value."""
-        out = ""
-        block = 0
-        while len(out) < count:
-            # 512 bits carry 85 letters of the largest alphabet; longer values take another block.
-            take = min(80, count - len(out))
-            out += spell(self.number(class_, f"{block}\x1f{canonical}"), alphabet, take)
-            block += 1
-        return out
+        """Return `count` letters of the alphabet for the value.
+
+        Each letter is one byte folded onto the alphabet, so some letters come up more often than others:
+        no secret, since the letters stand for nothing.
+        """
+        table = _TABLES.get(alphabet) or _table(alphabet)
+        out = b""
+        for block in range(0, count, 64):
+            message = f"{class_}\x1f{block}\x1f{canonical}" if block else f"{class_}\x1f{canonical}"
+            out += blake2b(message.encode("utf-8", "surrogatepass"), key=self._key).digest().translate(table)
+        return out[:count].decode()
+
+
+_TABLES: dict[str, bytes] = {}
+
+
+def _table(alphabet: str) -> bytes:
+    made = _TABLES[alphabet] = (alphabet.encode() * 128)[:256]
+    return made
 
 
 def spell(number: int, alphabet: str, count: int) -> str:

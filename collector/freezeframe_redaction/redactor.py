@@ -17,6 +17,7 @@ from freezeframe_redaction import detectors, encoded, repeats, walk
 from freezeframe_redaction.custom import custom_detectors, custom_replacement
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.keys import TenantKey
+from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.prf import Prf
@@ -44,9 +45,26 @@ class Outcome:
     """Start, end, class, detector."""
     surrogates: tuple[tuple[str, str], ...]
     """Surrogate and class, per edit."""
+    names: tuple[tuple[str, str], ...]
+    """Words of names that can be looked for by themselves, with their surrogates."""
 
 
-CLEAN = Outcome((), (), ())
+CLEAN = Outcome((), (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a whole text became, where nothing but itself had a part in it."""
+
+    text: str
+    surrogates: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def is_untouched_by(self, names: Mapping[str, str], original: str) -> bool:
+        """Whether none of the names that were found beside it stands in the original text."""
+        return not any(
+            word in original or (not word.isascii() and "\\u" in original) for word in names if word not in self.names
+        )
 
 
 @lru_cache(maxsize=16)
@@ -170,11 +188,8 @@ class Redactor:
         self.resources = Resources()
         self._scanner = Scanner(policy, surrogates)
         self._prf = Prf(key.secret)
-        self._half = cache_characters // 2
-        # Two generations: when the young one is full it becomes the old one. Plain dict operations are atomic.
-        self._young: dict[tuple[str, str], Outcome] = {}
-        self._old: dict[tuple[str, str], Outcome] = {}
-        self._young_characters = 0
+        self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
+        self._texts = Memory[tuple[str, str], Settled](cache_characters)
         self._made: dict[tuple[str, str, str], str] = {}
 
     # -- text ----------------------------------------------------------------------------------------------------------
@@ -222,31 +237,63 @@ class Redactor:
         """Return the tree of a text, as this policy reads it."""
         return walk.plant(text, key, parent, stream=stream, telling=self._scanner.telling)
 
-    def settle_nodes(self, nodes: Sequence[walk.Node], surrogates: dict[str, str], *, with_findings: bool = False) -> None:
-        """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates."""
+    def settle_nodes(
+        self,
+        nodes: Sequence[walk.Node],
+        surrogates: dict[str, str],
+        *,
+        names: Mapping[str, str] = {},
+        with_findings: bool = False,
+    ) -> dict[str, str]:
+        """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
+
+        `names` are words of names found beside the nodes, with their surrogates; returned with those found in the nodes.
+        """
         leaves, streams = gather(nodes, self._scanner.telling)
         outcomes = self._outcomes([(leaf.text, leaf.prefix) for leaf in leaves])
-        names: dict[str, str] = {}
+        all_names = dict(names)
         for leaf, outcome in zip(leaves, outcomes, strict=True):
             if outcome is not CLEAN:
                 leaf.edits = outcome.edits
                 if with_findings:
                     leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
                 surrogates.update(outcome.surrogates)
-                names.update(_words(leaf, outcome))
-        if names:
-            _repeat(names, leaves, with_findings=with_findings)
+                all_names.update(outcome.names)
+        if all_names:
+            _repeat(all_names, leaves, with_findings=with_findings)
         for stream in streams:
             stream.distribute()
+        return all_names
+
+    def recall(self, text: str, key: str) -> Settled | None:
+        """Return what a whole text became earlier, or None."""
+        return self._texts.get((text, key))
+
+    def remember(self, node: walk.Node, key: str, names: Mapping[str, str]) -> Settled | None:
+        """Keep what the node's text became, unless something beside it had a part in that: a name, or the rest of a stream."""
+        surrogates: dict[str, str] = {}
+        own: dict[str, str] = {}
+        for leaf in walk.leaves_of(node):
+            if leaf.channel is not None:
+                return None
+            if leaf.edits:
+                outcome = self._leaves.get((leaf.text, leaf.prefix))
+                if outcome is None:
+                    return None
+                surrogates.update(outcome.surrogates)
+                own.update(outcome.names)
+        settled = Settled(walk.render(node), surrogates, own)
+        if not settled.is_untouched_by(names, node.raw):
+            return None
+        self._texts.put((node.raw, key), settled, 2 * len(node.raw))
+        return settled
 
     def _outcomes(self, leaves: Sequence[tuple[str, str]]) -> list[Outcome]:
         out: list[Outcome | None] = []
         missing: dict[tuple[str, str], list[int]] = {}
-        young, old = self._young, self._old
+        recall = self._leaves.get
         for index, leaf in enumerate(leaves):
-            held = young.get(leaf)
-            if held is None:
-                held = old.get(leaf)
+            held = recall(leaf)
             out.append(held)
             if held is None:
                 missing.setdefault(leaf, []).append(index)
@@ -255,23 +302,17 @@ class Redactor:
             scanned = self._scanner.scan(keys)
             for at, leaf in enumerate(keys):
                 hit = scanned.get(at)
-                outcome = CLEAN if hit is None else self._outcome(*hit)
+                outcome = CLEAN if hit is None else self._outcome(leaf[0], *hit)
                 for index in missing[leaf]:
                     out[index] = outcome
-                self._remember(leaf, outcome)
+                self._leaves.put(leaf, outcome, len(leaf[0]))
         return cast("list[Outcome]", out)
 
-    def _remember(self, leaf: tuple[str, str], outcome: Outcome) -> None:
-        size = len(leaf[0]) + 100
-        if self._young_characters + size > self._half:
-            self._old, self._young, self._young_characters = self._young, {}, 0
-        self._young[leaf] = outcome
-        self._young_characters += size
-
-    def _outcome(self, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
+    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
         edits: list[walk.Span] = []
         findings: list[tuple[int, int, str, str]] = []
         surrogates: list[tuple[str, str]] = []
+        names: list[tuple[str, str]] = []
         for candidate, name in found:
             if candidate.class_ == encoded.CLASS:
                 self._inside(view, candidate, edits, findings, surrogates)
@@ -285,11 +326,13 @@ class Redactor:
                 left, right = view.to_original(start, end)
                 edits.append((left, right, made))
                 surrogates.append((made, candidate.class_))
+                if candidate.class_ == repeats.CLASS and repeats.is_telling(text[left:right]):
+                    names.append((text[left:right], made))
                 changed = True
             if changed:
                 shown = candidate.shown or (candidate.start, candidate.end)
                 findings.append((*view.to_original(*shown), candidate.class_, name))
-        return Outcome(tuple(edits), tuple(findings), tuple(surrogates)) if edits else CLEAN
+        return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names)) if edits else CLEAN
 
     def _inside(
         self,
@@ -329,14 +372,6 @@ class Redactor:
         their chunks. A compressed body that cannot be read is left out, and the span says why.
         """
         return redact_span(self, span)
-
-
-def _words(leaf: walk.Leaf, outcome: Outcome) -> dict[str, str]:
-    """Return the words of names in the leaf that can be looked for by themselves, with their surrogates."""
-    names = {surrogate for surrogate, class_ in outcome.surrogates if class_ == repeats.CLASS}
-    return {
-        word: made for start, end, made in outcome.edits if made in names and repeats.is_telling(word := leaf.text[start:end])
-    }
 
 
 _FEW_NAMES = 16

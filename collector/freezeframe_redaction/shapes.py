@@ -19,7 +19,7 @@ def mark_number(prf: Prf, class_: str, canonical: str, length: int) -> str:
     """Return `length` digits for the canonical value: 9, the keyed body, two check digits."""
     if length < 5:
         return ("9" * length)[:1] + prf.letters(class_, canonical, DIGITS, length - 1)
-    body = "9" + spell(prf.number(class_, canonical), DIGITS, length - 3)
+    body = "9" + prf.letters(class_, canonical, DIGITS, length - 3)
     return body + f"{tag(body, 100):02d}"
 
 
@@ -40,7 +40,7 @@ def mark_card(prf: Prf, digits: str) -> str:
     """Return a card number of the same length and network that passes Luhn."""
     head = digits[:1] if digits[0] in "46" else "51" if digits[0] == "2" else digits[:2]
     head = head.ljust(6, "0")
-    body = head + spell(prf.number("CARD", digits), DIGITS, len(digits) - 9)
+    body = head + prf.letters("CARD", digits, DIGITS, len(digits) - 9)
     body += f"{tag(body, 100):02d}"
     return body + luhn_digit(body)
 

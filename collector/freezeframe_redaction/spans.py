@@ -18,7 +18,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, Resource, Scope, SpanRecord
 
 if TYPE_CHECKING:
-    from freezeframe_redaction.redactor import Redactor
+    from freezeframe_redaction.redactor import Redactor, Settled
 
 PROTOCOL = frozenset(
     {
@@ -118,22 +118,48 @@ def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
 
 
 class _Work:
-    """Everything of one span that goes through the engine together: one pass instead of one for each attribute."""
+    """Everything of one span that goes through the engine together: one pass instead of one for each attribute.
+
+    Texts that were settled before (the same tools, the same history in two spans) are recalled whole.
+    """
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
+        self._texts: list[_Text] = []
         self.nodes: list[walk.Node] = []
         self.surrogates: dict[str, str] = {}
 
     def settle(self) -> None:
-        self._redactor.settle_nodes(self.nodes, self.surrogates)
+        recalled = [text for text in self._texts if text.recalled is not None]
+        names: dict[str, str] = {}
+        for text in recalled:
+            assert text.recalled is not None
+            names.update(text.recalled.names)
+        names = self._redactor.settle_nodes(self.nodes, self.surrogates, names=names)
+        again: list[walk.Node] = []
+        for text in recalled:
+            assert text.recalled is not None
+            if text.recalled.is_untouched_by(names, text.text):
+                self.surrogates.update(text.recalled.surrogates)
+            else:
+                text.node = self._redactor.plant(text.text, text.key)
+                text.recalled = None
+                again.append(text.node)
+        if again:
+            self._redactor.settle_nodes(again, self.surrogates, names=names)
+        for text in self._texts:
+            if text.recalled is None and text.node is not None:
+                text.recalled = self._redactor.remember(text.node, text.key, names)
 
     def text(self, text: str, key: str = "") -> _Text:
-        if len(text) < 3:
-            return _Text(None, text)
-        node = self._redactor.plant(text, key)
-        self.nodes.append(node)
-        return _Text(node, text)
+        made = _Text(text, key)
+        if len(text) > 2:
+            made.recalled = self._redactor.recall(text, key)
+            if made.recalled is None:
+                made.node = self._redactor.plant(text, key)
+                self.nodes.append(made.node)
+            self._texts.append(made)
+        return made
 
     def attributes(self, attributes: Attributes, skip: Sequence[str] = ()) -> _Pairs:
         pairs: list[tuple[str, AttributeValue | _Text]] = []
@@ -154,14 +180,18 @@ class _Work:
 class _Text:
     """A text that is known once the work is settled."""
 
-    __slots__ = ("_node", "_text")
+    __slots__ = ("key", "node", "recalled", "text")
 
-    def __init__(self, node: walk.Node | None, text: str) -> None:
-        self._node = node
-        self._text = text
+    def __init__(self, text: str, key: str) -> None:
+        self.text = text
+        self.key = key
+        self.node: walk.Node | None = None
+        self.recalled: Settled | None = None
 
     def __call__(self) -> str:
-        return self._text if self._node is None else walk.render(self._node)
+        if self.recalled is not None:
+            return self.recalled.text
+        return self.text if self.node is None else walk.render(self.node)
 
 
 class _Pairs:
@@ -224,6 +254,8 @@ class Resources:
         self, resource: Resource, make: Callable[[], tuple[Resource, Mapping[str, str]]]
     ) -> tuple[Resource, Mapping[str, str]]:
         """Return the redacted resource and its surrogates."""
+        if not resource.attributes:
+            return resource, {}
         held = self._held.get(id(resource))
         if held is not None and held[0] is resource:
             return held[1]

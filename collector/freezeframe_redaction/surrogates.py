@@ -13,11 +13,10 @@ import base64
 import ipaddress
 import re
 
-import phonenumbers
-
 from freezeframe_redaction import checksums, shapes
 from freezeframe_redaction.invented import invent
 from freezeframe_redaction.model import SurrogateClass
+from freezeframe_redaction.plans import is_assigned
 from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, spell, tag
 
 _NOT_ALNUM = re.compile(r"[\W_]+")
@@ -110,8 +109,8 @@ def _email(prf: Prf, value: str, kind: str) -> str:
     sign = kind if kind and kind[0] in "%=&" else "@"
     dot = "."
     return (
-        f"u{spell(prf.number('EMAIL', f'{local}@{domain}'), BASE32, 10)}{sign}"
-        f"d{spell(prf.number('DOMAIN', domain), BASE32, 6)}{dot}example{dot}com"
+        f"u{prf.letters('EMAIL', f'{local}@{domain}', BASE32, 10)}{sign}"
+        f"d{prf.letters('DOMAIN', domain, BASE32, 6)}{dot}example{dot}com"
     )
 
 
@@ -158,12 +157,7 @@ def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
 
 def _assigned(kind: str, head: str, body: str) -> bool:
     """Whether somebody may hold the number; surrogates keep out of the assigned ranges where the plan is known."""
-    if not kind.startswith("international"):
-        return False
-    try:
-        return phonenumbers.is_valid_number(phonenumbers.parse(f"+{head.removeprefix('00')}{body}", None))
-    except phonenumbers.NumberParseException:
-        return False
+    return kind.startswith("international") and is_assigned(head.removeprefix("00") + body)
 
 
 def _phone_canonical(value: str, kind: str) -> str:

@@ -93,29 +93,47 @@ class Node:
         """The text is no JSON: its one leaf is all of it."""
 
 
-_PREFIXES: dict[tuple[str, str], str] = {}
+_PREFIXES: dict[str, tuple[str, bool]] = {}
+"""Key -> its prefix, and whether its parent may say more (``{"phone": {"number": ...}}``)."""
+_SAYS_NOTHING = ("", False)
+
+
+def _key_says(key: str) -> tuple[str, bool]:
+    held = _PREFIXES.get(key)
+    if held is None:
+        if len(_PREFIXES) > 20_000:
+            _PREFIXES.clear()
+        sayable = len(key) <= 64 and "\n" not in key
+        held = _PREFIXES[key] = (
+            f"{key}: " if sayable and _SENSITIVE.search(key) else "",
+            sayable and (key.lower() in _GENERIC or key.lower() == "name"),
+        )
+    return held
 
 
 def prefix_of(key: str, parent: str = "") -> str:
     """Return how a key stands before its value as context: ``"phone: "``, or nothing where it says nothing."""
-    pair = (key, parent)
-    prefix = _PREFIXES.get(pair)
-    if prefix is None:
-        if len(_PREFIXES) > 20_000:
-            _PREFIXES.clear()
-        prefix = ""
-        if len(key) <= 64 and "\n" not in key:
-            if (
-                parent
-                and len(parent) <= 64
-                and (key.lower() in _GENERIC or key.lower() == "name")
-                and _SENSITIVE.search(parent)
-            ):
-                prefix = f"{parent} {key}: "
-            elif _SENSITIVE.search(key):
-                prefix = f"{key}: "
-        _PREFIXES[pair] = prefix
-    return prefix
+    prefix, generic = _key_says(key)
+    return f"{parent} {key}: " if generic and parent and _key_says(parent)[0] else prefix
+
+
+_WORDS: set[str] = set()
+"""Values seen that are words like ``assistant``: they hold nothing, unless their key makes them a name or a password."""
+_PLAIN_KEYS: dict[str, bool] = {}
+
+
+def _is_plain_key(name: str) -> bool:
+    """Whether a key is an identifier, which names a field and holds nobody's data."""
+    plain = _PLAIN_KEYS.get(name)
+    if plain is None:
+        if len(_PLAIN_KEYS) > 20_000:
+            _PLAIN_KEYS.clear()
+        plain = _PLAIN_KEYS[name] = (
+            (len(name) <= 4 and '"' not in name)
+            or (name.isidentifier() and name.isascii())
+            or (_PII_IN_KEY.search(name) is None and _IDENTIFIER.match(name) is not None)
+        )
+    return plain
 
 
 def plant(text: str, key: str = "", parent: str = "", *, stream: bool = False, telling: frozenset[str] = frozenset()) -> Node:
@@ -196,10 +214,21 @@ class _Gatherer:
                 return
             if "value" in value:
                 key = _field_name(value, key)
+            # Written out rather than called: three in four strings of an agent's JSON are keys and words like ``assistant``.
+            quiet, telling = self.channel is None, self.telling
             for name, item in value.items():
-                self._key(name)
+                self.strings += 1
+                if not _PLAIN_KEYS.get(name):
+                    self._key(name)
+                self.ordinal += 1
                 if type(item) is str:
-                    self._string(item, name if name != "value" else key or name, key)
+                    if quiet and item in _WORDS and _PREFIXES.get(name) == _SAYS_NOTHING and name not in telling:
+                        self.strings += 1
+                        self.ordinal += 1
+                    else:
+                        self._string(item, name if name != "value" else key or name, key)
+                elif item is None or item is True or item is False:
+                    continue
                 else:
                     self.walk(item, name, key)
         elif kind is list:
@@ -221,7 +250,9 @@ class _Gatherer:
                 self._event(value, dict(value), key)
                 return
             for name, item in value:
+                self.strings += 1
                 self._key(name)
+                self.ordinal += 1
                 self.walk(item, name, key)
         elif kind is int:
             if value > _LONG_NUMBER or (value > 9999 and self._prefix(key, parent)):
@@ -236,7 +267,9 @@ class _Gatherer:
         ids = tuple(str(held[name]) for name in _CHANNEL_IDS if name in held)
         within = outer if outer is not None else ()
         for name, item in pairs:
+            self.strings += 1
             self._key(name)
+            self.ordinal += 1
             if name == "delta" or outer is not None:
                 self.channel = (*within, *ids, name) if name == "delta" or self.stream or ids else (*within, name)
             if type(item) is str:
@@ -246,16 +279,10 @@ class _Gatherer:
             self.channel = outer
 
     def _key(self, name: str) -> None:
-        self.strings += 1
         if '"' in name:
             self.quotes += name.count('"')
-        if (
-            len(name) > 4
-            and not (name.isidentifier() and name.isascii())
-            and (_PII_IN_KEY.search(name) or not _IDENTIFIER.match(name))
-        ):
+        if not _is_plain_key(name):
             self.node.leaves.append(Leaf(name, "", self.ordinal, False))
-        self.ordinal += 1
 
     def _prefix(self, key: str, parent: str) -> str:
         return f"{key}: " if key in self.telling else prefix_of(key, parent)
@@ -267,8 +294,10 @@ class _Gatherer:
         if self.channel is None and (
             len(text) < 3 or (len(text) < 24 and text.islower() and text.isidentifier() and text.isascii())
         ):
-            # ``role``, ``assistant``, ``function_call``: most strings of an agent's JSON are such words, and hold nothing,
-            # unless their key says that they are a name or a password.
+            if len(_WORDS) > 20_000:
+                _WORDS.clear()
+            if '"' not in text:
+                _WORDS.add(text)
             prefix = self._prefix(key, parent)
             if len(text) > 2 and prefix:
                 self.node.leaves.append(Leaf(text, prefix, self.ordinal, False))
@@ -316,7 +345,7 @@ def render(node: Node) -> str:
             changed.append((leaf, apply(leaf.text, leaf.edits)))
     if not changed:
         return node.raw
-    if len(changed) <= 8:
+    if len(changed) <= _FEW:
         quick = _splice_quickly(node.raw, changed)
         if quick is not None:
             return quick
@@ -377,21 +406,38 @@ def _placed(node: Node, spans: Callable[[Leaf], Sequence[Span]], spell: Callable
     return out
 
 
+_FEW = 64
+"""Changed leaves for which searching the text is cheaper than reading it token by token."""
+
+
 def _splice_quickly(raw: str, changed: Sequence[tuple[Leaf, str]]) -> str | None:
-    """Replace each leaf where its encoding occurs exactly once in the text; None where that is not so."""
-    pieces: list[str] = []
-    cursor = 0
-    for leaf, new in changed:
-        if leaf.is_number or leaf.text[0] in ":,{}[] \t\r\n":
+    """Replace each leaf where its encoding stands in the text; None where that place is in doubt.
+
+    It is beyond doubt where the encoding occurs as often as leaves with that text are to be changed.
+    """
+    encodings: dict[str, tuple[Callable[[str], str], str]] = {}
+    wanted: dict[str, int] = {}
+    for leaf, _ in changed:
+        wanted[leaf.text] = wanted.get(leaf.text, 0) + 1
+    for text, count in wanted.items():
+        if text[0] in ":,{}[] \t\r\n":
             return None
         for encode in (_encode_utf8, _encode_ascii):
-            old = encode(leaf.text)
-            at = raw.find(old)
-            if at >= 0:
+            old = encode(text)
+            found = raw.count(old)
+            if found:
                 break
         else:
             return None
-        if at < cursor or (at and raw[at - 1] == "\\") or raw.find(old, at + 1) >= 0:
+        if found != count:
+            return None
+        encodings[text] = encode, old
+    pieces: list[str] = []
+    cursor = 0
+    for leaf, new in changed:
+        encode, old = encodings[leaf.text]
+        at = raw.find(old, cursor)
+        if leaf.is_number or at < 0 or (at and raw[at - 1] == "\\"):
             return None
         pieces.append(raw[cursor:at])
         pieces.append(encode(new))

@@ -128,13 +128,13 @@ def _other(pattern: re.Pattern[str], text: str, low: int, high: int, at: int) ->
     return ()
 
 
-_WORD = r"[A-Z0-9\xc0-\xde][A-Za-z0-9.'\x80-\xff\-]{0,20}"
+_WORD = r"[A-Z0-9\xc0-\xde][A-Za-z0-9.'\x80-\xff\-]*"
 
 DETECTORS = (
     Detector(
         name="address: number and street",
         class_=CLASS,
-        triggers=(rf"\b[0-9]{{1,6}}[A-Za-z]?(?:[/\-][0-9]{{1,4}})?,? (?:{_WORD} ){{1,4}}(?i:{_SUFFIX})\b",),
+        triggers=(rf"\b[0-9]{{1,6}}[A-Za-z]?(?:[/\-][0-9]{{1,4}})?,? (?:{_WORD} )+(?i:{_SUFFIX})\b",),
         find=_street,
         examples=(
             Example(

@@ -163,7 +163,7 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort|api key|secret key|access token|access key)(?: [a-z0-9'_\-]{1,14}){1,4}(?: is | was | ist |: )",
+            r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort|api key|secret key|access token|access key)(?: [a-z0-9'_\-]+)+(?: is | was | ist |: )",
         ),
         find=_spoken_for,
         examples=(
@@ -175,7 +175,7 @@ DETECTORS = (
     Detector(
         name="secret: command line",
         class_=CLASS,
-        triggers=(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]{1,64}:[^\s\"'$/]",),
+        triggers=(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]+:[^\s\"'$/]",),
         find=_login,
         examples=(
             Example(

@@ -150,7 +150,7 @@ DETECTORS = (
     Detector(
         name="url_credentials",
         class_="URL_CRED",
-        triggers=(r"://[^/\s@\"'<>:\x1f]{0,80}:[^\s@\"'<>\x1f]{1,160}@",),
+        triggers=(r"://[^/\s@\"'<>:\x1f]*:[^\s@\"'<>\x1f]+@",),
         find=_url,
         examples=(
             Example(

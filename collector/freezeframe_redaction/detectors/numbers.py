@@ -74,10 +74,8 @@ def rules() -> tuple[Rule, ...]:
 
 def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Read the run around the trigger's end and classify it, or its pieces."""
-    start = at - 1
-    floor = max(low, at - _WINDOW)
-    while start > floor and text[start - 1] in "0123456789 .()/-+":
-        start -= 1
+    floor = at - _WINDOW if at - _WINDOW > low else low
+    start = floor + len(text[floor:at].rstrip("0123456789 .()/-+"))
     match = _RUN.search(text, start, min(high, start + 2 * _WINDOW))
     if match is None:
         return ()
@@ -90,23 +88,25 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     examined = (Candidate(start, end, EXAMINED),)
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
-    encoded = text[max(low, start - 3) : start].upper() == "%2B"
-    escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
-    if not encoded and not escaped and (_joins(previous) or previous in "_%\\#$€£"):
-        return examined
+    if previous not in _PLAIN_NEIGHBOURS:
+        encoded = text[max(low, start - 3) : start].upper() == "%2B"
+        escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
+        if not encoded and not escaped and (_joins(previous) or previous in "_%\\#$€£"):
+            return examined
     if previous in "/.-" and start - 1 > low and (text[start - 2].isalnum() or text[start - 2] == "_"):
         # Part of a path, a version, or an identifier with dashes.
         return examined
-    extension = following in "xX" and end + 1 < high and text[end + 1].isdigit()
-    if not extension and (_joins(following) or following == "_"):
-        cut = text.rfind(" ", start, end)
-        if cut - start < 7:
-            return examined
-        end = cut
+    if following not in _PLAIN_NEIGHBOURS:
+        extension = following in "xX" and end + 1 < high and text[end + 1].isdigit()
+        if not extension and (_joins(following) or following == "_"):
+            cut = text.rfind(" ", start, end)
+            if cut - start < 7:
+                return examined
+            end = cut
     if following == "-" and end + 1 < high and text[end + 1].isalpha() and end == match.end():
         return examined
     raw = text[start:end]
-    if raw.isdigit() and _is_nothing(text, low, start, end, raw):
+    if _is_nothing(text, low, start, end, raw) if raw.isdigit() else _DECIMAL.match(raw):
         return examined
     whole = _run(text, low, high, start, end)
     taken = classify(whole)
@@ -114,6 +114,11 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
     pieces = _pieces(text, low, high, start, end) if " " in whole.raw and len(whole.raw) > 9 else ()
     return pieces or examined
+
+
+_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$")
+"""A measurement; no class of value is written so."""
+_PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
 
 def _joins(char: str) -> bool:

@@ -610,7 +610,7 @@ DETECTORS = (
     Detector(
         name="name: announced",
         class_=CLASS,
-        triggers=(rf"{_START}(?:{_TITLES}\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{_U}",),
+        triggers=(rf"{_START}(?:{_TITLES}\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]+{_U}",),
         find=_context,
         examples=(
             Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
@@ -621,7 +621,7 @@ DETECTORS = (
     Detector(
         name="name: given name and surname",
         class_=CLASS,
-        triggers=(rf"{_START}{_U}{_LO}{{1,20}}[ \-](?:(?:{_U}\.?|{_PARTICLE}) ){{0,3}}{_U}{_LO}",),
+        triggers=(rf"{_START}{_U}{_LO}+[ \-](?:(?:{_U}\.?|{_PARTICLE}) )*{_U}{_LO}",),
         find=_pair,
         examples=(
             Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
@@ -630,9 +630,7 @@ DETECTORS = (
     Detector(
         name="name: described",
         class_=CLASS,
-        triggers=(
-            rf"{_START}{_U}{_LO}{{1,20}} {_U}{_LO}{{1,20}},? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
-        ),
+        triggers=(rf"{_START}{_U}{_LO}+ {_U}{_LO}+,? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",),
         find=_described,
         examples=(Example(text="May June is my boss", value="May June", near_miss="Data Lake is the answer"),),
     ),
@@ -641,7 +639,7 @@ DETECTORS = (
         class_=CLASS,
         triggers=(
             r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
-            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,15}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
+            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
         ),
         find=_single,
         examples=(
@@ -652,14 +650,14 @@ DETECTORS = (
     Detector(
         name="name: surname, given name",
         class_=CLASS,
-        triggers=(rf"{_START}{_U}{_LO}{{1,20}}, {_U}{_LO}{{2}}",),
+        triggers=(rf"{_START}{_U}{_LO}+, {_U}{_LO}{{2}}",),
         find=_last_first,
         examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
     ),
     Detector(
         name="name: capitals",
         class_=CLASS,
-        triggers=(rf"{_START}{_U}{{3,15}} (?:{_U}\.? )?{_U}{{3}}",),
+        triggers=(rf"{_START}{_U}{{3,}} (?:{_U}\.? )?{_U}{{3}}",),
         find=_capitals,
         examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
     ),

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-
-import phonenumbers
 
 from freezeframe_redaction.detectors import context, numbers
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere
 from freezeframe_redaction.shapes import is_marked_nanp
 
 CLASS = "PHONE"
 
-_REGIONS = (
-    "US", "GB", "DE", "FR", "IN", "BR", "ES", "IT", "NL", "PL", "SE", "AU", "JP", "MX", "CH", "SG", "ZA", "KR", "IL", "AE", "NG",
-    "TR", "UA", "AT", "BE", "PT", "DK", "NO", "FI", "IE", "CZ", "GR", "RO", "HU", "CN", "TW", "HK", "ID", "PH", "TH", "VN", "AR", "CL",
-    "CO", "PE", "EG", "SA", "PK", "RU", "NZ", "KE",
-)  # fmt: skip
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|durchwahl|poste) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
 _AFTER = re.compile(
     r"(?: ?(?:x|ext\.?|extension) ?[0-9]{1,6})? ?[-–]? ?\(?(?:office|fax|mobile|cell|home|work|desk|whatsapp|mobil|privat|portable|direct)\b",
@@ -30,21 +23,6 @@ _NEAR = re.compile(
     r"(?:[ _]?(?:number|num|no|nr|nummer|número|numero|numéro|is|ist|est|es|é|at|on|me|us|him|her|them|unter|al|au|sur)\b\.?)*"
     r"[\"']?\s?[:=#：]?\s{0,2}[\"']?[+(]?$"
 )
-
-
-@lru_cache(65536)
-def valid(number: str, region: str | None) -> bool:
-    """Whether the region's numbering plan allows the number."""
-    try:
-        return phonenumbers.is_valid_number(phonenumbers.parse(number, region))
-    except phonenumbers.NumberParseException:
-        return False
-
-
-@lru_cache(65536)
-def valid_somewhere(digits: str) -> bool:
-    """Whether any of the larger numbering plans allows the digits as a national number."""
-    return any(valid(digits, region) for region in _REGIONS)
 
 
 def is_announced(run: numbers.Run) -> bool:
@@ -62,12 +40,12 @@ def rule(run: numbers.Run) -> Candidate | None:
     if run.international:
         if not 8 <= length <= 15:
             return None
-        if valid("+" + run.digits, None) or is_announced(run):
+        if is_assigned(run.digits) or is_announced(run):
             return _extended(run, "international")
         return None
     if run.hints & context.HINT_ORDER and context.ORDER.search(run.before):
         return None
-    if run.digits[:2] == "00" and length >= 10 and valid("+" + run.digits[2:], None):
+    if run.digits[:2] == "00" and length >= 10 and is_assigned(run.digits[2:]):
         return _extended(run, "international00")
     named = is_announced(run)
     if run.groups in _NANP_GROUPS and _is_nanp_shaped(run.digits):
@@ -77,7 +55,7 @@ def rule(run: numbers.Run) -> Candidate | None:
     if not named or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
     near = _NEAR.search(run.before) is not None
-    if near or valid_somewhere(run.digits):
+    if near or is_assigned_somewhere(run.digits):
         return _extended(run, "nanp" if length == 10 and _is_nanp(run.digits) else "national")
     return None
 
@@ -87,12 +65,12 @@ def _is_nanp_shaped(digits: str) -> bool:
 
 
 def _is_nanp(digits: str) -> bool:
-    return digits[0] in "23456789" and digits[3] in "23456789" and valid(digits, "US")
+    return digits[0] in "23456789" and digits[3] in "23456789" and is_assigned_in(digits, "US")
 
 
 def _looks_written(run: numbers.Run) -> bool:
     """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
-    return any(char in "()-." for char in run.raw) or valid(run.digits[-10:], "US")
+    return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
 
 
 def _extended(run: numbers.Run, kind: str) -> Candidate:
@@ -115,7 +93,7 @@ DETECTORS = (
         class_=CLASS,
         triggers=(
             # Short national numbers do not reach nine digits; here the word before them is the trigger.
-            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)(?:[^0-9\n\x1f;]{0,20})[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
+            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
         ),
         find=numbers.find,
         examples=(

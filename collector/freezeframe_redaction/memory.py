@@ -1,0 +1,37 @@
+"""What was worked out before, up to a bound: two generations, the older of which is forgotten when the younger is full.
+
+Plain dict operations are atomic, so threads share one; at worst they work something out twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Memory(Generic[K, V]):
+    """Key -> value, bounded by the characters that the entries are said to hold."""
+
+    __slots__ = ("_half", "_held", "_old", "_young")
+
+    def __init__(self, characters: int) -> None:
+        self._half = characters // 2
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+        self._held = 0
+
+    def get(self, key: K) -> V | None:
+        """Return what is remembered of the key."""
+        held = self._young.get(key)
+        return held if held is not None else self._old.get(key)
+
+    def put(self, key: K, value: V, characters: int) -> None:
+        """Remember the value; `characters` is its size, keys included."""
+        size = characters + 100
+        if self._held + size > self._half:
+            self._old, self._young, self._held = self._young, {}, 0
+        self._young[key] = value
+        self._held += size

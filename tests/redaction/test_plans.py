@@ -1,0 +1,39 @@
+"""The compiled numbering plans give the library's own answer."""
+
+from __future__ import annotations
+
+import phonenumbers
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from freezeframe_redaction.plans import is_assigned, is_assigned_in
+
+_CODES = sorted(phonenumbers.COUNTRY_CODE_TO_REGION_CODE)
+
+
+def _library(number: str, region: str | None) -> bool:
+    try:
+        return phonenumbers.is_valid_number(phonenumbers.parse(number, region))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+@given(st.sampled_from(_CODES), st.text("0123456789", min_size=5, max_size=12))
+@settings(max_examples=1500, deadline=None)
+def test_any_international_number_is_assigned_or_not_as_the_library_says(code: int, rest: str) -> None:
+    """Every country code, any digits behind it."""
+    assert is_assigned(f"{code}{rest}") == _library(f"+{code}{rest}", None)
+
+
+@pytest.mark.parametrize("region", sorted(phonenumbers.SUPPORTED_REGIONS))
+def test_the_examples_of_each_region_are_assigned(region: str) -> None:
+    """Each region's example numbers, in both spellings."""
+    for kind in (phonenumbers.PhoneNumberType.FIXED_LINE, phonenumbers.PhoneNumberType.MOBILE):
+        example = phonenumbers.example_number_for_type(region, kind)
+        if example is None:
+            continue
+        international = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)
+        inland = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.NATIONAL)
+        assert is_assigned(international.removeprefix("+"))
+        assert is_assigned_in("".join(filter(str.isdigit, inland)), region)
