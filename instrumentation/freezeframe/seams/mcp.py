@@ -1,13 +1,16 @@
-"""MCP clients, whatever the transport (stdio, streamable HTTP, in memory): JSON-RPC requests at their dispatcher.
+"""MCP clients, whatever the transport (stdio, streamable HTTP, SSE, in memory): JSON-RPC requests, at the dispatcher of mcp 2
+and at the session of mcp 1.
 
 Requests are recorded as the session makes them, before request ids and metadata are added. In a replay nothing reaches the
-transport: notifications end here, and a stdio server is stood for by a process that only waits.
+transport: notifications end here, a stdio server is stood for by a process that only waits, and an SSE connection by streams
+on which nothing comes.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any, Final
 
@@ -21,10 +24,15 @@ SEAM: Final = "mcp"
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``mcp.shared.jsonrpc_dispatcher`` or ``mcp.client.stdio``."""
+    """Patch ``mcp.shared.jsonrpc_dispatcher`` (mcp 2), ``mcp.shared.session`` (mcp 1), ``mcp.client.stdio`` or ``.sse``."""
     if hasattr(module, "JSONRPCDispatcher"):
         patches.replace(module.JSONRPCDispatcher, "send_raw_request", _wrap_request)
         patches.replace(module.JSONRPCDispatcher, "notify", _wrap_notify)
+    if hasattr(module, "BaseSession"):
+        patches.replace(module.BaseSession, "send_request", _wrap_typed_request)
+        patches.replace(module.BaseSession, "send_notification", _wrap_typed_notification)
+    if hasattr(module, "sse_client"):
+        patches.replace(module, "sse_client", _wrap_sse)
     if hasattr(module, "_create_platform_compatible_process"):
         patches.replace(module, "_create_platform_compatible_process", _wrap_process)
 
@@ -48,6 +56,56 @@ def _wrap_notify(original: Callable[..., Any]) -> Callable[..., Any]:
             await original(self, method, params, *args, **kwargs)
 
     return notify
+
+
+def _wrap_typed_request(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap mcp 1's way: requests and results are models."""
+
+    @functools.wraps(original)
+    async def send_request(self: Any, request: Any, result_type: Any, *args: Any, **kwargs: Any) -> Any:
+        if not calls.is_on():
+            return await original(self, request, result_type, *args, **kwargs)
+        written = _json_of(request)
+        return await calls.run_async(
+            functools.partial(_describe, str(written.get("method")), written.get("params")),
+            functools.partial(original, self, request, result_type, *args, **kwargs),
+            dump=lambda result: values.encode(_json_of(result)),
+            load=lambda text: result_type.model_validate(values.decode(text)),
+        )
+
+    return send_request
+
+
+def _json_of(model: Any) -> dict[str, Any]:
+    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def _wrap_typed_notification(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    async def send_notification(self: Any, notification: Any, *args: Any, **kwargs: Any) -> None:
+        if _port.serving() is None:
+            await original(self, notification, *args, **kwargs)
+
+    return send_notification
+
+
+def _wrap_sse(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the one transport that connects before the first request."""
+
+    @asynccontextmanager
+    async def sse_client(*args: Any, **kwargs: Any) -> AsyncGenerator[Any]:
+        if _port.serving() is None:
+            async with original(*args, **kwargs) as streams:
+                yield streams
+            return
+        import anyio
+
+        nobody, incoming = anyio.create_memory_object_stream[Any](0)
+        outgoing, nowhere = anyio.create_memory_object_stream[Any](0)
+        async with nobody, incoming, outgoing, nowhere:
+            yield incoming, outgoing
+
+    return functools.wraps(original)(sse_client)
 
 
 def _wrap_process(original: Callable[..., Any]) -> Callable[..., Any]:
