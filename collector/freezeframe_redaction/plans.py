@@ -29,8 +29,8 @@ _TYPES = (
     "voicemail",
 )
 REGIONS = tuple(
-    "US GB DE FR IN BR ES IT NL PL SE AU JP MX CH SG ZA KR IL AE NG TR UA AT BE PT DK NO FI IE CZ GR RO HU CN TW HK ID PH TH VN AR CL"
-    " CO PE EG SA PK RU NZ KE".split()
+    "US GB DE FR IN BR ES IT NL PL SE AU JP MX CH SG ZA KR IL AE NG TR UA AT BE PT DK NO FI IE CZ GR RO HU CN TW HK ID PH TH VN"
+    " AR CL CO PE EG SA PK RU NZ KE".split()
 )
 """The larger plans: where a number says no country, these are tried."""
 
@@ -60,6 +60,12 @@ class Plan:
         else:
             rest = match.expand(self.rewrite) + digits[match.end() :]
         return rest if self.general.fullmatch(rest) or not self.general.fullmatch(digits) else digits
+
+
+def _of_lengths(kind: Any, general: Any) -> str:
+    """Return what looks ahead for one of the lengths of a kind of line, which inherits them where it has none."""
+    lengths = "|".join(f"[0-9]{{{length}}}" for length in kind.possible_length or general.possible_length)
+    return rf"(?=(?:{lengths})\Z)"
 
 
 @cache
