@@ -154,9 +154,8 @@ def load_run(store: Store, trace_id: str) -> int:
     db = store.database
     order = "ORDER BY start_time, span_id LIMIT 1 BY span_id"
     columns, rows = handle_rows(f"SELECT {span_select()} FROM {db}.span_rows WHERE {where} {order}")
-    _, pieces = handle_rows(f"SELECT lower(hex(hash)), body FROM {db}.payload_rows WHERE {where}")
-    bodies = {digest: body.encode() for digest, body in pieces}
-    assert all(piece_hash(body).hex() == digest for digest, body in bodies.items())
+    _, pieces = handle_rows(f"SELECT body FROM {db}.piece_rows WHERE {where}")
+    bodies = {piece_hash(raw).hex(): raw for (body,) in pieces if (raw := body.encode())}
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     return len(spans_from_rows(found, bodies))
 
@@ -210,10 +209,10 @@ def measure(store: Store, total: int, concurrent: int, times: int) -> list[dict[
             side.measure(work)
         print(f"\r{count:,} spans", end="", flush=True, file=sys.stderr)
     db = store.database
-    for table in (f"{db}.span_rows", f"{db}.payload_rows", f"{db}.run_rows", f"{OTEL}.otel_traces"):
+    for table in (f"{db}.span_rows", f"{db}.piece_rows", f"{db}.run_rows", f"{OTEL}.otel_traces"):
         engine.command(f"OPTIMIZE TABLE {table} FINAL")
     mine, other = disk_bytes(store, db), disk_bytes(store, OTEL)
-    payloads = disk_bytes(store, db, "AND table = 'payload_rows'")
+    payloads = disk_bytes(store, db, "AND table = 'piece_rows'")
     _, ids = store.query(f"SELECT trace_id FROM {db}.runs ORDER BY cityHash64(trace_id) LIMIT {times + 1}")
     day = min(days)
     report: list[dict[str, Any]] = []

@@ -37,7 +37,7 @@ WRITES = [
     "CREATE DICTIONARY d (a UInt64) PRIMARY KEY a SOURCE(FILE(path '/etc/passwd' format 'CSV')) LIFETIME(0) LAYOUT(FLAT())",
     "CREATE NAMED COLLECTION c AS a = 1",
     "RENAME TABLE span_rows TO x",
-    "EXCHANGE TABLES span_rows AND payload_rows",
+    "EXCHANGE TABLES span_rows AND piece_rows",
     "OPTIMIZE TABLE span_rows FINAL",
     "DETACH TABLE span_rows",
     "GRANT ALL ON *.* TO default",

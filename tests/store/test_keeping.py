@@ -103,9 +103,9 @@ def test_a_store_that_was_opened_anew_puts_a_runs_spans_beside_its_first(own: St
 def test_a_piece_that_is_stored_is_not_sent_again(own: Store) -> None:
     spans = run_of(1, days_ago=1)
     own.insert(spans[:-1], token="most")
-    before = number_of(own, "payload_rows")
+    before = number_of(own, "piece_rows")
     own.insert([replace(spans[-2], span_id="1" * 16)], token="the same bodies")
-    assert number_of(own, "payload_rows") == before
+    assert number_of(own, "piece_rows") == before
 
 
 def test_migrating_twice_does_nothing_and_a_dry_run_says_what_it_would_do(store: Store) -> None:
@@ -165,7 +165,7 @@ def test_a_day_goes_and_its_failed_and_pinned_runs_stay(own: Store) -> None:
     unpin(own, ids["pinned"])
     expire(own, Retention(), today=TODAY + dt.timedelta(days=100))
     assert traces(own) == set()
-    assert number_of(own, "payload_rows") == 0
+    assert number_of(own, "piece_rows") == 0
 
 
 def test_a_sweep_that_stopped_after_the_copy_is_repeated_without_doubles(own: Store) -> None:
@@ -201,12 +201,12 @@ def test_what_is_deleted_is_gone_and_the_rest_is_not(own: Store, way: str) -> No
         "tenant": lambda: delete_tenant(own, "g"),
     }[way]()
     assert (deleted.runs, deleted.spans) == (1, len(gone))
-    for table in ("span_rows", "payload_rows", "run_rows"):
+    for table in ("span_rows", "piece_rows", "run_rows"):
         assert number_of(own, table, f"trace_id = '{trace_id}'") == 0
         assert number_of(own, table, f"trace_id = '{stays[0].trace_id}'") > 0
     assert number_of(own, "audit", f"action = 'delete_{way}'") == 1
     own.insert(gone, token="and it may come again")
-    assert number_of(own, "payload_rows", f"trace_id = '{trace_id}'") > 0
+    assert number_of(own, "piece_rows", f"trace_id = '{trace_id}'") > 0
 
 
 def test_a_run_that_is_not_there_cannot_be_pinned(own: Store) -> None:
@@ -267,5 +267,5 @@ def test_a_damaged_backup_is_refused_before_the_first_row(own: Store, tmp_path: 
         restore(own, tmp_path / "b")
     manifest = tmp_path / "b" / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 9}))
-    with pytest.raises(PermanentStoreError, match="found format 9, this version reads 1"):
+    with pytest.raises(PermanentStoreError, match="found format 9, this version reads 2"):
         restore(own, tmp_path / "b")

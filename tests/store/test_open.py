@@ -61,7 +61,7 @@ def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: st
 
 def test_stats_tell_sizes_by_table(store: Store) -> None:
     stats = store.stats()
-    assert {"span_rows", "payload_rows"} <= {table.table for table in stats.tables} | {"span_rows", "payload_rows"}
+    assert {"span_rows", "piece_rows"} <= {table.table for table in stats.tables} | {"span_rows", "piece_rows"}
     assert stats.disk_bytes == sum(table.disk_bytes for table in stats.tables)
 
 

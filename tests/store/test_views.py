@@ -14,7 +14,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.run import KIT, Scope, build_run, readiness, spans_in_scope
 from freezeframe_schemas.span import Resource, SpanRecord
-from freezeframe_schemas.tables.ddl import DATABASE, checksum, migrations, tables_sql
+from freezeframe_schemas.tables.ddl import DATABASE, TABLES, checksum, described, migrations
 from freezeframe_schemas.tables.reference import tables_page
 
 pytestmark = pytest.mark.long  # a store is filled for each broken field
@@ -171,14 +171,19 @@ def test_otel_traces_has_the_exporters_columns(store: Store, runs: RunStore) -> 
     assert set(columns) >= {"Timestamp", "Duration", "StatusCode", "Events.Name", "Links.TraceId", "ScopeName"}
 
 
-def test_the_files_of_the_schema_are_current() -> None:
-    assert dict(migrations())["0001_tables.sql"] == tables_sql(), "run: python -m freezeframe_schemas.tables.ddl"
+def test_a_migrated_database_has_the_columns_that_the_code_names(store: Store) -> None:
+    for table, columns in TABLES:
+        _, rows = store.query(
+            "SELECT name, type, comment FROM system.columns"
+            f" WHERE database = '{DATABASE}' AND table = '{table}' ORDER BY position"
+        )
+        assert [tuple(row) for row in rows] == [(column.name, column.type, described(column)) for column in columns]
 
 
 def test_every_column_and_table_says_what_it_is(store: Store) -> None:
     _, rows = store.query(
         f"SELECT table, name FROM system.columns WHERE database = '{DATABASE}' AND comment = ''"
-        " AND table IN ('span_rows', 'payload_rows', 'run_rows', 'rejected_rows', 'prices')"
+        " AND table IN ('span_rows', 'piece_rows', 'run_rows', 'rejected_rows', 'prices')"
     )
     assert rows == []
     _, rows = store.query(

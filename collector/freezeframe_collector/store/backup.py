@@ -1,6 +1,6 @@
 """Backup and restore of the store while it runs: its rows as files, with checksums, readable by any later version.
 
-    DIR/manifest.json       {"format": 1, "migrations": [...], "tables": {"span_rows": {"rows": 10, "sha256": "..."}}}
+    DIR/manifest.json       {"format": 2, "migrations": [...], "tables": {"span_rows": {"rows": 10, "sha256": "..."}}}
     DIR/span_rows.native    [u32 little-endian length][zstd of one block in ClickHouse's Native format] ...
 
 Rows, not the engine's files: the engine needs no right to touch files, and an embedded store restores into a server.
@@ -21,8 +21,8 @@ from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import migrations
 
-FORMAT: Final = 1
-_TABLES: Final = ("payload_rows", "span_rows", "rejected_rows", "prices", "pins", "audit")
+FORMAT: Final = 2
+_TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "prices", "pins", "audit")
 """`run_rows` is fed from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _LENGTH: Final = struct.Struct("<I")
 
@@ -71,7 +71,8 @@ def restore(store: Store, directory: Path) -> dict[str, int]:
 def _write_table(store: Store, name: str, path: Path) -> dict[str, Any]:
     source = f"{store.database}.{name}"
     _, described = store.query(
-        "SELECT name FROM system.columns WHERE database = {db:String} AND table = {t:String} ORDER BY position",
+        "SELECT name FROM system.columns WHERE database = {db:String} AND table = {t:String} AND default_kind != 'ALIAS'"
+        " ORDER BY position",
         {"db": store.database, "t": name},
     )
     columns = [str(row[0]) for row in described]

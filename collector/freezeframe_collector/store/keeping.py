@@ -16,7 +16,7 @@ from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 
-_TABLES: Final = ("payload_rows", "span_rows")
+_TABLES: Final = ("piece_rows", "span_rows")
 """Copied in this order: pieces before the spans that name them. `run_rows` is fed from `span_rows`."""
 
 
@@ -136,7 +136,7 @@ def enable_search(store: Store) -> None:
     Searches become some forty times faster; payloads take about half as much disk again, and inserting them two to three times
     the CPU. `search` answers the same without it.
     """
-    table = f"{store.database}.payload_rows"
+    table = f"{store.database}.piece_rows"
     store.engine.command(
         f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS ix_text lower(body) TYPE text(tokenizer = 'splitByNonAlpha')"
     )

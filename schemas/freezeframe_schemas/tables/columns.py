@@ -157,8 +157,11 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that the span went through"),
     _span("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were derived from"),
     # for lists
-    _derived("input_preview", "String", "Start of the last thing that was asked, for lists"),
-    _derived("output_preview", "String", "Start of what was answered, for lists"),
+    _derived(
+        "previews",
+        "Array(String)",
+        "Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither",
+    ),
     _derived("payload_bytes", "UInt64", "Bytes of the values of this span that are stored as payloads"),
     _derived(
         "gaps",
@@ -189,7 +192,12 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
     TENANT,
     RUN_HOUR,
     _field("trace_id", "String", "The run that the piece belongs to"),
-    _field("hash", "FixedString(12)", "First 12 bytes of the SHA-256 of `body`", "NONE"),
+    _derived(
+        "start_time",
+        "DateTime64(9, 'UTC')",
+        "Start of the span in which the piece was first met: neighbours in time are alike, and compress each other",
+        "Delta(8), ZSTD(1)",
+    ),
     _field("attribute", _LC, "Attribute in which the piece was first met"),
     Column(
         name="body",
@@ -202,6 +210,14 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
         block_bytes=8 << 20,
     ),
 )
+PIECE_NAME: Final = Column(
+    name="hash",
+    type="FixedString(12)",
+    comment="First 12 bytes of the SHA-256 of `body`: computed when it is asked for, never stored",
+    source=Source.DERIVED,
+    codec="",
+)
+"""The column by which spans name pieces. A stored name would be 12 bytes that no codec makes smaller."""
 
 REJECTED_COLUMNS: Final[tuple[Column, ...]] = (
     _field("time", "DateTime64(9, 'UTC')", "When the span was set aside", "Delta(8), ZSTD(1)"),
@@ -248,14 +264,13 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     ),
     _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 where the run was recorded with exchanges"),
     _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Models that were asked for"),
-    # Maps keyed by span, so that a span which was sent twice counts once: a sum would count it twice.
+    # A map keyed by span, so that a span which was sent twice counts once: a sum would count it twice.
     _derived(
         "marks",
         "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
-        "Span -> bits: 1 error; exchange: 2 model, 4 tool, 8 retrieval, 16 other; operation: 32 model, 64 tool, 128 retrieval",
+        "Span -> bits: 1 error; exchange: 2 model, 4 tool, 8 retrieval, 16 other; operation: 32 model, 64 tool, 128 retrieval;"
+        " from bit 8 input tokens, from bit 36 output tokens, 28 bits each",
     ),
-    _derived("tokens_in", "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))", "Span -> input tokens"),
-    _derived("tokens_out", "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))", "Span -> output tokens"),
 )
 
 ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)

@@ -57,10 +57,14 @@ def _content(raw: bytes, start: int) -> str:
     if found is None:
         return ""
     text = found[1].decode(errors="ignore")
+    if "\\" not in text:
+        return _short(text)
     try:
-        return _short(_DECODER.decode(f'"{text}"'))
+        text = _DECODER.decode(f'"{text}"')
     except ValueError:  # cut within an escape
         return _short(text)
+    # a lone surrogate escape is JSON but no UTF-8
+    return _short(text.encode(errors="replace").decode())
 
 
 def _head(raw: bytes) -> str:
@@ -68,6 +72,4 @@ def _head(raw: bytes) -> str:
 
 
 def _short(text: str) -> str:
-    # a lone surrogate escape is JSON but no UTF-8
-    clean = text.encode(errors="replace").decode()
-    return clean if len(clean) <= PREVIEW_CHARS else clean[: PREVIEW_CHARS - 1] + "…"
+    return text if len(text) <= PREVIEW_CHARS else text[: PREVIEW_CHARS - 1] + "…"

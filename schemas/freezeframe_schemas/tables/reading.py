@@ -116,8 +116,8 @@ class _Reader:
                 raw = join(hashes, self._bodies)
             except KeyError as error:
                 raise WireError(
-                    f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0]} is not in the store, "
-                    f"expected all {len(hashes)} pieces of the value"
+                    f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0]} is not in the store, or "
+                    f"damaged; expected all {len(hashes)} pieces of the value"
                 ) from None
             type_ = types.get(name, TEXT)
             values[name] = raw if type_ == "bytes" else from_cell(type_, raw.decode())

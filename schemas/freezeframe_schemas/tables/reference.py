@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
+from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, PIECE_NAME, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
 from freezeframe_schemas.tables.views import views
 
 _TABLES: Final = (
@@ -16,9 +16,9 @@ _TABLES: Final = (
         SPAN_COLUMNS,
     ),
     (
-        "payload_rows",
+        "piece_rows",
         "Pieces of large values, each once per run. Read them through `payloads` or, joined, `contents`.",
-        PAYLOAD_COLUMNS,
+        (*PAYLOAD_COLUMNS, PIECE_NAME),
     ),
     ("run_rows", "What the list of runs needs, gathered as spans come. Read it through `runs`.", RUN_COLUMNS),
     ("rejected_rows", "Spans that were set aside. Read them through `rejected`.", REJECTED_COLUMNS),

@@ -73,6 +73,8 @@ class Rows:
 
     spans: Batch
     payloads: Batch
+    pieces: Sequence[tuple[str, bytes]]
+    """The trace id and hash of each row of `payloads`."""
 
 
 def rows_from_spans(
@@ -187,7 +189,7 @@ _START_TIME, _DURATION = _AT["start_time"], _AT["duration_ns"]
 _ATTRIBUTES, _ATTRIBUTE_TYPES, _REFS = _AT["attributes"], _AT["attribute_types"], _AT["refs"]
 _RESOURCE, _RESOURCE_TYPES, _RESOURCE_REFS = _AT["resource"], _AT["resource_types"], _AT["resource_refs"]
 _PAYLOAD_BYTES, _GAPS, _REST = _AT["payload_bytes"], _AT["gaps"], _AT["rest"]
-_INPUT_PREVIEW, _OUTPUT_PREVIEW = _AT["input_preview"], _AT["output_preview"]
+_PREVIEWS: Final = _AT["previews"]
 _FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
     **{
         name: attrgetter(name)
@@ -228,7 +230,8 @@ class _Writer:
         self._stored = stored
         self._memory = memory
         self._columns: list[list[Any]] = [[empty] * len(spans) for empty in _EMPTY]
-        self._pieces: list[tuple[int, str, int, str, bytes, str, bytes]] = []
+        self._pieces: list[tuple[str, bytes]] = []
+        self._piece_rows: list[tuple[int, str, int, str, int, str, bytes]] = []
         self._seen: dict[str, set[bytes]] = {}
         self._resources: dict[int, _ResourceCells] = {}
         self._resource_refs: dict[tuple[str, int], Refs] = {}
@@ -238,7 +241,7 @@ class _Writer:
             self._write_span(index, span)
         columns = {column.name: (column.type, cells) for column, cells in zip(SPAN_COLUMNS, self._columns, strict=True)}
         columns |= {name: (columns[name][0], [field(span) for span in self._spans]) for name, field in _FIELDS.items()}
-        return Rows(spans=Batch(columns=columns), payloads=self._payloads())
+        return Rows(spans=Batch(columns=columns), payloads=self._payloads(), pieces=self._pieces)
 
     def _write_span(self, index: int, span: SpanRecord) -> None:
         columns = self._columns
@@ -268,10 +271,9 @@ class _Writer:
         if resource.large:
             columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
         if large:
-            columns[_REFS][index] = self._refs(span.trace_id, tenant, large)
+            columns[_REFS][index] = self._refs(span, tenant, large)
             columns[_PAYLOAD_BYTES][index] = sum(map(len, large.values()))
-            columns[_INPUT_PREVIEW][index] = input_preview(large)
-            columns[_OUTPUT_PREVIEW][index] = output_preview(large)
+            columns[_PREVIEWS][index] = (input_preview(large), output_preview(large))
         if gaps := _span_gaps(span, large):
             columns[_GAPS][index] = gaps
         rest = _rest(span)
@@ -316,11 +318,12 @@ class _Writer:
     def _refs_of_resource(self, span: SpanRecord, tenant: str, resource: _ResourceCells) -> Refs:
         key = (span.trace_id, id(span.resource))
         if key not in self._resource_refs:
-            self._resource_refs[key] = self._refs(span.trace_id, tenant, resource.large)
+            self._resource_refs[key] = self._refs(span, tenant, resource.large)
         return self._resource_refs[key]
 
-    def _refs(self, trace_id: str, tenant: str, large: Mapping[str, bytes]) -> Refs:
+    def _refs(self, span: SpanRecord, tenant: str, large: Mapping[str, bytes]) -> Refs:
         refs: dict[str, Sequence[bytes]] = {}
+        trace_id = span.trace_id
         seen = self._seen.get(trace_id)
         if seen is None:
             # a copy: what this batch adds is stored only once its insert has succeeded
@@ -332,11 +335,14 @@ class _Writer:
                 for piece, digest in zip(pieces, hashes, strict=True):
                     if digest not in seen:
                         seen.add(digest)
-                        self._pieces.append((0, tenant, self._hours[trace_id], trace_id, digest, name, piece))
+                        self._pieces.append((trace_id, digest))
+                        self._piece_rows.append(
+                            (0, tenant, self._hours[trace_id], trace_id, _clipped(span.start_time_unix_nano), name, piece)
+                        )
         return refs
 
     def _payloads(self) -> Batch:
-        cells = zip(*self._pieces, strict=True) if self._pieces else ([] for _ in PAYLOAD_COLUMNS)
+        cells = zip(*self._piece_rows, strict=True) if self._piece_rows else ([] for _ in PAYLOAD_COLUMNS)
         return Batch(
             columns={column.name: (column.type, values) for column, values in zip(PAYLOAD_COLUMNS, cells, strict=True)}
         )

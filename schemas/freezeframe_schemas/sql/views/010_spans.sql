@@ -1,9 +1,11 @@
 -- Every span once: a span that was sent twice, or is being copied to be kept, counts once.
 CREATE OR REPLACE VIEW {db}.spans {on_cluster} AS
 SELECT
-    * REPLACE (
+    * EXCEPT previews REPLACE (
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs,
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs),
+    previews[1] AS input_preview,
+    previews[2] AS output_preview,
     start_time + toIntervalNanosecond(duration_ns) AS end_time,
     duration_ns / 1e6 AS ms
 FROM {db}.span_rows FINAL

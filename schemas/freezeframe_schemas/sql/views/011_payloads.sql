@@ -1,5 +1,5 @@
 -- Pieces of large values. A value is its pieces joined: see the view contents.
 CREATE OR REPLACE VIEW {db}.payloads {on_cluster} AS
-SELECT * REPLACE (lower(hex(hash)) AS hash)
-FROM {db}.payload_rows FINAL
+SELECT *, lower(hex(hash)) AS hash
+FROM {db}.piece_rows FINAL
 COMMENT 'Pieces of large attribute values, each once per run';

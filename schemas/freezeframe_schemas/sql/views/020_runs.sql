@@ -29,8 +29,9 @@ SELECT
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls,
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals,
     arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors,
-    arraySum(span -> r.tokens_in[span], model_ids) AS input_tokens,
-    arraySum(span -> r.tokens_out[span], model_ids) AS output_tokens,
+    arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitAnd(bitShiftRight(mark, 8), 268435455), 0), mapValues(r.marks))
+        AS input_tokens,
+    arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitShiftRight(mark, 36), 0), mapValues(r.marks)) AS output_tokens,
     arraySort(r.models) AS models,
     r.entry.input AS input,
     r.entry.output AS output,
@@ -43,8 +44,7 @@ FROM (
         max(x.run_id) AS run_id, max(x.service) AS service, max(x.agent) AS agent, max(x.user_id) AS user_id,
         max(x.session_id) AS session_id, max(x.conversation_id) AS conversation_id, max(x.commit) AS commit,
         max(x.commit_dirty) AS commit_dirty, min(x.entry) AS entry, min(x.first_error) AS first_error,
-        groupUniqArrayArray(x.models) AS models, maxMap(x.marks) AS marks, maxMap(x.tokens_in) AS tokens_in,
-        maxMap(x.tokens_out) AS tokens_out
+        groupUniqArrayArray(x.models) AS models, maxMap(x.marks) AS marks
     FROM {db}.run_rows AS x
     GROUP BY tenant, run_hour, trace_id
 ) AS r

@@ -3,5 +3,5 @@ CREATE OR REPLACE VIEW {db}.search {on_cluster} AS
 SELECT
     p.tenant AS tenant, p.trace_id AS trace_id, p.attribute AS attribute, p.run_hour AS run_hour, lower(hex(p.hash)) AS hash,
     substring(p.body, greatest(1, toInt64(positionCaseInsensitive(p.body, splitByNonAlpha({words:String})[1])) - 60), 200) AS snippet
-FROM {db}.payload_rows AS p
+FROM {db}.piece_rows AS p
 WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})));

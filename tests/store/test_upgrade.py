@@ -1,0 +1,95 @@
+"""A database that an earlier version filled: brought to today's schema, it gives back what went in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import agent_loops
+import pytest
+
+import freezeframe_collector.migrate as migrating
+from freezeframe_collector.store import Store
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables import piece_hash, rows_from_spans, span_select, spans_from_rows
+from freezeframe_schemas.tables.ddl import migrations
+from freezeframe_schemas.tables.native import encode_block
+
+DATABASE = "of_version_0004"
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def old(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A database with the first four migrations, before pieces lost their stored names."""
+    made = Store(store.engine, database=DATABASE)
+    with monkeypatch.context() as patched:
+        patched.setattr(migrating, "migrations", lambda: migrations()[:4])
+        patched.setattr(migrating, "views", list[tuple[str, str]])
+        made.migrate()
+    yield made
+    store.engine.command(f"DROP DATABASE {DATABASE}")
+
+
+def insert_as_then(store: Store, spans: list[SpanRecord]) -> None:
+    """Insert spans in the layout of the fourth migration: names of pieces stored, two columns of previews."""
+    rows = rows_from_spans(spans)
+    pieces = dict(rows.payloads.columns)
+    del pieces["start_time"]
+    pieces["hash"] = ("FixedString(12)", [digest for _, digest in rows.pieces])
+    columns = dict(rows.spans.columns)
+    _, previews = columns.pop("previews")
+    for index, name in enumerate(("input_preview", "output_preview")):
+        columns[name] = ("String", [pair[index] if pair else "" for pair in previews])
+    for table, block in (("payload_rows", pieces), ("span_rows", columns)):
+        store.engine.insert(f"{DATABASE}.{table}", list(block), encode_block(block), f"then/{table}")
+
+
+def load_spans(store: Store, trace_id: str) -> list[SpanRecord]:
+    """Load a run as `RunStore.load_spans` does, from a database that no facade serves."""
+    where = f"WHERE trace_id = '{trace_id}'"
+    columns, rows = store.query(f"SELECT {span_select()} FROM {DATABASE}.span_rows {where} ORDER BY start_time, span_id")
+    _, pieces = store.query(f"SELECT body FROM {DATABASE}.piece_rows {where}")
+    bodies = {piece_hash(body.encode()).hex(): body.encode() for (body,) in pieces}
+    return spans_from_rows([dict(zip(columns, row, strict=True)) for row in rows], bodies)
+
+
+def test_runs_of_an_earlier_layout_are_read_whole_after_the_upgrade(old: Store) -> None:
+    spans = agent_loops.agent_run(31, turns=4)
+    insert_as_then(old, spans)
+    applied = [migration.name for migration in old.migrate()]
+    assert applied[:2] == [name for name, _ in migrations()[4:6]]
+    assert load_spans(old, spans[0].trace_id) == spans
+    _, rows = old.query(f"SELECT spans, input != '', input_tokens FROM {DATABASE}.runs")
+    assert rows == [[len(spans), 1, sum(span.integer(genai.USAGE_INPUT_TOKENS) or 0 for span in spans)]]
+    assert old.migrate() == []
+
+
+def test_the_upgrade_may_stop_after_any_statement_and_run_again(old: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    spans = agent_loops.agent_run(32, turns=3)
+    insert_as_then(old, spans)
+    run = old.engine.command
+    total = 0
+    while True:
+        left = total = total + 1
+
+        def stop_after_some(sql: str) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise InterruptedError
+            run(sql)
+
+        monkeypatch.setattr(old.engine, "command", stop_after_some)
+        try:
+            old.migrate()
+            break
+        except InterruptedError:
+            continue
+        finally:
+            monkeypatch.setattr(old.engine, "command", run)
+    _, rows = old.query(f"SELECT (SELECT count() FROM {DATABASE}.spans), (SELECT spans FROM {DATABASE}.runs)")
+    assert rows == [[len(spans), len(spans)]]
+    _, pieces = old.query(f"SELECT count(), uniqExact(hash) FROM {DATABASE}.payloads")
+    assert pieces == [[len(rows_from_spans(spans).pieces)] * 2]
