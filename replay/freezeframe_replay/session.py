@@ -297,8 +297,9 @@ class ReplaySession:
         self._lookup.used[number] = how
         self._lookup.count_ignored(found, call)
         self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
-        before = self._last_in_lane.get(call.lane, 0)
-        self._last_in_lane[call.lane] = max(before, number)
+        lane = found.step.exchange.lane
+        before = self._last_in_lane.get(lane, 0)
+        self._last_in_lane[lane] = max(before, number)
         if number < before:
             self._divergences.append(
                 Divergence(

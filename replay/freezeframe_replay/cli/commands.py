@@ -121,6 +121,27 @@ COMMANDS: Final[tuple[Command, ...]] = (
         },
         takes_program=True,
     ),
+    Command(
+        name="serve",
+        summary="Answer a program in any language from a recorded run, over HTTP.",
+        description="An SDK is led to the server by its base URL; after `--` stands the program to start with the variables "
+        "for that, without one they are printed. The program's tools are its own, and run.",
+        module=f"{_CLI}.serve",
+        examples=(
+            Example(
+                line="freezeframe serve 4bf92f35 -- node agent.mjs", means="start the program, then say where it left the run"
+            ),
+            Example(line="freezeframe serve tests/regressions/late-order --port 8000", means="until Ctrl-C"),
+        ),
+        exit_codes={
+            0: "identical: every recorded request was made, and no other",
+            1: "failed: no such run, nothing in it to serve, or the program could not be started",
+            2: "wrong usage",
+            3: "diverged",
+            125: "incomparable: the program asked for none of the recorded steps",
+        },
+        takes_program=True,
+    ),
     *CHANGE_COMMANDS,
     *EXPERIMENT_COMMANDS,
     Command(

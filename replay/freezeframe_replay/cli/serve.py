@@ -1,0 +1,92 @@
+"""`freezeframe serve RUN_OR_FIXTURE [-- CMD]`: the recorded provider as an HTTP server, for programs in any language."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+from freezeframe_replay.cli.options import add_json, add_store, port, terminal_width
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.render import report_text
+from freezeframe_replay.verdict import EXIT_CODES, verdict
+from freezeframe_schemas.divergence import Report, report_to_json
+from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+    parser.add_argument("--port", type=port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)")
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="COMPONENT",
+        help="part of the requests that does not decide, for example body.temperature (may be given again)",
+    )
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Serve while the program runs, or until Ctrl-C; the exit code is the verdict."""
+    from freezeframe_replay.policy import Policy
+    from freezeframe_replay.session import ReplaySession
+    from freezeframe_replay.wire_server import environment_for, servable, serve_wire
+
+    fixture = servable(load_as_fixture(arguments, arguments.run))
+    if not fixture.steps:
+        raise FixtureError(f"run {fixture.run_id}: found no HTTP exchange, so there is nothing that a server could answer")
+    session = ReplaySession(fixture, policy=Policy(ignore=tuple(arguments.ignore)))
+    try:
+        with serve_wire(session, arguments.port) as url:
+            variables = environment_for(url, fixture)
+            if arguments.program:
+                warnings = _run(arguments.program, variables, arguments.timeout)
+            else:
+                warnings = _wait(variables)
+    except OSError as error:
+        raise ConfigError(f"--port {arguments.port}: cannot be listened on: {error.strerror}") from error
+    report = session.report()
+    report = replace(report, warnings=(*report.warnings, *warnings))
+    _print(report, as_json=arguments.json)
+    return EXIT_CODES[verdict(report)]
+
+
+def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> tuple[str, ...]:
+    """Run the program against the server; what it prints goes where ours goes, but to stderr."""
+    try:
+        done = subprocess.run(
+            program,
+            env={**os.environ, **variables},
+            stdout=sys.stderr,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout_s,
+            check=False,
+        )
+    except OSError as error:
+        raise ReplayError(f"{program[0]}: cannot be started: {error.strerror}") from error
+    except subprocess.TimeoutExpired:
+        raise ReplayError(
+            f"{' '.join(program)}: not ended after {timeout_s:.0f} s", do="raise --timeout if it is only slow"
+        ) from None
+    return (f"the program ended with status {done.returncode}",) if done.returncode else ()
+
+
+def _wait(variables: dict[str, str]) -> tuple[str, ...]:
+    print("\n".join(f"export {name}={value}" for name, value in variables.items()), flush=True)
+    print("serving; Ctrl-C ends and reports", file=sys.stderr, flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+    return ()
+
+
+def _print(report: Report, *, as_json: bool) -> None:
+    print(report_to_json(report) if as_json else report_text(report, width=terminal_width()))

@@ -1,0 +1,189 @@
+"""WireServer: a recorded run's provider as a real HTTP server, for programs in any language. Serves, never forwards.
+
+An SDK is led here by its base URL. Model calls are answered with the recorded bytes, chunk borders and ends; the tools of the
+program are its own, and run. Which task asked cannot be seen from outside, so that requests that are equal are answered in the
+order in which they come; a client that knows better says so in the header ``x-freezeframe-lane``.
+
+A miss is answered with status 424 and ``x-should-retry: false``: SDKs try 409, 429 and 5xx again.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from freezeframe.seams import Call, http
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.errors import ReplayMiss, WireError
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane
+from freezeframe_schemas.fixture import Fixture
+
+SEAM: Final = "wire"
+LANE_HEADER: Final = "x-freezeframe-lane"
+MISS_STATUS: Final = 424
+_KEYS: Final = (
+    "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "CO_API_KEY", "MISTRAL_API_KEY",
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+)  # fmt: skip
+"""Clients refuse to be built without one."""
+
+_BASE_URLS: Final[Mapping[str, str]] = {
+    "OPENAI_BASE_URL": "/v1",
+    "OPENAI_API_BASE": "/v1",
+    "ANTHROPIC_BASE_URL": "",
+    "GOOGLE_GEMINI_BASE_URL": "",
+    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "",
+    "GROQ_BASE_URL": "",
+    "CO_API_URL": "",
+    "OLLAMA_HOST": "",
+}
+"""Variable by which an SDK is led to another server -> path that it expects the base URL to end in."""
+
+_OPENAI_CALLS: Final = ("/chat/completions", "/completions", "/responses", "/embeddings")
+
+
+def servable(fixture: Fixture) -> Fixture:
+    """Return the part of a run that a server can answer: its HTTP, the models that its tools asked included.
+
+    The tools of a program in another process run, and so do the calls that they make; only those of models come here.
+    """
+    steps = [step for step in fixture.steps if step.exchange.kind is Kind.MODEL]
+    steps += [step for step in fixture.askable if step.exchange.request.method and step.exchange.kind is not Kind.MODEL]
+    steps.sort(key=lambda step: step.number)
+    entry = replace(fixture.entry, kind=None, input=None, output=None, error=None)
+    return replace(fixture, entry=entry, steps=tuple(replace(step, inside=None) for step in steps))
+
+
+def environment_for(url: str, fixture: Fixture) -> dict[str, str]:
+    """Return the variables that lead the SDKs of a program to the server at `url`, with keys that stand for none."""
+    bases = dict(_BASE_URLS)
+    recorded = next((path for step in fixture.steps if (path := _openai_base(step.exchange)) is not None), None)
+    if recorded is not None:
+        bases["OPENAI_BASE_URL"] = bases["OPENAI_API_BASE"] = recorded
+    keys: dict[str, str] = dict.fromkeys(_KEYS, "replay")
+    return {**keys, **{name: f"{url}{path}" for name, path in bases.items()}, "NO_PROXY": "127.0.0.1,localhost"}
+
+
+def _openai_base(exchange: Exchange) -> str | None:
+    """Return what stands before the call in the path of a recorded OpenAI request."""
+    if not (exchange.dialect or "").startswith("openai."):
+        return None
+    path = urlsplit(exchange.request.url).path
+    return next((path.removesuffix(call) for call in _OPENAI_CALLS if path.endswith(call)), None)
+
+
+@contextmanager
+def serve_wire(session: ReplaySession, port: int = 0) -> Generator[str]:
+    """Serve the session on loopback while the block runs; yields the server's URL.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    server = _Server(("127.0.0.1", port), _Handler)
+    server.session = session
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name="freezeframe-wire")
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    session: ReplaySession
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Keep quiet: the report says what was asked."""
+
+    def handle_any(self) -> None:
+        """Answer a request of any method."""
+        server = self.server
+        assert isinstance(server, _Server)
+        try:
+            exchange = server.session.respond(self._call(self._body()))
+        except (ReplayMiss, WireError) as miss:
+            return self._refuse(str(miss))
+        if exchange is None:  # a policy that lets calls go out is not offered here
+            return self._refuse("the replay would make this call for real, which a server does not do")
+        self._answer(exchange)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = handle_any  # noqa: N815 - the base class's names
+
+    def _body(self) -> bytes:
+        if "chunked" not in self.headers.get("transfer-encoding", "").lower():
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        pieces: list[bytes] = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            """Skip trailers."""
+        return b"".join(pieces)
+
+    def _call(self, body: bytes) -> Call:
+        url = http.clean_url(f"http://{self.headers.get('host', 'localhost')}{self.path}")
+        headers = http.clean_headers(self.headers.items())
+        subject = http.subject_of(self.command, url, headers)
+        return Call(
+            kind=subject.kind,
+            name=http.name_of(self.command, url),
+            seam=SEAM,
+            request=Request(method=self.command, url=url, headers=headers, body=body),
+            dialect=subject.dialect,
+            provider=subject.provider,
+            lane=parse_lane(self.headers.get(LANE_HEADER, "")),
+        )
+
+    def _refuse(self, message: str) -> None:
+        body = json.dumps({"error": {"message": message, "type": "freezeframe_replay_miss", "code": "replay_miss"}}).encode()
+        self.send_response_only(MISS_STATUS)
+        for name, value in (("content-type", "application/json"), ("x-should-retry", "false"), ("content-length", len(body))):
+            self.send_header(name, str(value))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _answer(self, exchange: Exchange) -> None:
+        response = exchange.response
+        if response.completion is Completion.NONE:  # the run got no answer: neither does this client
+            return self._hang_up()
+        self.send_response_only(response.status or 200)
+        names = {name.decode().lower() for name, _ in http.served_headers(exchange)}
+        for name, value in http.served_headers(exchange):
+            self.send_header(name.decode("latin-1"), value.decode("latin-1"))
+        if "retry-after" in names and "retry-after-ms" not in names:
+            self.send_header("retry-after-ms", "1")  # a client that tries again should not wait for real
+        whole = response.completion is Completion.COMPLETE
+        if whole and len(response.chunks) <= 1:
+            self.send_header("content-length", str(len(response.body)))
+            self.end_headers()
+            self.wfile.write(response.body)
+            return None
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for chunk in response.chunks:
+            if chunk.data:
+                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk.data), chunk.data))
+        if not whole:
+            return self._hang_up()
+        self.wfile.write(b"0\r\n\r\n")
+        return None
+
+    def _hang_up(self) -> None:
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)

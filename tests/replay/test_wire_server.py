@@ -1,0 +1,187 @@
+"""A recorded run as an HTTP server: programs in other processes and languages get the recorded bytes through their own SDKs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from capture_provider import Provider
+
+import freezeframe
+from freezeframe.testing import capture
+from freezeframe_replay.cli import main
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.wire_server import environment_for, servable, serve_wire
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.run import build_run
+
+TOOLS: Any = [{"type": "function", "function": {"name": "ship", "parameters": {"type": "object", "properties": {}}}}]
+NODE = Path(__file__).with_name("node")
+
+
+def client_of(url: str, retries: int = 0) -> openai.OpenAI:
+    return openai.OpenAI(
+        base_url=f"{url}/v1", api_key="x", max_retries=retries, http_client=httpx2.Client(verify=False, trust_env=False)
+    )
+
+
+def record(agent: Callable[[str], Any], *faults: str) -> tuple[Fixture, Any]:
+    """Record the agent against a provider that is gone afterwards."""
+    with Provider() as provider, capture() as captured:
+        provider.faults.extend(faults)
+        outcome = freezeframe.run(name="agent")(lambda: agent(provider.url))()
+        return freeze(build_run(captured.spans)), outcome
+
+
+@contextmanager
+def served(fixture: Fixture) -> Generator[tuple[str, ReplaySession]]:
+    session = ReplaySession(servable(fixture))
+    with serve_wire(session) as url:
+        yield url, session
+
+
+def loop(url: str, question: str = "Ship AC-1.") -> dict[str, Any]:
+    """As agent.mjs does it, with a recorded tool."""
+
+    @freezeframe.tool
+    def ship(order: str) -> dict[str, str]:
+        return {"shipped": order}
+
+    client = client_of(url)
+    messages: list[Any] = [{"role": "user", "content": question}]
+    while True:
+        message = client.chat.completions.create(model="gpt-4o", messages=messages, tools=TOOLS).choices[0].message
+        if not message.tool_calls:
+            messages.append({"role": "assistant", "content": message.content})
+            break
+        calls = [call.model_dump() for call in message.tool_calls]
+        messages.append({"role": "assistant", "tool_calls": calls})
+        for call in calls:
+            result = ship(json.loads(call["function"]["arguments"])["order_id"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": json.dumps(result, separators=(",", ":"))})
+    messages.append({"role": "user", "content": "Sum it up."})
+    stream = client.chat.completions.create(model="gpt-4o", messages=messages, stream=True)
+    return {"said": messages[-2]["content"], "chunks": [chunk.choices[0].delta.content or "" for chunk in stream]}
+
+
+def test_a_client_in_another_process_gets_the_recorded_answers_and_chunks() -> None:
+    fixture, outcome = record(loop)
+    with served(fixture) as (url, session):
+        assert loop(url) == outcome
+    report = session.report()
+    assert report.identical
+    assert (report.steps, len(report.served)) == (3, 3)  # the tool is the program's own
+
+
+def test_a_changed_question_is_refused_without_a_retry_and_named() -> None:
+    fixture, _ = record(loop)
+    with served(fixture) as (url, session):
+        with pytest.raises(openai.APIStatusError) as caught:
+            client_of(url, retries=3).chat.completions.create(
+                model="gpt-4o", messages=[{"role": "user", "content": "Ship AC-2."}], tools=TOOLS
+            )
+        assert caught.value.status_code == 424
+        assert "REPLAY-101 diverged at step 1" in caught.value.message
+    assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
+
+
+def test_failures_are_served_as_they_came() -> None:
+    def agent(url: str) -> Any:
+        found: list[Any] = []
+        for stream in (False, False, True):
+            try:
+                answer: Any = client_of(url, retries=0).chat.completions.create(
+                    model="gpt-4o", messages=[{"role": "user", "content": "again"}], stream=stream
+                )
+                if stream:
+                    found.extend(chunk.choices[0].delta.content for chunk in answer)
+            except (openai.APIError, httpx2.HTTPError) as error:
+                found.append(getattr(error, "status_code", None) or type(error).__name__)
+        return found
+
+    fixture, outcome = record(agent, "500", "hang-up", "stream-cut")
+    with served(fixture) as (url, session):
+        assert agent(url) == outcome
+    assert session.report().identical
+
+
+def test_equal_requests_are_answered_in_the_order_in_which_they_come() -> None:
+    def agent(url: str) -> list[Any]:
+        return [
+            client_of(url).chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "same"}]).id
+            for _ in range(3)
+        ]
+
+    fixture, outcome = record(agent)
+    with served(fixture) as (url, _):
+        assert agent(url) == outcome
+
+
+def test_sdks_are_led_by_the_base_url_that_the_run_had() -> None:
+    fixture, _ = record(lambda url: loop(f"{url}/deep"))
+    variables = environment_for("http://127.0.0.1:1", fixture)
+    assert variables["OPENAI_BASE_URL"] == "http://127.0.0.1:1/deep/v1"
+    assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
+
+
+@pytest.mark.long
+def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    fixture, _ = record(loop)
+    write_fixture(fixture, tmp_path / "run")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, openai\n"
+        "client = openai.OpenAI()\n"
+        "messages = [{'role': 'user', 'content': sys.argv[1]}]\n"
+        "tools = [{'type': 'function', 'function': {'name': 'ship', 'parameters': {'type': 'object', 'properties': {}}}}]\n"
+        "client.chat.completions.create(model='gpt-4o', messages=messages, tools=tools)\n"
+    )
+    assert main(["serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-1."]) == 3
+    assert "REPLAY-103 a recorded step was never asked for at step 3" in capfd.readouterr().out
+    assert main(["serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-2."]) == 3
+    assert '+ "Ship AC-2."' in capfd.readouterr().out
+    assert main(["serve", str(tmp_path / "run"), "--", "true"]) == 125
+
+
+@pytest.fixture(scope="session")
+def node_agent() -> Path:
+    """The agent in JavaScript, with its SDK installed beside it."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("needs node and npm")
+    if not (NODE / "node_modules" / "openai").exists():
+        install = ["npm", "ci", "--no-audit", "--no-fund"]
+        done = subprocess.run(install, cwd=NODE, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode:
+            pytest.skip(f"npm ci: {done.stderr.strip().splitlines()[-1:]}")
+    return NODE / "agent.mjs"
+
+
+@pytest.mark.long
+def test_an_agent_in_javascript_is_answered_through_its_own_sdk(node_agent: Path) -> None:
+    fixture, outcome = record(loop)
+
+    def ask(question: str) -> tuple[subprocess.CompletedProcess[str], ReplaySession]:
+        with served(fixture) as (url, session):
+            environ = {**os.environ, **environment_for(url, fixture)}
+            command = ["node", str(node_agent), question]
+            return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False), session
+
+    done, session = ask("Ship AC-1.")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == outcome
+    assert session.report().identical, session.report()
+    done, session = ask("Ship AC-2.")
+    assert "REPLAY-101 diverged at step 1" in done.stderr
+    assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
