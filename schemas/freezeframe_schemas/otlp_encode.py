@@ -1,0 +1,167 @@
+"""SpanRecord -> OTLP protobuf, by hand: the wire form is simple, and building messages first costs several times as much.
+
+A value that has no OTLP form (a lone surrogate in a text, an integer over 64 bits) raises `UNENCODABLE`; what to do about it is
+the caller's to say: the agent's side makes it sound, the collector refuses it.
+
+Source: https://protobuf.dev/programming-guides/encoding, opentelemetry-proto v1 ``trace.proto``.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, cast
+
+from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanRecord
+
+UNENCODABLE: Final = (UnicodeEncodeError, struct.error, OverflowError, ValueError)
+
+_SMALL: Final = 96
+"""Texts up to this many characters are remembered after the first encoding: model names, operation names."""
+_REMEMBERED: Final = 16_384
+_encoded: dict[tuple[str, str], bytes] = {}
+
+
+def encode_span(span: SpanRecord) -> bytes:
+    """Return the fields of a ``Span``."""
+    parts = [b"\x0a\x10", bytes.fromhex(span.trace_id), b"\x12\x08", bytes.fromhex(span.span_id)]
+    if span.trace_state:
+        parts.append(delimited(b"\x1a", span.trace_state.encode()))
+    if span.parent_span_id:
+        parts += (b"\x22\x08", bytes.fromhex(span.parent_span_id))
+    parts.append(delimited(b"\x2a", span.name.encode()))
+    parts.append(b"\x30" + varint(span.kind))
+    parts.append(struct.pack("<BQBQ", 0x39, span.start_time_unix_nano, 0x41, span.end_time_unix_nano))
+    _encode_attributes(parts, b"\x4a", span.attributes)
+    _append_count(parts, b"\x50", span.dropped_attributes_count)
+    parts += [delimited(b"\x5a", _encode_event(event)) for event in span.events]
+    _append_count(parts, b"\x60", span.dropped_events_count)
+    parts += [delimited(b"\x6a", _encode_link(link)) for link in span.links]
+    _append_count(parts, b"\x70", span.dropped_links_count)
+    if span.status_code or span.status_message:
+        message = delimited(b"\x12", span.status_message.encode()) if span.status_message else b""
+        parts.append(delimited(b"\x7a", message + b"\x18" + varint(span.status_code)))
+    if span.flags:
+        parts.append(b"\x85\x01" + struct.pack("<I", span.flags))
+    return b"".join(parts)
+
+
+def _encode_event(event: Event) -> bytes:
+    parts = [b"\x09", struct.pack("<Q", event.time_unix_nano), delimited(b"\x12", event.name.encode())]
+    _encode_attributes(parts, b"\x1a", event.attributes)
+    _append_count(parts, b"\x20", event.dropped_attributes_count)
+    return b"".join(parts)
+
+
+def _encode_link(link: Link) -> bytes:
+    parts = [delimited(b"\x0a", bytes.fromhex(link.trace_id)), delimited(b"\x12", bytes.fromhex(link.span_id))]
+    if link.trace_state:
+        parts.append(delimited(b"\x1a", link.trace_state.encode()))
+    _encode_attributes(parts, b"\x22", link.attributes)
+    _append_count(parts, b"\x28", link.dropped_attributes_count)
+    if link.flags:
+        parts.append(b"\x35" + struct.pack("<I", link.flags))
+    return b"".join(parts)
+
+
+def encode_scope(scope: Scope) -> bytes:
+    """Return the fields of ``ScopeSpans`` but its spans."""
+    parts: list[bytes] = []
+    if scope.name:
+        parts.append(delimited(b"\x0a", scope.name.encode()))
+    if scope.version:
+        parts.append(delimited(b"\x12", scope.version.encode()))
+    _encode_attributes(parts, b"\x1a", scope.attributes)
+    _append_count(parts, b"\x20", scope.dropped_attributes_count)
+    url = delimited(b"\x1a", scope.schema_url.encode()) if scope.schema_url else b""
+    return delimited(b"\x0a", b"".join(parts)) + url
+
+
+def encode_resource(resource: Resource) -> bytes:
+    """Return the fields of ``ResourceSpans`` but its scopes."""
+    parts: list[bytes] = []
+    _encode_attributes(parts, b"\x0a", resource.attributes)
+    _append_count(parts, b"\x10", resource.dropped_attributes_count)
+    url = delimited(b"\x1a", resource.schema_url.encode()) if resource.schema_url else b""
+    return delimited(b"\x0a", b"".join(parts)) + url
+
+
+def _encode_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, AttributeValue]) -> None:
+    for key, value in attributes.items():
+        kind = type(value)
+        if kind is str:
+            # `value` is a str here; the cast tells the type checker what `kind` told us.
+            text = cast("str", value)
+            if len(text) > _SMALL:
+                parts += (tag, *_encode_text_pair(key, text.encode()))
+                continue
+            pair = _encoded.get((key, text))
+            if pair is None:
+                pair = b"".join(_encode_text_pair(key, text.encode()))
+                if len(_encoded) >= _REMEMBERED:
+                    _encoded.clear()
+                _encoded[key, text] = pair
+            parts += (tag, pair)
+        else:
+            pair = _encode_pair(key, value)
+            parts += (tag, varint(len(pair)), pair)
+
+
+def _encode_text_pair(key: str, text: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the length and head of a ``KeyValue`` with a text, the text's own head, and the text: megabytes copied once."""
+    name = delimited(b"\x0a", key.encode())
+    head = b"\x0a" + varint(len(text))
+    inner = len(head) + len(text)
+    name += b"\x12" + varint(inner)
+    return varint(len(name) + inner) + name, head, text
+
+
+def _encode_pair(key: str, value: AttributeValue) -> bytes:
+    return delimited(b"\x0a", key.encode()) + delimited(b"\x12", _encode_value(value))
+
+
+def _encode_value(value: AttributeValue) -> bytes:
+    match value:
+        case str():
+            return delimited(b"\x0a", value.encode())
+        case bool():
+            return b"\x10\x01" if value else b"\x10\x00"
+        case int():
+            return b"\x18" + varint(struct.unpack("<Q", struct.pack("<q", value))[0])
+        case float():
+            return b"\x21" + struct.pack("<d", value)
+        case None:
+            return b""
+        case bytes():
+            return delimited(b"\x3a", value)
+        case Mapping():
+            pairs = cast("Mapping[str, AttributeValue]", value)
+            body = b"".join(delimited(b"\x0a", _encode_pair(key, item)) for key, item in pairs.items())
+            return delimited(b"\x32", body)
+        case _:
+            return delimited(b"\x2a", b"".join(delimited(b"\x0a", _encode_value(item)) for item in value))
+
+
+def _append_count(parts: list[bytes], tag: bytes, count: int) -> None:
+    if count:
+        parts.append(tag + varint(count))
+
+
+_VARINTS: Final = tuple(bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(1 << 14))
+
+
+def varint(value: int) -> bytes:
+    """Return the base-128 form of a number that is not negative."""
+    if value < len(_VARINTS):
+        return _VARINTS[value]
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
+
+def delimited(tag: bytes, data: bytes) -> bytes:
+    """Return a field of bytes, a text or a message: tag, length, data."""
+    return tag + varint(len(data)) + data
