@@ -38,7 +38,8 @@ def is_marked_number(digits: str, groups: tuple[int, ...] = ()) -> bool:
 
 def mark_card(prf: Prf, digits: str) -> str:
     """Return a card number of the same length and network that passes Luhn."""
-    head = digits[:1] if digits[0] in "46" else "51" if digits[0] == "2" else digits[:2]
+    # Numbers of no network known get the head of one that was never given out, so that the mark can be read again.
+    head = digits[:1] if digits[0] in "46" else "51" if digits[0] == "2" else digits[:2] if digits[0] in "358" else "80"
     head = head.ljust(6, "0")
     body = head + prf.letters("CARD", digits, DIGITS, len(digits) - 9)
     body += f"{tag(body, 100):02d}"

@@ -26,6 +26,7 @@ def rule(run: numbers.Run) -> Candidate | None:
     if (
         run.international
         or not 12 <= length <= 19
+        or (run.raw.count(".") == 3 and len(run.groups) == 4 and max(run.groups) < 4)
         or not checksums.luhn(run.digits)
         or not any(char != "0" for char in run.digits)
     ):
