@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from freezeframe_collector.otlp import EncodedSpan
@@ -33,6 +33,17 @@ class Appended:
 
     segment: int
     duplicate: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A batch on its way to the disk, and its sender's answer."""
+
+    batch: Batch | None = None
+    """None asks for a seal."""
+    is_nudge: bool = False
+    """Only wakes the thread: the writer has become idle."""
+    answer: Future[Appended] = field(default_factory=Future[Appended])
 
 
 class LogDoor(Protocol):

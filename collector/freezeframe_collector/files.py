@@ -18,14 +18,19 @@ def fsync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of the data, in as many pieces as the system takes it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
 def replace_durably(path: Path, data: bytes) -> None:
     """Write the file whole or not at all, durable on return."""
     temporary = path.with_name(f"{path.name}.new")
     descriptor = os.open(temporary, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
+        write_all(descriptor, data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

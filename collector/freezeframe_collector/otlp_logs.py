@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import orjson
 import xxhash
+from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -28,6 +29,7 @@ from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 
 _OLD_EVENT_NAME: Final = "event.name"
 _TIME_LIMIT: Final = 1 << 63
+_JSON_DETAIL: Final = "a field has a form that OTLP/JSON does not allow"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,51 @@ def decode_logs(body: bytes, limits: Limits) -> DecodedLogs:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
         raise WireError(f"OTLP logs: {len(body)} bytes that are no ExportLogsServiceRequest ({error})") from None
+    return _decoded(request, limits)
+
+
+def decode_json_logs(body: bytes, limits: Limits) -> DecodedLogs:
+    """Return the GenAI events of an ``ExportLogsServiceRequest`` in JSON; a record that cannot be read costs only itself.
+
+    Raises:
+        WireError: the body is no such JSON.
+    """
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise WireError(f"OTLP/JSON logs: {len(body)} bytes that are no JSON: {error.msg} at {error.pos}") from None
+    request = ExportLogsServiceRequest()
+    faults: list[SpanFault] = []
+    try:
+        for resource_json in content.get("resourceLogs", ()):
+            resource_logs = request.resource_logs.add(schema_url=resource_json.get("schemaUrl", ""))
+            ParseDict(resource_json.get("resource", {}), resource_logs.resource, ignore_unknown_fields=True)
+            for scope_json in resource_json.get("scopeLogs", ()):
+                scope_logs = resource_logs.scope_logs.add(schema_url=scope_json.get("schemaUrl", ""))
+                ParseDict(scope_json.get("scope", {}), scope_logs.scope, ignore_unknown_fields=True)
+                for record in scope_json.get("logRecords", ()):
+                    try:
+                        scope_logs.log_records.append(_read_json_record(record))
+                    except (ParseError, ValueError, TypeError, AttributeError, RecursionError):
+                        # What the parser says quotes the value, which is content.
+                        faults.append(SpanFault(reason="unreadable log record", detail=_JSON_DETAIL))
+    except (ParseError, ValueError, TypeError, AttributeError, RecursionError):
+        raise WireError(f"OTLP/JSON logs: {_JSON_DETAIL}, above its log records") from None
+    decoded = _decoded(request, limits)
+    decoded.events.faults.extend(faults)
+    return decoded
+
+
+def _read_json_record(record: dict[str, Any]) -> LogRecord:
+    ids = {name: bytes.fromhex(record.get(name) or "") for name in ("traceId", "spanId")}
+    rest = {name: value for name, value in record.items() if name not in ids}
+    # OTLP/JSON writes these two in hex, where protobuf's JSON has base64.
+    read = ParseDict(rest, LogRecord(), ignore_unknown_fields=True)
+    read.trace_id, read.span_id = ids["traceId"], ids["spanId"]
+    return read
+
+
+def _decoded(request: ExportLogsServiceRequest, limits: Limits) -> DecodedLogs:
     events = Decoded()
     others = 0
     for resource_logs in request.resource_logs:

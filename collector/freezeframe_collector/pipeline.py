@@ -19,7 +19,7 @@ from typing import Final
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.batch import Appended, Batch, LogDoor
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
-from freezeframe_collector.otlp_logs import decode_logs
+from freezeframe_collector.otlp_logs import DecodedLogs, decode_json_logs, decode_logs
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError, WireError
@@ -181,7 +181,13 @@ class Pipeline:
         Raises:
             WireError: the body is no such request.
         """
-        logs = decode_logs(body, limits)
+        return self._counted(decode_logs(body, limits))
+
+    def decode_json_events(self, body: bytes, limits: Limits) -> Decoded:
+        """Do as `decode_events` for a request in JSON."""
+        return self._counted(decode_json_logs(body, limits))
+
+    def _counted(self, logs: DecodedLogs) -> Decoded:
         self.meter.add(events=len(logs.events.spans), log_records_ignored=logs.others)
         return logs.events
 

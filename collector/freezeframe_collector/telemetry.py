@@ -168,6 +168,8 @@ class Reporter:
             ("requests_refused_total", "counter", "Requests asked to come back later.", budget.refused),
             ("requests_total", "counter", "Requests acked.", meter["requests"]),
             ("request_bytes_total", "counter", "Bytes of acked requests, decompressed.", meter["bytes"]),
+            ("log_events_total", "counter", "GenAI log events taken as spans.", meter["events"]),
+            ("log_records_ignored_total", "counter", "Other log records, which are let go.", meter["log_records_ignored"]),
             (
                 "metrics_requests_refused_total",
                 "counter",

@@ -19,14 +19,14 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
-from freezeframe_collector.batch import Appended, Batch
-from freezeframe_collector.files import fsync_directory
+from freezeframe_collector.batch import Appended, Batch, Waiting
+from freezeframe_collector.files import fsync_directory, write_all
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
 from freezeframe_collector.segment import Segment, recover_segment
 from freezeframe_collector.wal_format import FILE_HEADER, frame
@@ -47,17 +47,6 @@ class LogSettings:
     memory_bytes: int = 128 << 20
     remembered_spans: int = 200_000
     retry_after_s: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Waiting:
-    """A batch on its way to the disk, and its sender's answer."""
-
-    batch: Batch | None = None
-    """None asks for a seal."""
-    is_nudge: bool = False
-    """Only wakes the thread: the writer has become idle."""
-    answer: Future[Appended] = field(default_factory=Future[Appended])
 
 
 class Log:
@@ -84,7 +73,7 @@ class Log:
         self._opened_at = 0.0
         self._company = 0
         """Requests of the last group commit."""
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="freezeframe-log", daemon=True)
         self._thread.start()
@@ -115,7 +104,7 @@ class Log:
     @property
     def alive(self) -> bool:
         """Return whether the thread runs."""
-        return self._thread.is_alive()
+        return not self._ended.is_set()
 
     def audit(self) -> Audit:
         """Return the books of everything that was ever acked."""
@@ -145,7 +134,7 @@ class Log:
                 f"the log holds {self.backlog_bytes} bytes for the store, the limit is {self.settings.max_bytes}",
                 retry_after_s=self.settings.retry_after_s,
             )
-        return self._enqueue(_Waiting(batch=batch))
+        return self._enqueue(Waiting(batch=batch))
 
     def seal(self) -> int:
         """Hand what is in the log to the writer now; return the number of the last segment that holds anything acked so far.
@@ -153,16 +142,16 @@ class Log:
         Raises:
             BusyError: the disk failed.
         """
-        return self._enqueue(_Waiting()).result().segment
+        return self._enqueue(Waiting()).result().segment
 
     def close(self) -> None:
         """Write what waits, seal, and end the thread; `next_sealed` then gives None after the last segment."""
         self._queue.put(None)
         self._thread.join()
 
-    def _enqueue(self, waiting: _Waiting) -> Future[Appended]:
+    def _enqueue(self, waiting: Waiting) -> Future[Appended]:
         self._queue.put(waiting)
-        if self._ended.is_set():
+        if not self.alive:
             self._refuse_all()
         return waiting.answer
 
@@ -186,7 +175,7 @@ class Log:
             del self._segments[segment.number]
             self._held_bytes -= segment.held_bytes
         segment.path.unlink(missing_ok=True)
-        self._queue.put(_Waiting(is_nudge=True))
+        self._queue.put(Waiting(is_nudge=True))
 
     # -- start --------------------------------------------------------------------------------------------------------
 
@@ -242,12 +231,12 @@ class Log:
                     if waiting.batch is None:
                         waiting.answer.set_result(Appended(segment=self._last_number(), duplicate=0))
 
-    def _next_group(self) -> tuple[list[_Waiting], bool]:
+    def _next_group(self) -> tuple[list[Waiting], bool]:
         """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""
         timeout: float | None = None
         if self._open is not None and self._writer_is_idle():
             timeout = max(0.0, self._opened_at + self.settings.flush_interval_s - time.monotonic())
-        group: list[_Waiting] = []
+        group: list[Waiting] = []
         size_bytes = 0
         with contextlib.suppress(queue.Empty):
             item = self._queue.get(timeout=timeout)
@@ -279,7 +268,7 @@ class Log:
         with self._lock:
             return len(self._segments) <= (self._open is not None)
 
-    def _write(self, group: Sequence[_Waiting]) -> None:
+    def _write(self, group: Sequence[Waiting]) -> None:
         """Write the group's records, sync once, then book them and wake their senders.
 
         Raises:
@@ -287,7 +276,7 @@ class Log:
         """
         segment = self._open or self._open_segment()
         seen: set[int] = set()
-        planned: list[tuple[_Waiting, Batch, Counts]] = []
+        planned: list[tuple[Waiting, Batch, Counts]] = []
         records: list[bytes] = []
         for waiting in group:
             assert waiting.batch is not None
@@ -340,7 +329,7 @@ class Log:
         path = self.directory / f"{number:016d}.open"
         descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _write_all(descriptor, FILE_HEADER)
+            write_all(descriptor, FILE_HEADER)
             fsync_directory(self.directory)
         except OSError:
             os.close(descriptor)
@@ -355,7 +344,7 @@ class Log:
 
     def _write_durably(self, segment: Segment, blob: bytes) -> None:
         try:
-            _write_all(self._descriptor, blob)
+            write_all(self._descriptor, blob)
             os.fdatasync(self._descriptor)
             self.syncs += 1
         except OSError:
@@ -365,7 +354,7 @@ class Log:
             os.lseek(self._descriptor, segment.size_bytes, os.SEEK_SET)
             raise
 
-    def _fail(self, group: Iterable[_Waiting], error: OSError) -> None:
+    def _fail(self, group: Iterable[Waiting], error: OSError) -> None:
         self.failures += 1
         _LOG.error("the log cannot be written: %s", error.strerror)
         for waiting in group:
@@ -403,9 +392,3 @@ class Log:
     def _last_number(self) -> int:
         with self._lock:
             return max((self._ledger.through, *self._segments))
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -136,6 +136,8 @@ VCS_DIRTY: Final = "freezeframe.vcs.dirty"
 PACKAGES: Final = "freezeframe.environment.packages"
 """JSON object, distribution -> version, of the SDKs and frameworks that are loaded."""
 TIMEZONE: Final = "freezeframe.environment.timezone"
+LOCK_FILE: Final = "freezeframe.environment.lock_file"
+"""Name and content hash of the lock file, ``uv.lock sha256:0123456789abcdef``."""
 LIBRARY_VERSION: Final = "freezeframe.version"
 
 # -- ours: the exchange -------------------------------------------------------------------------------------------------
@@ -223,5 +225,8 @@ PAST_MESSAGE_EVENTS: Final = (
 )
 """Events of conventions 1.28 to 1.36, one per message of the request; the answer is `PAST_CHOICE_EVENT`."""
 PAST_CHOICE_EVENT: Final = "gen_ai.choice"
+OPERATION_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
+"""Today's event beside a call: its messages as attributes."""
+PAST_FINISH_REASON: Final = "gen_ai.response.finish_reason"
 PAST_CONTENT_PROMPT_EVENT: Final = "gen_ai.content.prompt"
 PAST_CONTENT_COMPLETION_EVENT: Final = "gen_ai.content.completion"

@@ -124,6 +124,35 @@ def test_one_conversation_reads_the_same_through_each_instrumentation(scenario: 
         assert span.text(genai.REQUEST_MODEL) == "gpt-4o-mini"
 
 
+FRAMEWORKS = ("adk-gemini-latest", "adk-gemini-v1", "mlflow-chat-autolog", "strands-chat-latest", "strands-chat-native")
+
+
+@pytest.mark.parametrize("scenario", FRAMEWORKS)
+def test_one_agent_reads_the_same_through_each_framework(scenario: str) -> None:
+    """The same agent in each framework: its two calls and its tool call say the same after normalising."""
+    found = [normalise(span, "") for span in spans_of(scenario)]
+    calls = [span for span in found if span.text(genai.OPERATION_NAME) in ("chat", "generate_content")]
+    answers = [_said(json.loads(span.text(genai.OUTPUT_MESSAGES) or "[]")) for span in calls]
+    assert answers == [
+        [("assistant", "tool_call", 'get_weather {"city": "Paris"}')],
+        [("assistant", "text", "It is sunny in Paris, 21 degrees.")],
+    ]
+    for span in calls:
+        asked = _said(json.loads(span.text(genai.INPUT_MESSAGES) or "[]"))
+        assert ("user", "text", "What is the weather in Paris?") in asked
+        system = json.loads(span.text(genai.SYSTEM_INSTRUCTIONS) or "[]") or json.loads(str(span.text(genai.INPUT_MESSAGES)))
+        assert "You are a helpful assistant." in json.dumps(system)
+        assert span.integer(genai.USAGE_INPUT_TOKENS) == 40
+    [tool] = [span for span in found if span.text(genai.OPERATION_NAME) == "execute_tool"]
+    assert span_json(tool, genai.TOOL_CALL_ARGUMENTS) == {"city": "Paris"}
+    assert "sunny in Paris, 21 degrees" in (tool.text(genai.TOOL_CALL_RESULT) or "")
+
+
+def span_json(span: SpanRecord, name: str) -> Any:
+    """Return the JSON of a text attribute."""
+    return json.loads(span.text(name) or "null")
+
+
 def test_message_events_of_old_log_records_are_read() -> None:
     """Each log record is a span below its call, with the message in the conventions' form."""
     events = [span for span in spans_of("openai-chat-v2old") if genai.EVENT_NAME in span.attributes]

@@ -13,7 +13,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from freezeframe_collector.otlp import Decoded, Limits, decode_traces, decode_value, encode_spans, encode_traces, join_spans
 from freezeframe_collector.otlp_json import decode_json_traces
-from freezeframe_collector.otlp_logs import decode_logs
+from freezeframe_collector.otlp_logs import decode_json_logs, decode_logs
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
@@ -171,7 +171,7 @@ def test_no_bytes_break_the_readers(data: st.DataObject) -> None:
         at = data.draw(st.integers(0, len(seed) - 1))
         seed[at] ^= data.draw(st.integers(1, 255))
     body = bytes(seed[: data.draw(st.integers(0, len(seed)))]) + data.draw(st.binary(max_size=20))
-    for read in (decode_traces, decode_json_traces, _decode_events):
+    for read in (decode_traces, decode_json_traces, _decode_events, _decode_json_events):
         try:
             decoded = read(body, Limits())
         except WireError:
@@ -181,3 +181,7 @@ def test_no_bytes_break_the_readers(data: st.DataObject) -> None:
 
 def _decode_events(body: bytes, limits: Limits) -> Decoded:
     return decode_logs(body, limits).events
+
+
+def _decode_json_events(body: bytes, limits: Limits) -> Decoded:
+    return decode_json_logs(body, limits).events

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import socket
 import zlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
 import pytest
 import zstandard
+from google.protobuf.json_format import MessageToDict
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
@@ -108,6 +112,28 @@ def test_one_bad_json_span_does_not_take_its_batch(start_collector: Callable[...
     assert collector.store.names() == ["span-000001"]
     assert [item.reason for item in collector.store.rejected] == ["unreadable span"]
     assert "secret" not in str(collector.store.rejected)
+
+
+def test_json_logs_say_the_same_as_protobuf(start_collector: Callable[..., Any]) -> None:
+    """Recorded GenAI events, sent in both forms: the second time each is a duplicate. One bad record costs only itself."""
+    collector = start_collector()
+    url = f"http://127.0.0.1:{collector.http_port}/v1/logs"
+    [recorded] = sorted((Path(__file__).parents[1] / "data" / "otlp" / "openai-chat-v2old").glob("*.logs.pb"))
+    body = recorded.read_bytes()
+    assert httpx.post(url, content=body, headers=PROTOBUF).status_code == 200
+    request: Any = MessageToDict(ExportLogsServiceRequest.FromString(body))
+    for resource_logs in request["resourceLogs"]:
+        for scope_logs in resource_logs["scopeLogs"]:
+            for record in scope_logs["logRecords"]:
+                record |= {name: base64.b64decode(record[name]).hex() for name in ("traceId", "spanId")}
+    assert httpx.post(url, json=request).json() == {}
+    audit = collector.log.audit().counts
+    assert audit.received == 2 * audit.duplicate == 18
+    request["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["timeUnixNano"] = "secret@example.com"
+    answer = httpx.post(url, json=request).json()
+    assert answer["partialSuccess"]["rejectedLogRecords"] == "1"
+    assert "secret" not in json.dumps(answer)
+    assert httpx.post(url, json={"resourceLogs": 5}).status_code == 400
 
 
 def test_a_damaged_span_does_not_take_its_batch(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:

@@ -128,7 +128,8 @@ class HttpReceiver:
         return await self._export(request, {_PROTOBUF: decode_traces, _JSON: decode_json_traces}, _TRACES)
 
     async def _logs(self, request: web.Request) -> web.Response:
-        return await self._export(request, {_PROTOBUF: self._pipeline.decode_events}, _LOGS)
+        decoders = {_PROTOBUF: self._pipeline.decode_events, _JSON: self._pipeline.decode_json_events}
+        return await self._export(request, decoders, _LOGS)
 
     async def _export(self, request: web.Request, decoders: Mapping[str, Decoder], signal: _Signal) -> web.Response:
         kind = request.content_type

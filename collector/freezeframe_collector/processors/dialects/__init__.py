@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from freezeframe_collector.processors.dialects import (
+    adk,
     exchange,
     genai_history,
     langsmith,
     logfire,
+    mlflow,
     openinference,
     openllmetry,
     pydantic_ai,
+    semantic_kernel,
+    strands,
     vercel,
 )
 from freezeframe_collector.processors.dialects.dialect import Dialect
@@ -24,6 +28,10 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     langsmith.DIALECT,
     logfire.DIALECT,
     pydantic_ai.DIALECT,
+    mlflow.DIALECT,
+    strands.DIALECT,
+    adk.DIALECT,
+    semantic_kernel.DIALECT,
 )
 """The first that fits a span is its vendor's."""
 

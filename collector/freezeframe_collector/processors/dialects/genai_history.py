@@ -135,8 +135,9 @@ def _event_body(attributes: Attributes) -> JsonObject:
 
 def _said(name: str, body: JsonObject) -> JsonObject:
     message: JsonObject = {key: body[key] for key in ("role", "content", "name", "tool_calls") if body.get(key) is not None}
-    if _ROLES[name] == "tool" and isinstance(body.get("id"), str):
-        message["tool_call_id"] = body["id"]
+    call = body.get("id", body.get("tool_call_id"))  # Semantic Kernel writes the second
+    if _ROLES[name] == "tool" and isinstance(call, str):
+        message["tool_call_id"] = call
     return message
 
 
