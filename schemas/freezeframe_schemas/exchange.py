@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
+import orjson
+
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, SpanRecord
@@ -300,7 +302,10 @@ def _integers(value: AttributeValue) -> list[int]:
 
 
 def _dump_headers(headers: Headers) -> str:
-    return json.dumps(headers, ensure_ascii=True, separators=(",", ":"))
+    try:
+        return orjson.dumps(headers).decode()
+    except TypeError:  # a lone surrogate, which JSON can escape
+        return json.dumps(headers, separators=(",", ":"))
 
 
 def _load_headers(span: SpanRecord, name: str) -> Headers:

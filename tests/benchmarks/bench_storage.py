@@ -1,6 +1,6 @@
 """Bytes, CPU and latency of the store, beside the layout of the OpenTelemetry Collector's ClickHouse exporter, in one run.
 
-    python tests/benchmarks/bench_storage.py [--spans 50000] [--concurrent 1000] [--keep DIR]
+    python tests/benchmarks/bench_storage.py [--spans 1000000] [--concurrent 1000] [--alone] [--keep DIR]
 
 Both layouts get the same spans of generated agent loops (histories resent each turn, tools, retrieval), in batches that
 interleave `--concurrent` runs, by the same writer (Native blocks, fsync on). The last line is one JSON object.
@@ -9,23 +9,23 @@ interleave `--concurrent` runs, by the same writer (Native blocks, fsync on). Th
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
+import math
 import resource
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import agent_loops
-import orjson
 
+from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.store import Store, open_store
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import piece_hash, span_select, spans_from_rows
@@ -33,6 +33,12 @@ from freezeframe_schemas.tables.cells import to_cells
 from freezeframe_schemas.tables.native import encode_block
 
 BATCH_SPANS: Final = 5000
+SPANS_PER_RUN: Final = 18
+BY_ID: Final = "run by id, rebuilt and hash-checked"
+LIST: Final = "run list of a day, filtered"
+SEARCH: Final = "search of two words"
+GOALS: Final = {BY_ID: 30, LIST: 100, SEARCH: 400}
+"""Milliseconds of the median, at 10^7 spans on 2 cores."""
 OTEL: Final = "otel"
 _TEXTS: Final = "Map(LowCardinality(String), String)"
 _OTEL_COLUMNS: Final = {
@@ -95,14 +101,14 @@ def otel_block(spans: Sequence[SpanRecord]) -> bytes:
 
 
 def batches(total: int, concurrent: int) -> Iterator[list[SpanRecord]]:
-    """Yield batches of spans, by end, `concurrent` runs at a time."""
+    """Yield batches of spans, by end, `concurrent` runs at a time, the whole over two weeks."""
+    groups = max(1, total // (concurrent * SPANS_PER_RUN))
 
     def spans() -> Iterator[SpanRecord]:
-        first = 0
-        while True:
-            # all start within a minute, which is about as long as they take: they lie side by side
-            yield from agent_loops.agent_runs(first, concurrent, spread_ns=60 * 10**9)
-            first += concurrent
+        for group in count():
+            # those of a group start within a minute, which is about as long as they take: they lie side by side
+            start_ns = agent_loops.START_NS + group * 14 * agent_loops.DAY_NS // groups
+            yield from agent_loops.agent_runs(group * concurrent, concurrent, start_ns=start_ns, spread_ns=60 * 10**9)
 
     stream = islice(spans(), total)
     while batch := list(islice(stream, BATCH_SPANS)):
@@ -163,15 +169,17 @@ def load_run(store: Store, trace_id: str) -> int:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spans", type=int, default=50_000)
-    parser.add_argument("--concurrent", type=int, default=1000)
-    parser.add_argument("--times", type=int, default=30)
+    parser.add_argument("--spans", type=int, default=1_000_000)
+    parser.add_argument("--concurrent", type=int, default=1000, help="runs that interleave")
+    parser.add_argument("--times", type=int, default=30, help="how often each question is asked")
+    parser.add_argument("--alone", action="store_true", help="without otel_traces: half the time, for 10^7 spans")
     parser.add_argument("--keep", type=Path, help="directory of the store, kept afterwards")
     arguments = parser.parse_args()
     directory = arguments.keep or Path(tempfile.mkdtemp(prefix="bench-storage-"))
     store = open_store(f"chdb://{directory.resolve()}")
     try:
-        rows = measure(store, arguments.spans, arguments.concurrent, arguments.times)
+        bench = Bench(store, arguments.spans, arguments.concurrent, arguments.times, beside=not arguments.alone)
+        rows = bench.run()
     finally:
         store.close()
         if not arguments.keep:
@@ -184,95 +192,117 @@ def main() -> None:
     print(json.dumps({"bench": "storage", "rows": rows}))
 
 
-def measure(store: Store, total: int, concurrent: int, times: int) -> list[dict[str, Any]]:
-    """Fill both layouts, and return the rows of the report."""
-    store.migrate()
-    engine = store.engine
-    engine.command(f"CREATE DATABASE IF NOT EXISTS {OTEL} ENGINE = Atomic")
-    engine.command(_OTEL_TABLE)
-    ours, theirs = Insert(), Insert()
-    count = wire = 0
-    days: set[dt.date] = set()
-    for number, batch in enumerate(batches(total, concurrent)):
-        count += len(batch)
-        wire += sum(len(orjson.dumps(dict(span.attributes), default=str)) for span in batch)
-        days |= {dt.datetime.fromtimestamp(span.start_time_unix_nano / 1e9, dt.UTC).date() for span in batch[:1]}
+class Bench:
+    """One store, filled with both layouts and asked at a tenth of its size and at the whole."""
 
-        def insert_otel(batch: list[SpanRecord] = batch, number: int = number) -> None:
+    def __init__(self, store: Store, total: int, concurrent: int, times: int, *, beside: bool) -> None:
+        self._store = store
+        self._total = total
+        self._concurrent = concurrent
+        self._times = times
+        self._beside = beside
+        self._ours, self._theirs = Insert(), Insert()
+        self._count = self._wire = self._wire_spans = 0
+        self._report: list[dict[str, Any]] = []
+
+    def run(self) -> list[dict[str, Any]]:
+        """Fill and ask; return the rows of the report."""
+        self._store.migrate()
+        if self._beside:
+            self._store.engine.command(f"CREATE DATABASE IF NOT EXISTS {OTEL} ENGINE = Atomic")
+            self._store.engine.command(_OTEL_TABLE)
+        small: dict[str, tuple[float, float]] = {}
+        first = 1
+        for number, batch in enumerate(batches(self._total, self._concurrent)):
+            self._insert(number, batch)
+            if not small and self._count >= self._total / 10:
+                small = self._ask()
+                first = self._count
+        self._compact()
+        self._row("spans", self._count, "spans")
+        self._row("raw OTLP (protobuf)", self._wire / self._wire_spans, "bytes/span")
+        self._sizes()
+        for name, (p50, p99) in self._ask().items():
+            goal = GOALS.get(name)
+            met = None if goal is None else p50 <= goal
+            self._row(f"{name}, p50", p50, "ms", None if goal is None else f"p50 <= {goal} ms", met=met)
+            self._row(f"{name}, p99", p99, "ms")
+            # how it grows: 1 as the data, 0 not at all
+            growth = math.log(p50 / small[name][0]) / math.log(self._count / first)
+            self._row(f"{name}, exponent of growth from {first:,}", growth, "", "< 1", met=growth < 1)
+        return self._report
+
+    def _insert(self, number: int, batch: list[SpanRecord]) -> None:
+        engine = self._store.engine
+
+        def insert_otel() -> None:
             engine.insert(f"{OTEL}.otel_traces", list(_OTEL_COLUMNS), otel_block(batch), f"otel-{number}")
 
-        def insert_ours(batch: list[SpanRecord] = batch, number: int = number) -> None:
-            store.insert(batch, f"bench-{number}")
+        def insert_ours() -> None:
+            self._store.insert(batch, f"bench-{number}")
 
         # taking turns, so that neither always finds the caches of the other
-        for side, work in ((ours, insert_ours), (theirs, insert_otel))[:: 1 if number % 2 else -1]:
+        sides = [(self._ours, insert_ours), (self._theirs, insert_otel)] if self._beside else [(self._ours, insert_ours)]
+        for side, work in sides[:: 1 if number % 2 else -1]:
             side.measure(work)
-        print(f"\r{count:,} spans", end="", flush=True, file=sys.stderr)
-    db = store.database
-    for table in (f"{db}.span_rows", f"{db}.piece_rows", f"{db}.run_rows", f"{OTEL}.otel_traces"):
-        engine.command(f"OPTIMIZE TABLE {table} FINAL")
-    mine, other = disk_bytes(store, db), disk_bytes(store, OTEL)
-    payloads = disk_bytes(store, db, "AND table = 'piece_rows'")
-    _, ids = store.query(f"SELECT trace_id FROM {db}.runs ORDER BY cityHash64(trace_id) LIMIT {times + 1}")
-    day = min(days)
-    report: list[dict[str, Any]] = []
+        if number % 10 == 0:
+            self._wire += len(encode_traces(batch))
+            self._wire_spans += len(batch)
+        self._count += len(batch)
+        print(f"\r{self._count:,} spans", end="", flush=True, file=sys.stderr)
 
-    def row(name: str, value: float, unit: str, goal: str | None = None, met: bool | None = None) -> None:
-        report.append({"name": name, "value": round(value, 3), "unit": unit, "goal": goal, "met": met})
+    def _compact(self) -> None:
+        """Bring both layouts to the state that merges lead to."""
+        db = self._store.database
+        tables = [f"{db}.span_rows", f"{db}.piece_rows", f"{db}.run_rows", *([f"{OTEL}.otel_traces"] if self._beside else [])]
+        for table in tables:
+            for side, name in ((self._ours, db), (self._theirs, OTEL)):
+                if table.startswith(name):
+                    side.measure(lambda table=table: self._store.engine.command(f"OPTIMIZE TABLE {table} FINAL"))
 
-    row("spans", count, "spans")
-    row("attributes as JSON", wire / count, "bytes/span")
-    row("disk, otel_traces", other / count, "bytes/span")
-    row("disk, freezeframe", mine / count, "bytes/span")
-    row("disk, of that payloads", payloads / count, "bytes/span")
-    row("disk, otel_traces : freezeframe", other / mine, "x", ">= 5", other / mine >= 5)
-    row("insert CPU, otel_traces", theirs.cpu / count * 1e6, "us/span")
-    row("insert CPU, freezeframe", ours.cpu / count * 1e6, "us/span", "< otel_traces", ours.cpu < theirs.cpu)
-    row("insert wall, freezeframe", ours.wall / count * 1e6, "us/span")
-    questions: list[tuple[str, Callable[[int], object], str | None, float]] = [
-        ("run by id, rebuilt and hash-checked", lambda i: load_run(store, ids[i % len(ids)][0]), "p50 <= 30 ms", 30),
-        (
-            "run list of a day, filtered",
-            lambda _: store.query(
-                f"SELECT trace_id, name, status, ms, input_tokens FROM {db}.runs"
-                f" WHERE run_hour >= toDateTime('{day} 00:00:00', 'UTC')"
-                f" AND run_hour < toDateTime('{day} 00:00:00', 'UTC') + INTERVAL 1 DAY AND status = 'error'"
-                " ORDER BY start_time DESC LIMIT 50"
+    def _sizes(self) -> None:
+        spans, db = self._count, self._store.database
+        mine = disk_bytes(self._store, db)
+        self._row("disk, freezeframe", mine / spans, "bytes/span")
+        for table in ("piece_rows", "span_rows", "run_rows"):
+            self._row(f"disk, of that {table}", disk_bytes(self._store, db, f"AND table = '{table}'") / spans, "bytes/span")
+        self._row("insert CPU with merges, freezeframe", self._ours.cpu / spans * 1e6, "us/span")
+        self._row("insert wall with merges, freezeframe", self._ours.wall / spans * 1e6, "us/span")
+        if self._beside:
+            other = disk_bytes(self._store, OTEL)
+            self._row("disk, otel_traces", other / spans, "bytes/span")
+            self._row("disk, otel_traces : freezeframe", other / mine, "x", ">= 5", met=other / mine >= 5)
+            self._row("insert CPU with merges, otel_traces", self._theirs.cpu / spans * 1e6, "us/span")
+            ratio = self._ours.cpu / self._theirs.cpu
+            self._row("insert CPU, freezeframe : otel_traces", ratio, "x", "< 1", met=ratio < 1)
+
+    def _ask(self) -> dict[str, tuple[float, float]]:
+        """Return p50 and p99 in milliseconds of each question."""
+        store, db = self._store, self._store.database
+        _, ids = store.query(f"SELECT trace_id FROM {db}.runs ORDER BY cityHash64(trace_id) LIMIT {self._times + 1}")
+        _, days = store.query(f"SELECT toString(toDate(min(run_hour))) FROM {db}.run_rows")
+        day = f"toDateTime('{days[0][0]} 00:00:00', 'UTC')"
+        questions: dict[str, Callable[[int], object]] = {
+            BY_ID: lambda i: load_run(store, ids[i % len(ids)][0]),
+            LIST: lambda _: store.query(
+                f"SELECT trace_id, name, status, ms, input_tokens FROM {db}.runs WHERE run_hour >= {day}"
+                f" AND run_hour < {day} + INTERVAL 1 DAY AND status = 'error' ORDER BY start_time DESC LIMIT 50"
             ),
-            "p50 <= 100 ms",
-            100,
-        ),
-        (
-            "search of two words",
-            lambda _: store.query(f"SELECT trace_id, snippet FROM {db}.search(words = 'generator coroutine') LIMIT 20"),
-            "p50 <= 400 ms",
-            400,
-        ),
-        (
-            "cost by model and day",
-            lambda _: store.query(
+            SEARCH: lambda _: store.query(f"SELECT trace_id, snippet FROM {db}.search(words = 'generator coroutine') LIMIT 20"),
+            "cost by model and day": lambda _: store.query(
                 f"SELECT toDate(start_time) AS d, model, sum(cost_usd) FROM {db}.model_calls GROUP BY d, model"
             ),
-            None,
-            0,
-        ),
-        (
-            "readiness by week",
-            lambda _: store.query(
+            "readiness by week": lambda _: store.query(
                 f"SELECT toStartOfWeek(start_time) AS w, level, count() FROM {db}.readiness GROUP BY w, level"
             ),
-            None,
-            0,
-        ),
-    ]
-    for name, work, goal, limit in questions:
-        p50, p99 = percentiles(work, times if goal else max(3, times // 6))
-        row(f"{name}, p50", p50, "ms", goal, None if goal is None else p50 <= limit)
-        row(f"{name}, p99", p99, "ms")
-    otel_id = f"SELECT * FROM {OTEL}.otel_traces WHERE TraceId = "
-    p50, _ = percentiles(lambda i: store.query(f"{otel_id}'{ids[i % len(ids)][0]}'"), max(3, times // 3))
-    row("run by id in otel_traces, p50", p50, "ms")
-    return report
+        }
+        if self._beside:
+            by_id = f"SELECT * FROM {OTEL}.otel_traces WHERE TraceId = "
+            questions["run by id in otel_traces"] = lambda i: store.query(f"{by_id}'{ids[i % len(ids)][0]}'")
+        return {name: percentiles(work, self._times if name in GOALS else 5) for name, work in questions.items()}
+
+    def _row(self, name: str, value: float, unit: str, goal: str | None = None, *, met: bool | None = None) -> None:
+        self._report.append({"name": name, "value": round(value, 3), "unit": unit, "goal": goal, "met": met})
 
 
 if __name__ == "__main__":

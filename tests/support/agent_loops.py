@@ -72,11 +72,13 @@ def _tool_schemas(service: str) -> tuple[Any, ...]:
     )
 
 
-def agent_run(number: int, *, turns: int | None = None, spread_ns: int = 14 * DAY_NS) -> list[SpanRecord]:
+def agent_run(
+    number: int, *, turns: int | None = None, start_ns: int = START_NS, spread_ns: int = 14 * DAY_NS
+) -> list[SpanRecord]:
     """Return the spans of run `number`, by start: an entry, and per turn a model call and its tools."""
     rng = random.Random(number)
     service = rng.choice(SERVICES)
-    loop = _Loop(rng=rng, number=number, service=service, start_ns=START_NS + rng.randrange(spread_ns))
+    loop = _Loop(rng=rng, number=number, service=service, start_ns=start_ns + rng.randrange(spread_ns))
     return loop.run(turns or min(40, 1 + int(rng.lognormvariate(1.6, 0.7))))
 
 

@@ -11,7 +11,7 @@ CREATE TABLE IF NOT EXISTS {db}.piece_rows{sfx} {on_cluster} (
     `tenant` LowCardinality(String) COMMENT 'Tenant of the span or its resource; empty where none was set' CODEC(ZSTD(1)),
     `run_hour` DateTime('UTC') COMMENT 'Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it' CODEC(Delta(4), ZSTD(1)),
     `trace_id` String COMMENT 'The run that the piece belongs to' CODEC(ZSTD(1)),
-    `start_time` DateTime64(9, 'UTC') COMMENT 'Start of the span in which the piece was first met: neighbours in time are alike, and compress each other' CODEC(Delta(8), ZSTD(1)),
+    `start_time` DateTime('UTC') COMMENT 'Start of the span in which the piece was first met: neighbours in time are alike, and compress each other' CODEC(Delta(4), ZSTD(1)),
     `attribute` LowCardinality(String) COMMENT 'Attribute in which the piece was first met' CODEC(ZSTD(1)),
     `body` String COMMENT 'The bytes; an attribute\'s value is its pieces joined' CODEC(ZSTD(3, 23)) SETTINGS (min_compress_block_size = 8388608, max_compress_block_size = 16777216),
     `hash` FixedString(12) ALIAS toFixedString(substring(SHA256(body), 1, 12), 12) COMMENT 'First 12 bytes of the SHA-256 of `body`: computed when it is asked for, never stored',
@@ -23,5 +23,5 @@ SETTINGS index_granularity = 256{durable}
 COMMENT 'Pieces of large values, each once per run; an attribute is its pieces joined (spans.refs)';
 
 INSERT INTO {db}.piece_rows{sfx} (kept, tenant, run_hour, trace_id, start_time, attribute, body)
-SELECT kept, tenant, run_hour, trace_id, toDateTime64(run_hour, 9, 'UTC'), attribute, body FROM {db}.payload_rows{sfx}
+SELECT kept, tenant, run_hour, trace_id, run_hour, attribute, body FROM {db}.payload_rows{sfx}
 SETTINGS max_partitions_per_insert_block = 0;

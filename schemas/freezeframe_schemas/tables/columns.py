@@ -194,9 +194,9 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
     _field("trace_id", "String", "The run that the piece belongs to"),
     _derived(
         "start_time",
-        "DateTime64(9, 'UTC')",
+        "DateTime('UTC')",
         "Start of the span in which the piece was first met: neighbours in time are alike, and compress each other",
-        "Delta(8), ZSTD(1)",
+        "Delta(4), ZSTD(1)",
     ),
     _field("attribute", _LC, "Attribute in which the piece was first met"),
     Column(

@@ -324,6 +324,7 @@ class _Writer:
     def _refs(self, span: SpanRecord, tenant: str, large: Mapping[str, bytes]) -> Refs:
         refs: dict[str, Sequence[bytes]] = {}
         trace_id = span.trace_id
+        second = min(max(span.start_time_unix_nano // 1_000_000_000, 0), 0xFFFFFFFF)
         seen = self._seen.get(trace_id)
         if seen is None:
             # a copy: what this batch adds is stored only once its insert has succeeded
@@ -336,9 +337,7 @@ class _Writer:
                     if digest not in seen:
                         seen.add(digest)
                         self._pieces.append((trace_id, digest))
-                        self._piece_rows.append(
-                            (0, tenant, self._hours[trace_id], trace_id, _clipped(span.start_time_unix_nano), name, piece)
-                        )
+                        self._piece_rows.append((0, tenant, self._hours[trace_id], trace_id, second, name, piece))
         return refs
 
     def _payloads(self) -> Batch:
