@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -33,6 +34,9 @@ PACKAGES: Final = (
 """Distributions whose version a replay may depend on; of these, the ones that are installed are recorded."""
 
 
+LOCK_FILES: Final = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt")
+
+
 def environment_attributes() -> dict[str, AttributeValue]:
     """Return the resource attributes of this process. What cannot be found out is left out."""
     attributes: dict[str, AttributeValue] = {
@@ -46,6 +50,9 @@ def environment_attributes() -> dict[str, AttributeValue]:
         attributes[genai.LIBRARY_VERSION] = versions.get("freezeframe", "")
     with guard("environment.git"):
         attributes |= _git_attributes(Path.cwd())
+    with guard("environment.lock_file"):
+        if locked := lock_file(Path.cwd()):
+            attributes[genai.LOCK_FILE] = locked
     return attributes
 
 
@@ -58,6 +65,18 @@ def installed_versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return versions
+
+
+def lock_file(directory: Path) -> str | None:
+    """Return name and content hash of the nearest lock file upwards, ``uv.lock sha256:0123456789abcdef``; None without one."""
+    for folder in (directory, *directory.parents):
+        for name in LOCK_FILES:
+            path = folder / name
+            if path.is_file():
+                return f"{name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+        if (folder / ".git").exists():
+            return None
+    return None
 
 
 def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:

@@ -6,6 +6,7 @@ that the recording does not hold is the first divergence: what the change makes 
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import re
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from freezeframe_replay.answers import Answer, write_answer
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Response
 from freezeframe_schemas.fixture import Fixture, Step
@@ -35,6 +37,12 @@ class Target(StrEnum):
     """What a model said, as text; for other HTTP the body."""
     BODY = "body"
     """The JSON of an answer, at a path."""
+    FLAG = "flag"
+    """A feature flag, named by the path."""
+    CLOCK = "clock"
+    """When the run began, as a time in ISO 8601 (UTC where no zone is named): all of it moves."""
+    COMMIT = "commit"
+    """The commit of the code; ``freezeframe replay --at-commit`` checks it out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +67,7 @@ def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
     """
     changed = fixture
     for edit in edits:
-        changed = _change_input(changed, edit) if edit.step is None else _change_step(changed, edit, edit.step)
+        changed = _change_run(changed, edit) if edit.step is None else _change_step(changed, edit, edit.step)
     told = tuple(str(edit) for edit in edits)
     return replace(
         changed,
@@ -119,6 +127,45 @@ def _item(value: Any, part: str | int, path: str) -> Any:
 
 
 # -- the places -----------------------------------------------------------------------------------------------------------
+
+
+def _change_run(fixture: Fixture, edit: Edit) -> Fixture:
+    match edit.target:
+        case Target.FLAG:
+            flags = {**json.loads(fixture.entry.flags or "{}"), edit.path: edit.value}
+            return replace(fixture, entry=replace(fixture.entry, flags=_dump(flags)))
+        case Target.CLOCK:
+            return _move(fixture, _nanoseconds(str(edit.value)) - fixture.entry.start_time_unix_nano)
+        case Target.COMMIT:
+            told = {genai.VCS_REVISION: str(edit.value), genai.VCS_DIRTY: "false"}
+            return replace(fixture, environment={**fixture.environment, **told})
+        case _:
+            return _change_input(fixture, edit)
+
+
+def _nanoseconds(text: str) -> int:
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        raise FixtureError(f"clock: found {text!r}, expected a time in ISO 8601, for example 2026-12-24T18:00:00Z") from None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()) * 10**9
+
+
+def _move(fixture: Fixture, by_ns: int) -> Fixture:
+    """Return the run as if it had happened that much later."""
+
+    def moved(step: Step) -> Step:
+        exchange = step.exchange
+        start_ns, end_ns = exchange.start_time_unix_nano + by_ns, exchange.end_time_unix_nano + by_ns
+        return replace(step, exchange=replace(exchange, start_time_unix_nano=start_ns, end_time_unix_nano=end_ns))
+
+    entry = fixture.entry
+    start_ns, end_ns = entry.start_time_unix_nano + by_ns, entry.end_time_unix_nano + by_ns
+    return replace(
+        fixture,
+        entry=replace(entry, start_time_unix_nano=start_ns, end_time_unix_nano=end_ns),
+        steps=tuple(moved(step) for step in fixture.steps),
+    )
 
 
 def _change_input(fixture: Fixture, edit: Edit) -> Fixture:

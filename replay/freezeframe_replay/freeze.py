@@ -25,6 +25,7 @@ ENVIRONMENT: Final = (
     genai.RUNTIME_VERSION,
     genai.PACKAGES,
     genai.TIMEZONE,
+    genai.LOCK_FILE,
     genai.LIBRARY_VERSION,
     genai.SERVICE_NAME,
 )

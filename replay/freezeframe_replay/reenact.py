@@ -18,6 +18,7 @@ import freezeframe
 from freezeframe_replay.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
 from freezeframe_replay.fences import Fence
 from freezeframe_replay.policy import Policy, policy_to_json
+from freezeframe_replay.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
@@ -38,6 +39,7 @@ def reenact(
     env: Mapping[str, str] | None = None,
     ignore: Sequence[str] = (),
     policy: Policy | None = None,
+    at_commit: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     quiet: bool = True,
 ) -> Report:
@@ -51,6 +53,7 @@ def reenact(
         env: variables laid over this process's own.
         ignore: key components that must not decide, for example ``body.temperature``; short for a policy of that alone.
         policy: what the replay may do besides answering from the recording (default: nothing).
+        at_commit: run the code of the recorded commit, checked out into a worktree for as long as the replay takes.
         timeout_s: seconds after which the program is ended.
         quiet: keep the program's own standard output away from ours.
 
@@ -58,12 +61,16 @@ def reenact(
         FixtureError: the fixture cannot be read.
         ReplayError: the program could not be started, ran out of time, or ended without leaving a report.
     """
-    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-"))
         if isinstance(fixture, Path):
             directory, loaded = fixture, load_fixture(fixture)
         else:
             directory, loaded = Path(scratch) / "fixture", fixture
             write_fixture(loaded, directory)
+        warnings: list[str] = []
+        if at_commit:
+            cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         report_path = Path(scratch) / "report.json"
         policy = policy or Policy(ignore=tuple(ignore))
         own_scratch: dict[str, str] = {}
@@ -99,7 +106,8 @@ def reenact(
         elif outcome.returncode and report.outcome is None:
             warning = f"the program ended with status {outcome.returncode}: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
-        return replace(report, warnings=(*report.warnings, *_environment_warnings(loaded)))
+        warnings += surroundings_warnings(loaded, cwd or Path.cwd())
+        return replace(report, warnings=(*report.warnings, *warnings))
 
 
 def _entry_command(fixture: Fixture) -> list[str]:
@@ -165,14 +173,6 @@ def _end_group(leader: int) -> None:
     """End what is left of the program's process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-
-
-def _environment_warnings(fixture: Fixture) -> list[str]:
-    recorded = fixture.environment.get(genai.RUNTIME_VERSION, "")
-    here = ".".join(map(str, sys.version_info[:3]))
-    if recorded and recorded.split(".")[:2] != here.split(".")[:2]:
-        return [f"recorded on Python {recorded}, replayed on {here}"]
-    return []
 
 
 def _tail(text: str | None) -> str:

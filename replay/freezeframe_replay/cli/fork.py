@@ -39,6 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PATH=JSON",
         help="one argument of the entry point, for example kwargs.question (may be given again)",
     )
+    parser.add_argument("--flag", action="append", default=[], metavar="NAME=VALUE", help="a feature flag (may be given again)")
+    parser.add_argument("--clock", metavar="TIME", help="when the run began, for example 2026-12-24T18:00:00Z")
+    parser.add_argument("--commit", metavar="REV", help="the commit that `freezeframe replay --at-commit` checks out")
     add_json(parser)
     add_store(parser)
 
@@ -49,7 +52,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     edits = list(_edits(arguments))
     if not edits:
-        raise ConfigError("found no change, expected --step N with --result, --response or --set, or --input")
+        raise ConfigError(
+            "found no change, expected --step N with --result, --response or --set, or --input, --flag, --clock, --commit"
+        )
     made = fork(load_as_fixture(arguments, arguments.run), edits)
     directory: Path = arguments.output
     try:
@@ -62,13 +67,19 @@ def execute(arguments: argparse.Namespace) -> int:
     print(f"wrote {directory}: run {made.forked_from} with")
     for told in made.edits:
         print(f"  {told}")
-    print(f"next: freezeframe replay {directory}")
+    print(f"next: freezeframe replay {directory}{' --at-commit' if arguments.commit else ''}")
     return 0
 
 
 def _edits(arguments: argparse.Namespace) -> Iterator[Edit]:
     for path, value in map(_assignment, arguments.input):
         yield Edit(target=Target.INPUT, path=path, value=value)
+    for name, value in map(_named_value, arguments.flag):
+        yield Edit(target=Target.FLAG, path=name, value=value)
+    if arguments.clock is not None:
+        yield Edit(target=Target.CLOCK, value=arguments.clock)
+    if arguments.commit is not None:
+        yield Edit(target=Target.COMMIT, value=arguments.commit)
     step: int | None = arguments.step
     if step is None and (arguments.set or arguments.result is not None or arguments.response is not None):
         raise ConfigError("--step: not given, expected the number of the step whose answer is changed")
@@ -85,6 +96,17 @@ def _assignment(text: str) -> tuple[str, Any]:
     if not equals:
         raise ConfigError(f"found {text!r}, expected PATH=JSON")
     return path, _json(value, path)
+
+
+def _named_value(text: str) -> tuple[str, Any]:
+    """Read ``NAME=VALUE``; a value that is no JSON is a text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--flag: found {text!r}, expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def _json(text: str, where: str) -> Any:

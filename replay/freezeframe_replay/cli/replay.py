@@ -40,6 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="let this tool run for real where the recording holds no answer (may be given again)",
     )
+    parser.add_argument(
+        "--at-commit", action="store_true", help="run the code of the recorded commit, checked out for as long as it takes"
+    )
     parser.add_argument("--hermetic", action="store_true", help="fence off started processes and changed files, too")
     parser.add_argument(
         "--fence",
@@ -76,6 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
             fixture,
             arguments.program,
             policy=_policy(arguments),
+            at_commit=arguments.at_commit,
             timeout_s=arguments.timeout,
             quiet=arguments.json or not arguments.show_output,
         )
