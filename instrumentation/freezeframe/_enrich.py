@@ -7,7 +7,6 @@ the exchange is exact in any case.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,20 +14,20 @@ from freezeframe._guard import guard
 from freezeframe.seams.recording import Recording
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_attributes
-from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.span import Attributes, AttributeValue
 from freezeframe_schemas.wire import decode_body, find_dialect
 
 _NS_PER_S: Final = 1_000_000_000
 
 
-def with_exchange(record: SpanRecord, recording: Recording) -> SpanRecord:
-    """Return the span with everything that its recording holds."""
+def describe_exchange(own: Attributes, recording: Recording) -> tuple[str, Attributes]:
+    """Return the name and the attributes of a span with its `own` ones and everything that its recording holds."""
     exchange = recording.exchange()
     attributes: dict[str, AttributeValue] = {}
     with guard("enrich.genai"):
         attributes = genai_attributes(exchange, recording.provider)
-    attributes = {**record.attributes, **attributes, **exchange_attributes(exchange)}
-    return replace(record, name=span_name(exchange, attributes), attributes=attributes)
+    attributes = {**own, **attributes, **exchange_attributes(exchange)}
+    return span_name(exchange, attributes), attributes
 
 
 def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:

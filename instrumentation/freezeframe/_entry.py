@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from freezeframe._config import Settings
     from freezeframe.seams.recording import Recorder
-    from freezeframe_schemas.span import AttributeValue, SpanRecord
+    from freezeframe_schemas.span import Attributes, AttributeValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,8 @@ class EntryPayload:
         """Bytes held, about: a random state is 6 KiB of digits."""
         return len(self._point.input) + len(self.output or "") + 8000
 
-    def onto(self, record: SpanRecord) -> SpanRecord:
-        """Return the span as an entry."""
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the attributes of the span as an entry's."""
         point = self._point
         optional: dict[str, AttributeValue] = {
             genai.ENTRY_FILE: point.file,
@@ -86,7 +86,7 @@ class EntryPayload:
             genai.FLAGS: values.encode(dict(self.flags)),
         }
         present = {name: value for name, value in optional.items() if value is not None}
-        return replace(record, attributes={**record.attributes, **attributes, **present})
+        return None, {**own, **attributes, **present}
 
 
 class EntryScope:

@@ -289,9 +289,9 @@ class Pipeline:
         span, payload, _ = item
         record = None
         with guard("record"):
-            record = record_from_span(span, self._resource(span))
+            record = record_from_span(span, self._resource(span), payload)
             if payload is not None:
-                record = self._call_ids.link(payload.onto(record))
+                record = self._call_ids.link(record)
         return record
 
     def _resource(self, span: ReadableSpan) -> Resource:

@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource as SdkResource
     from opentelemetry.sdk.trace import ReadableSpan
 
+    from freezeframe.seams.recording import Payload
+
 
 def resource_from_sdk(resource: SdkResource, extra: Attributes) -> Resource:
     """Return the SDK's resource with `extra` attributes laid over its own."""
     return Resource(attributes={**_attributes(resource.attributes), **extra}, schema_url=resource.schema_url)
 
 
-def record_from_span(span: ReadableSpan, resource: Resource) -> SpanRecord:
-    """Return a finished SDK span as a value. Spans of one process share one `resource` object."""
+def record_from_span(span: ReadableSpan, resource: Resource, payload: Payload | None = None) -> SpanRecord:
+    """Return a finished SDK span as a value, with what was recorded for it. Spans of one process share one `resource`."""
+    name, attributes = None, _attributes(span.attributes)
+    if payload is not None:
+        name, attributes = payload.describe(attributes)
     context: Any = span.get_span_context()
     parent = span.parent
     scope = span.instrumentation_scope
@@ -38,11 +43,11 @@ def record_from_span(span: ReadableSpan, resource: Resource) -> SpanRecord:
         parent_span_id="" if parent is None else format(parent.span_id, "016x"),
         trace_state=context.trace_state.to_header(),
         flags=int(context.trace_flags),
-        name=span.name,
+        name=name or span.name,
         kind=SpanKind(span.kind.value + 1),  # the API counts from INTERNAL = 0, OTLP from UNSPECIFIED = 0
         start_time_unix_nano=span.start_time or 0,
         end_time_unix_nano=span.end_time or 0,
-        attributes=_attributes(span.attributes),
+        attributes=attributes,
         status_code=StatusCode(span.status.status_code.value),
         status_message=span.status.description or "",
         events=tuple(

@@ -78,12 +78,18 @@ def _is_suppressed() -> bool:
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
     """Return headers as text in wire order, secrets replaced."""
-    return tuple([(_text(name), SECRET_REMOVED if _is_secret(name) else _text(value)) for name, value in pairs])
+    cleaned: list[tuple[str, str]] = []
+    for name, value in pairs:
+        text, secret = _known_header(name)
+        cleaned.append((text, SECRET_REMOVED if secret else value.decode("latin-1") if isinstance(value, bytes) else value))
+    return tuple(cleaned)
 
 
 @lru_cache(maxsize=1024)
-def _is_secret(name: bytes | str) -> bool:
-    return _SECRET_HEADER.match(_text(name)) is not None
+def _known_header(name: bytes | str) -> tuple[str, bool]:
+    """Return a header's name as text, and whether its value is a secret."""
+    text = name.decode("latin-1") if isinstance(name, bytes) else name
+    return text, _SECRET_HEADER.match(text) is not None
 
 
 def clean_url(url: str) -> str:
@@ -93,10 +99,6 @@ def clean_url(url: str) -> str:
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     head, mark, query = url.partition("?")
     return head + mark + _SECRET_QUERY.sub(rf"\g<1>{SECRET_REMOVED}", query) if mark else url
-
-
-def _text(value: bytes | str) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
 def host_of(url: str) -> str:

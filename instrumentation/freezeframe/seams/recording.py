@@ -11,9 +11,10 @@ import hashlib
 import itertools
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from freezeframe._config import Settings
-    from freezeframe_schemas.span import SpanRecord
+    from freezeframe_schemas.span import Attributes
 
 EXCHANGE_SEQUENCE: Final = itertools.count()
 """Order of issue within the process."""
@@ -78,8 +79,8 @@ class Payload(Protocol):
         """Bytes that it holds in memory, about."""
         ...
 
-    def onto(self, record: SpanRecord) -> SpanRecord:
-        """Return the span with the payload's attributes. Runs on the exporter's thread."""
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the name (None: the one that it has) and attributes of the span, its `own` among them; on the exporter's thread."""
         ...
 
 
@@ -125,23 +126,24 @@ class Recorder:
             name,
             context=self.root.context_for_exchange(),
             kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
-            attributes={genai.EXCHANGE_KIND: kind.value},
+            attributes={genai.EXCHANGE_KIND: kind.value} if self.describe_spans else None,
         )
         if not span.is_recording():
             return None
         recording = Recording(
             span=span,
             sink=self.sink,
-            template=Exchange(
+            template=partial(
+                Exchange,
                 kind=kind,
                 name=name,
                 seam=seam,
-                request=request,
                 dialect=dialect,
                 lane=current_place().lane.path,
                 sequence=next(EXCHANGE_SEQUENCE),
                 call_id=call_id,
             ),
+            request=request,
             request_body=request_body,
             provider=provider,
             limit_bytes=self.settings.max_body_bytes,
@@ -176,6 +178,7 @@ class Recording:
         "_describe_span",
         "_done",
         "_lock",
+        "_request",
         "_sink",
         "_start_ns",
         "_template",
@@ -194,7 +197,8 @@ class Recording:
         *,
         span: Span,
         sink: Sink,
-        template: Exchange,
+        template: Callable[..., Exchange],
+        request: Request,
         request_body: Body,
         provider: str | None,
         limit_bytes: int,
@@ -211,6 +215,7 @@ class Recording:
         self.error: str | None = None
         self._sink = sink
         self._template = template
+        self._request = request
         self._start_ns = time.perf_counter_ns()
         self._lock = threading.RLock()  # reentrant, as the pipeline's
         self._done = False
@@ -280,11 +285,11 @@ class Recording:
         """Bytes held."""
         return self.request_body.size + self.body.size
 
-    def onto(self, record: SpanRecord) -> SpanRecord:
-        """Return the span with the exchange, and what the GenAI conventions make of it."""
-        from freezeframe._enrich import with_exchange
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the span's name and attributes with the exchange, and what the GenAI conventions make of it."""
+        from freezeframe._enrich import describe_exchange
 
-        return with_exchange(record, self)
+        return describe_exchange(own, self)
 
     def exchange(self) -> Exchange:
         """Return what was recorded, once it is finished."""
@@ -297,8 +302,8 @@ class Recording:
             completion=self.completion,
             omitted=self.body.omitted,
         )
-        request = replace(self._template.request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
-        return replace(self._template, request=request, response=response, error=self.error)
+        request = replace(self._request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
+        return self._template(request=request, response=response, error=self.error)
 
 
 @contextmanager
