@@ -80,7 +80,7 @@ class Payload(Protocol):
         ...
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
-        """Return the name (None: the one that it has) and attributes of the span, its `own` among them; on the exporter's thread."""
+        """Return the name (None: the one it has) and attributes of the span, its `own` among them; on the exporter's thread."""
         ...
 
 
