@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 CODE := schemas instrumentation collector replay tests examples
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model demo test test-soak check lint types imports test-fast clean
+.PHONY: help setup setup-demo setup-model demo test test-clients test-soak check lint types imports test-fast clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,9 @@ demo: setup-demo ## the whole story, on this machine, no API key: record a faili
 
 test: setup ## all tests but the soak tests, on two cores (ARGS="-k replay" narrows them)
 	$(PYTEST) -n 2 --dist loadfile $(ARGS)
+
+test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own
+	@.ci/clients $(ARGS)
 
 test-soak: setup ## the tests that take the better part of an hour: 200 kills of a collector under load
 	$(PYTEST) -m soak $(ARGS)
@@ -52,5 +55,5 @@ bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON o
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)
 
 clean: ## remove what was made here: .venv, caches, the demo's data
-	rm -rf .venv .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv .venv-clients .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -26,6 +26,7 @@ def test_the_lines_of_code_run(tmp_path: Path) -> None:
 def test_the_table_of_what_is_captured_names_every_seam() -> None:
     captured = README.partition("## What is captured")[2].partition("## What is not")[0].lower()
     written = {"llama-index-core": "llamaindex", "langchain-core": "langchain", "pydantic-ai-slim": "pydantic-ai"}
+    written |= {"google-adk": "google adk", "strands-agents": "strands"}
     missing = {seam.distribution for seam in SEAMS if written.get(seam.distribution, seam.distribution) not in captured}
     assert missing == set()
 

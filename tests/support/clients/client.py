@@ -1,0 +1,126 @@
+"""What a row of the client table is: a client library, and one trial for each thing that applications do with it.
+
+A new client is one module in `clients.libraries` with a `CLIENT`. Its functions take a `World` and return what the application
+gets; they know nothing of freezeframe (but `World.tool` for libraries without tools of their own), and import their library
+inside, so that the table can be listed where the library is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from clients.provider import Turn
+
+import freezeframe
+
+CORE: Final = "core"
+"""The environment that the tests have anyway; every other one is made by `make test-clients`."""
+
+
+class Column(StrEnum):
+    """What applications do with a client."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+    STREAM = "stream"
+    TOOLS = "tools"
+    ERRORS = "errors"
+    RETRY = "retry"
+    ABANDONED = "abandoned stream"
+
+
+class World:
+    """What a trial is given: where the providers are, and a tool with an effect."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.server = ""
+        """Address of the trial's own server, where it has one."""
+        self.effects: list[str] = []
+        """One line for each time that a tool did its work. A replay adds none."""
+        self._kept: list[Any] = []
+
+    def url(self, host: str) -> str:
+        """Return the address of a provider. Its name stays in it; the name leads to this machine."""
+        return f"http://{host}:{self._port}"
+
+    def keep(self, thing: object) -> None:
+        """Hold on to an object until the trial is over."""
+        self._kept.append(thing)
+
+    def weather(self, location: str) -> str:
+        """Get weather information for a location.
+
+        Args:
+            location: the city
+        """
+        self.effects.append(location)
+        return "40 C"
+
+    def tool(self, name: str) -> Callable[..., str]:
+        """Return a plain function marked as a tool, as applications do that have no framework."""
+
+        def work(**arguments: Any) -> str:
+            self.effects.append(f"{name}({arguments})")
+            return "40 C"
+
+        return freezeframe.tool(name=name)(work)
+
+
+Server = Callable[[World], AbstractContextManager[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One use of a client, and what the provider answers to it."""
+
+    use: Callable[[World], Any]
+    """Gives what the application got; may be a coroutine function."""
+    script: tuple[Turn, ...] = ()
+    """The provider's answers, in order."""
+    server: Server | None = None
+    """What runs for the length of the use, and gives its address; a replay does without."""
+
+    @property
+    def name(self) -> str:
+        """Return the function's name."""
+        return self.use.__name__
+
+
+def trial(use: Callable[[World], Any], *script: Turn, server: Server | None = None) -> Trial:
+    """Return a trial."""
+    return Trial(use=use, script=script, server=server)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """One row of the table."""
+
+    name: str
+    distribution: str
+    """Whose version the table names."""
+    environment: str = CORE
+    requires: tuple[str, ...] = ()
+    """What the environment installs for it."""
+    trials: Mapping[Column, tuple[Trial, ...] | str] = field(default_factory=dict[Column, "tuple[Trial, ...] | str"])
+    """For each column what is tried, or why it cannot be."""
+    note: str = ""
+    """What a reader of the table should know."""
+
+
+def load(module: str) -> Any:
+    """Import a client library; its types are its own affair."""
+    return importlib.import_module(module)
+
+
+def outcome_of(call: Callable[[], Any]) -> Any:
+    """Return what a call gives, or class and text of what it raises: the application catches it."""
+    try:
+        return call()
+    except Exception as error:
+        return [type(error).__name__, str(error)]

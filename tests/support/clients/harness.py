@@ -1,0 +1,135 @@
+"""Runs a trial three times: without us, captured, and from its fixture with the provider gone; and compares.
+
+*Captured byte-exact*: the application got what it gets without us, and each HTTP exchange on the spans has the request bytes
+that reached the server and the response bytes that left it (of an abandoned stream, as much as the application took).
+*Replayed equal*: spans -> run -> fixture on disk -> replay gives the application the same again, with no divergence, nothing
+asked of the network and no tool called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from clients.client import Column, Trial, World
+from clients.provider import Crossed, Provider
+
+import freezeframe
+from freezeframe import seams
+from freezeframe.seams import serve, stop_serving
+from freezeframe.testing import capture
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.session import ReplaySession
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Completion, Kind
+from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.run import Run, build_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a trial."""
+
+    not_captured: tuple[str, ...] = ()
+    """What is wrong with the capture, a line each; empty where it is byte-exact."""
+    not_replayed: tuple[str, ...] = ()
+    seams: frozenset[str] = frozenset()
+    """Which seams recorded."""
+
+    def merged(self, other: Outcome) -> Outcome:
+        """Return both as one."""
+        return Outcome(
+            not_captured=self.not_captured + other.not_captured,
+            not_replayed=self.not_replayed + other.not_replayed,
+            seams=self.seams | other.seams,
+        )
+
+
+def run_trial(trial: Trial, column: Column) -> Outcome:
+    """Take a trial the whole way."""
+    with Provider(trial.script) as provider, _world(trial, provider) as world:
+        bare = _finished(trial.use(world))
+    with Provider(trial.script) as provider, _world(trial, provider) as world, capture() as captured:
+        live = _finished(freezeframe.run(name=trial.name)(trial.use)(world))
+    run = build_run(captured.spans)
+    fixture = _on_disk(freeze(run))
+    # The world is what the entry point was given, and no part of the recording.
+    fixture = replace(fixture, entry=replace(fixture.entry, input=None))
+    faults = [] if bare == live else [f"{trial.name}: without us the application gets {bare!r:.600}, with us {live!r:.600}"]
+    faults += [f"{trial.name}: {fault}" for fault in _not_captured(run, provider.crossed, column)]
+    faults += [f"{trial.name}: {gap}" for gap in run.gaps]
+    again = World(provider.port)
+    again.server = world.server
+    return Outcome(
+        not_captured=tuple(faults),
+        not_replayed=tuple(f"{trial.name}: {fault}" for fault in _not_replayed(fixture, trial.use, again, live)),
+        seams=frozenset(exchange.seam for exchange in run.exchanges),
+    )
+
+
+@contextmanager
+def _world(trial: Trial, provider: Provider) -> Generator[World]:
+    world = World(provider.port)
+    if trial.server is None:
+        yield world
+        return
+    with trial.server(world) as world.server:
+        yield world
+
+
+def _finished(result: Any) -> Any:
+    return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+
+def _on_disk(fixture: Fixture) -> Fixture:
+    with tempfile.TemporaryDirectory() as folder:
+        write_fixture(fixture, Path(folder) / "fixture")
+        return load_fixture(Path(folder) / "fixture")
+
+
+def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[str]:
+    http = [exchange for exchange in run.exchanges if exchange.request.method and exchange.span_id not in run.enclosing]
+    faults = [] if run.exchanges else ["nothing was recorded"]
+    if len(http) != len(crossed):
+        asked = [item.path for item in crossed]
+        faults.append(f"{len(crossed)} requests were made {asked}, {len(http)} recorded {[item.name for item in http]}")
+    for exchange, item in zip(http, crossed, strict=False):
+        early = exchange.response.completion is Completion.CLOSED_EARLY
+        body = exchange.response.body
+        if exchange.request.body != item.request:
+            faults.append(f"{exchange.name}: the request has other bytes")
+        taken = item.sent.startswith(body) and (body or column is not Column.ABANDONED)
+        if not (taken if early else body == item.sent):
+            faults.append(
+                f"{exchange.name}: {len(item.sent)} bytes were sent, {len(body)} recorded, {exchange.response.completion}"
+            )
+        if exchange.response.status != item.status:
+            faults.append(f"{exchange.name}: the status was {item.status}, {exchange.response.status} is recorded")
+        if exchange.kind is not Kind.MODEL:
+            faults.append(f"{exchange.name}: recorded as {exchange.kind}, not as a model call")
+    if column is Column.TOOLS and not any(exchange.kind in (Kind.TOOL, Kind.MCP) for exchange in run.exchanges):
+        faults.append("no tool call was recorded")
+    return faults
+
+
+def _not_replayed(fixture: Fixture, use: Callable[[World], Any], world: World, live: Any) -> list[str]:
+    session = ReplaySession(fixture)
+    serve(session)
+    try:
+        again = _finished(freezeframe.run(name=fixture.entry.name)(use)(world))
+    except ReplayMiss as miss:
+        return [f"missed: {miss}"]
+    finally:
+        stop_serving()
+        seams.uninstall()
+    report = session.report()
+    faults = [f"{found.kind.value}: {found.name} {found.path or ''}".strip() for found in report.divergences]
+    faults += [] if again == live else [f"the application got {live!r:.600}, in the replay {again!r:.600}"]
+    faults += [f"a tool was called: {effect}" for effect in world.effects]
+    return faults

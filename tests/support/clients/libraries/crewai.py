@@ -1,0 +1,95 @@
+"""CrewAI: a crew of one agent with a tool, over the openai SDK; and its LLM by itself."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.libraries import openai
+from clients.provider import OVERLOADED, Turn, cut
+
+COUNTED: Final = Turn(
+    status=200,
+    body=b'{"object": "response.input_tokens", "input_tokens": 61}',
+    headers=(("content-type", "application/json"),),
+)
+"""CrewAI has the provider count the tokens of each prompt and each tool result before it asks."""
+
+_QUIET: Final = {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "OTEL_SDK_DISABLED": ""}
+
+
+def _llm(world: World, *, retries: int = 0, stream: bool = False) -> Any:
+    os.environ.update(_QUIET)
+    return load("crewai").LLM(
+        model="openai/gpt-4o", base_url=f"{world.url(openai.HOST)}/v1", api_key="sk-none", max_retries=retries, stream=stream
+    )
+
+
+def _crew(world: World) -> Any:
+    llm = _llm(world)
+    crewai = load("crewai")
+    weather = load("crewai.tools").tool("weather")(world.weather)
+    agent = crewai.Agent(
+        role="forecaster",
+        goal="tell the weather",
+        backstory="You are a helpful assistant",
+        llm=llm,
+        tools=[weather],
+        verbose=False,
+    )
+    task = crewai.Task(description=_question(), expected_output="a sentence", agent=agent)
+    return crewai.Crew(agents=[agent], tasks=[task], verbose=False)
+
+
+def _question() -> str:
+    return openai.QUESTION[0]["content"]
+
+
+def kickoff(world: World) -> Any:
+    return _crew(world).kickoff().raw
+
+
+async def kickoff_async(world: World) -> Any:
+    return (await _crew(world).kickoff_async()).raw
+
+
+def call(world: World) -> Any:
+    return _llm(world).call(_question())
+
+
+def stream(world: World) -> Any:
+    return _llm(world, stream=True).call(_question())
+
+
+def call_or_fail(world: World) -> Any:
+    return outcome_of(lambda: call(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def retry(world: World) -> Any:
+    return _llm(world, retries=2).call(_question())
+
+
+CLIENT: Final = Client(
+    name="crewai",
+    distribution="crewai",
+    environment="crewai",
+    requires=("crewai",),
+    trials={
+        Column.SYNC: (trial(kickoff, COUNTED, openai.SIMPLE),),
+        Column.ASYNC: (trial(kickoff_async, COUNTED, openai.SIMPLE),),
+        Column.STREAM: (trial(stream, openai.STREAM),),
+        Column.TOOLS: (trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),),
+        Column.ERRORS: (
+            trial(call_or_fail, openai.WRONG_KEY),
+            trial(call_or_fail, cut(openai.SIMPLE)),
+            trial(stream_or_fail, cut(openai.STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+        Column.ABANDONED: "CrewAI reads a stream to its end before it gives anything back",
+    },
+)

@@ -1,0 +1,90 @@
+"""The groq SDK."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.libraries.openai import QUESTION, WEATHER, WRONG_KEY
+from clients.provider import OVERLOADED, cut, recorded
+
+HOST: Final = "api.groq.com"
+SIMPLE, STREAM = recorded("0d2158072afefa9a", "145b8201bcefdfb3")
+TOOL: Final = recorded("0e6e19f23a9a4fb4", "52ba077f5feaad23")
+
+ASK: Final[dict[str, Any]] = {"model": "moonshotai/kimi-k2", "messages": QUESTION}
+
+
+def _client(world: World, retries: int = 0) -> Any:
+    return load("groq").Groq(base_url=world.url(HOST), api_key="gsk-none", max_retries=retries)
+
+
+def complete(world: World) -> Any:
+    return _client(world).chat.completions.create(**ASK).model_dump()
+
+
+async def complete_async(world: World) -> Any:
+    async with load("groq").AsyncGroq(base_url=world.url(HOST), api_key="gsk-none", max_retries=0) as client:
+        return (await client.chat.completions.create(**ASK)).model_dump()
+
+
+def stream(world: World) -> Any:
+    return [chunk.model_dump() for chunk in _client(world).chat.completions.create(**ASK, stream=True)]
+
+
+async def stream_async(world: World) -> Any:
+    async with load("groq").AsyncGroq(base_url=world.url(HOST), api_key="gsk-none", max_retries=0) as client:
+        return [chunk.model_dump() async for chunk in await client.chat.completions.create(**ASK, stream=True)]
+
+
+def use_tools(world: World) -> Any:
+    client, messages = _client(world), list(QUESTION)
+    while True:
+        answer = client.chat.completions.create(**{**ASK, "messages": messages}, tools=[WEATHER]).choices[0].message
+        messages.append(answer.model_dump(exclude_none=True))
+        for call in answer.tool_calls or ():
+            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        if not answer.tool_calls:
+            return messages
+
+
+def complete_or_fail(world: World) -> Any:
+    return outcome_of(lambda: complete(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def retry(world: World) -> Any:
+    return _client(world, retries=2).chat.completions.create(**ASK).model_dump()
+
+
+def abandon(world: World) -> Any:
+    chunks = _client(world).chat.completions.create(**ASK, stream=True)
+    first = next(iter(chunks)).model_dump()
+    chunks.close()
+    return first
+
+
+CLIENT: Final = Client(
+    name="groq",
+    distribution="groq",
+    environment="sdks",
+    requires=("groq",),
+    trials={
+        Column.SYNC: (trial(complete, SIMPLE),),
+        Column.ASYNC: (trial(complete_async, SIMPLE),),
+        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
+        Column.TOOLS: (trial(use_tools, *TOOL),),
+        Column.ERRORS: (
+            trial(complete_or_fail, WRONG_KEY),
+            trial(complete_or_fail, cut(SIMPLE)),
+            trial(stream_or_fail, cut(STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
+        Column.ABANDONED: (trial(abandon, STREAM),),
+    },
+)

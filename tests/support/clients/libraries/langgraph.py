@@ -1,0 +1,99 @@
+"""LangGraph: a graph with a tool node over langchain-openai."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.libraries import openai
+from clients.provider import OVERLOADED, cut
+
+
+def _graph(world: World, retries: int = 0) -> Any:
+    graphs, prebuilt = load("langgraph.graph"), load("langgraph.prebuilt")
+    weather = load("langchain_core.tools").tool(world.weather)
+    model = load("langchain_openai").ChatOpenAI(
+        model="gpt-4o", base_url=f"{world.url(openai.HOST)}/v1", api_key="sk-none", max_retries=retries
+    )
+    model = model.bind_tools([weather])
+
+    def think(state: Any) -> Any:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    async def think_async(state: Any) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = graphs.StateGraph(graphs.MessagesState)
+    graph.add_node("think", load("langchain_core.runnables").RunnableLambda(think, think_async))
+    graph.add_node("tools", prebuilt.ToolNode([weather]))
+    graph.add_edge(graphs.START, "think")
+    graph.add_conditional_edges("think", prebuilt.tools_condition, {"tools": "tools", graphs.END: graphs.END})
+    graph.add_edge("tools", "think")
+    return graph.compile()
+
+
+def _question() -> Any:
+    content = openai.QUESTION[0]["content"]
+    return {"messages": [load("langchain_core.messages").HumanMessage(content=content, id="m1")]}
+
+
+def _said(state: Any) -> Any:
+    return [(message.type, message.content, getattr(message, "tool_calls", None)) for message in state["messages"]]
+
+
+def invoke(world: World) -> Any:
+    return _said(_graph(world).invoke(_question()))
+
+
+async def invoke_async(world: World) -> Any:
+    return _said(await _graph(world).ainvoke(_question()))
+
+
+def stream(world: World) -> Any:
+    return [chunk.content for chunk, _ in _graph(world).stream(_question(), stream_mode="messages")]
+
+
+async def stream_async(world: World) -> Any:
+    return [chunk.content async for chunk, _ in _graph(world).astream(_question(), stream_mode="messages")]
+
+
+def invoke_or_fail(world: World) -> Any:
+    return outcome_of(lambda: invoke(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def retry(world: World) -> Any:
+    return _said(_graph(world, retries=2).invoke(_question()))
+
+
+def abandon(world: World) -> Any:
+    chunks = _graph(world).stream(_question(), stream_mode="messages")
+    first = next(chunks)[0].content
+    chunks.close()
+    return first
+
+
+CLIENT: Final = Client(
+    name="langgraph",
+    distribution="langgraph",
+    trials={
+        Column.SYNC: (trial(invoke, openai.SIMPLE),),
+        Column.ASYNC: (trial(invoke_async, openai.SIMPLE),),
+        Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
+        Column.TOOLS: (
+            trial(invoke, *openai.TOOL),
+            trial(invoke_async, *openai.TOOL),
+            trial(stream, *openai.TOOL_STREAM),
+        ),
+        Column.ERRORS: (
+            trial(invoke_or_fail, openai.WRONG_KEY),
+            trial(invoke_or_fail, cut(openai.SIMPLE)),
+            trial(stream_or_fail, cut(openai.STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+        Column.ABANDONED: (trial(abandon, openai.STREAM),),
+    },
+)

@@ -1,0 +1,124 @@
+"""LiteLLM: OpenAI through the openai SDK, Anthropic through its own HTTP client (httpx, async over aiohttp)."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.libraries import anthropic, openai
+from clients.provider import OVERLOADED, cut
+
+
+def _ask(world: World) -> dict[str, Any]:
+    return {
+        "model": "openai/gpt-4o",
+        "api_base": f"{world.url(openai.HOST)}/v1",
+        "api_key": "sk-none",
+        "messages": list(openai.QUESTION),
+        "num_retries": 0,
+        "max_retries": 0,
+    }
+
+
+def _ask_anthropic(world: World) -> dict[str, Any]:
+    model = "anthropic/claude-sonnet-4-20250514"
+    return {**_ask(world), "model": model, "api_base": world.url(anthropic.HOST), "api_key": "sk-ant-none", "max_tokens": 400}
+
+
+def _litellm() -> Any:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else its import asks the network for prices
+    litellm = load("litellm")
+    litellm.in_memory_llm_clients_cache.flush_cache()  # its HTTP clients belong to the event loop that they were made in
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def _told(answer: Any) -> Any:
+    """Return the answer without the id and the time that LiteLLM makes up for providers that give none."""
+    told = answer.model_dump()
+    return {name: value for name, value in told.items() if name not in ("id", "created")}
+
+
+def complete(world: World) -> Any:
+    return _told(_litellm().completion(**_ask(world)))
+
+
+def complete_by_anthropic(world: World) -> Any:
+    return _told(_litellm().completion(**_ask_anthropic(world)))
+
+
+async def complete_async(world: World) -> Any:
+    return _told(await _litellm().acompletion(**_ask(world)))
+
+
+async def complete_by_anthropic_async(world: World) -> Any:
+    return _told(await _litellm().acompletion(**_ask_anthropic(world)))
+
+
+def stream(world: World) -> Any:
+    return [_told(chunk) for chunk in _litellm().completion(**_ask(world), stream=True)]
+
+
+async def stream_async(world: World) -> Any:
+    return [_told(chunk) async for chunk in await _litellm().acompletion(**_ask(world), stream=True)]
+
+
+async def stream_by_anthropic_async(world: World) -> Any:
+    return [_told(chunk) async for chunk in await _litellm().acompletion(**_ask_anthropic(world), stream=True)]
+
+
+def use_tools(world: World) -> Any:
+    litellm, ask = _litellm(), _ask(world)
+    messages = ask["messages"]
+    while True:
+        answer = litellm.completion(**ask, tools=[openai.WEATHER]).choices[0].message
+        messages.append(answer.model_dump(exclude_none=True))
+        for call in answer.tool_calls or ():
+            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        if not answer.tool_calls:
+            return messages
+
+
+def complete_or_fail(world: World) -> Any:
+    return outcome_of(lambda: complete(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def retry(world: World) -> Any:
+    return _told(_litellm().completion(**{**_ask(world), "num_retries": 2}))
+
+
+def abandon(world: World) -> Any:
+    chunks = _litellm().completion(**_ask(world), stream=True)
+    return _told(next(chunks))
+
+
+CLIENT: Final = Client(
+    name="litellm",
+    distribution="litellm",
+    environment="sdks",
+    requires=("litellm", "mcp"),  # which it imports as soon as a call has tools
+    trials={
+        Column.SYNC: (trial(complete, openai.SIMPLE), trial(complete_by_anthropic, anthropic.SIMPLE)),
+        Column.ASYNC: (trial(complete_async, openai.SIMPLE), trial(complete_by_anthropic_async, anthropic.SIMPLE)),
+        Column.STREAM: (
+            trial(stream, openai.STREAM),
+            trial(stream_async, openai.STREAM),
+            trial(stream_by_anthropic_async, anthropic.STREAM),
+        ),
+        Column.TOOLS: (trial(use_tools, *openai.TOOL),),
+        Column.ERRORS: (
+            trial(complete_or_fail, openai.WRONG_KEY),
+            trial(complete_or_fail, cut(openai.SIMPLE)),
+            trial(stream_or_fail, cut(openai.STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+        Column.ABANDONED: (trial(abandon, openai.STREAM),),
+    },
+)

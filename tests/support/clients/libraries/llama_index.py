@@ -1,0 +1,88 @@
+"""LlamaIndex: an LLM by itself, and an agent with a function tool."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.libraries import openai
+from clients.provider import OVERLOADED, cut
+
+
+def _llm(world: World, retries: int = 0) -> Any:
+    return load("llama_index.llms.openai").OpenAI(
+        model="gpt-4o", api_base=f"{world.url(openai.HOST)}/v1", api_key="sk-none", max_retries=retries
+    )
+
+
+def _question() -> str:
+    return openai.QUESTION[0]["content"]
+
+
+def _messages() -> Any:
+    return [load("llama_index.core.llms").ChatMessage(role="user", content=_question())]
+
+
+def chat(world: World) -> Any:
+    return _llm(world).chat(_messages()).message.model_dump()
+
+
+async def chat_async(world: World) -> Any:
+    return (await _llm(world).achat(_messages())).message.model_dump()
+
+
+def stream(world: World) -> Any:
+    return [part.delta for part in _llm(world).stream_chat(_messages())]
+
+
+async def stream_async(world: World) -> Any:
+    return [part.delta async for part in await _llm(world).astream_chat(_messages())]
+
+
+async def use_tools(world: World) -> Any:
+    tool = load("llama_index.core.tools").FunctionTool.from_defaults(world.weather)
+    agent = load("llama_index.core.agent.workflow").FunctionAgent(
+        tools=[tool], llm=_llm(world), system_prompt="You are a helpful assistant", streaming=False
+    )
+    result = await agent.run(user_msg=_question())
+    return [str(result), [(call.tool_name, call.tool_kwargs, call.tool_output.content) for call in result.tool_calls]]
+
+
+def chat_or_fail(world: World) -> Any:
+    return outcome_of(lambda: chat(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def retry(world: World) -> Any:
+    return _llm(world, retries=3).chat(_messages()).message.model_dump()
+
+
+def abandon(world: World) -> Any:
+    parts = _llm(world).stream_chat(_messages())
+    first = next(parts).delta
+    parts.close()
+    return first
+
+
+CLIENT: Final = Client(
+    name="llama-index",
+    distribution="llama-index-core",
+    environment="sdks",
+    requires=("llama-index-core", "llama-index-llms-openai"),
+    trials={
+        Column.SYNC: (trial(chat, openai.SIMPLE),),
+        Column.ASYNC: (trial(chat_async, openai.SIMPLE),),
+        Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
+        Column.TOOLS: (trial(use_tools, *openai.TOOL),),
+        Column.ERRORS: (
+            trial(chat_or_fail, openai.WRONG_KEY),
+            trial(chat_or_fail, cut(openai.SIMPLE)),
+            trial(stream_or_fail, cut(openai.STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+        Column.ABANDONED: (trial(abandon, openai.STREAM),),
+    },
+)

@@ -1,0 +1,102 @@
+"""The mistralai SDK."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.provider import OVERLOADED, cut, recorded
+
+HOST: Final = "api.mistral.ai"
+SIMPLE, STREAM = recorded("fd8d10c6a9867ce9", "4ea6984fa430dfd7")
+TOOL: Final = recorded("a5cd13d6993ea742", "231b75185ae67306")
+
+ASK: Final[dict[str, Any]] = {
+    "model": "mistral-large-latest",
+    "messages": [{"role": "user", "content": "What's the weather in NYC? ünï"}],
+}
+WEATHER: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Get the current weather for a location.",
+        "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
+    },
+}
+
+
+def _client(world: World, *, retrying: bool = False) -> Any:
+    retries = load("mistralai.client.utils")
+    backoff = retries.BackoffStrategy(initial_interval=1, max_interval=10, exponent=1.5, max_elapsed_time=5000)
+    config = {"retry_config": retries.RetryConfig("backoff", backoff, True)} if retrying else {}
+    return load("mistralai.client").Mistral(server_url=world.url(HOST), api_key="none", **config)
+
+
+def complete(world: World) -> Any:
+    return _client(world).chat.complete(**ASK).model_dump()
+
+
+async def complete_async(world: World) -> Any:
+    async with _client(world) as client:
+        return (await client.chat.complete_async(**ASK)).model_dump()
+
+
+def stream(world: World) -> Any:
+    with _client(world).chat.stream(**ASK) as events:
+        return [event.model_dump() for event in events]
+
+
+async def stream_async(world: World) -> Any:
+    async with _client(world) as client, await client.chat.stream_async(**ASK) as events:
+        return [event.model_dump() async for event in events]
+
+
+def use_tools(world: World) -> Any:
+    client, messages = _client(world), list(ASK["messages"])
+    while True:
+        answer = client.chat.complete(**{**ASK, "messages": messages}, tools=[WEATHER]).choices[0].message
+        messages.append(answer.model_dump())
+        for call in answer.tool_calls or ():
+            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "name": call.function.name, "content": found})
+        if not answer.tool_calls:
+            return messages
+
+
+def complete_or_fail(world: World) -> Any:
+    return outcome_of(lambda: complete(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def retry(world: World) -> Any:
+    return _client(world, retrying=True).chat.complete(**ASK).model_dump()
+
+
+def abandon(world: World) -> Any:
+    with _client(world).chat.stream(**ASK) as events:
+        return next(iter(events)).model_dump()
+
+
+CLIENT: Final = Client(
+    name="mistralai",
+    distribution="mistralai",
+    environment="sdks",
+    requires=("mistralai",),
+    trials={
+        Column.SYNC: (trial(complete, SIMPLE),),
+        Column.ASYNC: (trial(complete_async, SIMPLE),),
+        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
+        Column.TOOLS: (trial(use_tools, *TOOL),),
+        Column.ERRORS: (
+            trial(complete_or_fail, OVERLOADED),
+            trial(complete_or_fail, cut(SIMPLE)),
+            trial(stream_or_fail, cut(STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
+        Column.ABANDONED: (trial(abandon, STREAM),),
+    },
+)

@@ -1,0 +1,91 @@
+"""The ollama SDK."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.provider import cut, recorded
+
+HOST: Final = "ollama"
+SIMPLE, STREAM, NO_MODEL = recorded("c7d1536e07da1631", "463abe510aaf21cb", "e8bff7b8e432291d")
+TOOL: Final = recorded("3b930b6f9dbb61ce", "c7d1536e07da1631")
+
+ASK: Final[dict[str, Any]] = {
+    "model": "qwen3.6:latest",
+    "messages": [{"role": "user", "content": "Why is the sky blue? ünï"}],
+    "options": {"seed": 42},
+}
+WEATHER: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "get_current_weather",
+        "description": "Get the current weather in a city.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+
+
+def chat(world: World) -> Any:
+    return load("ollama").Client(host=world.url(HOST)).chat(**ASK).model_dump()
+
+
+async def chat_async(world: World) -> Any:
+    return (await load("ollama").AsyncClient(host=world.url(HOST)).chat(**ASK)).model_dump()
+
+
+def stream(world: World) -> Any:
+    return [part.model_dump() for part in load("ollama").Client(host=world.url(HOST)).chat(**ASK, stream=True)]
+
+
+async def stream_async(world: World) -> Any:
+    parts = await load("ollama").AsyncClient(host=world.url(HOST)).chat(**ASK, stream=True)
+    return [part.model_dump() async for part in parts]
+
+
+def use_tools(world: World) -> Any:
+    client, messages = load("ollama").Client(host=world.url(HOST)), list(ASK["messages"])
+    while True:
+        answer = client.chat(**{**ASK, "messages": messages}, tools=[WEATHER]).message
+        messages.append(answer.model_dump(exclude_none=True))
+        for call in answer.tool_calls or ():
+            found = world.tool(call.function.name)(**call.function.arguments)
+            messages.append({"role": "tool", "tool_name": call.function.name, "content": found})
+        if not answer.tool_calls:
+            return messages
+
+
+def chat_or_fail(world: World) -> Any:
+    return outcome_of(lambda: chat(world))
+
+
+def stream_or_fail(world: World) -> Any:
+    return outcome_of(lambda: stream(world))
+
+
+def abandon(world: World) -> Any:
+    parts = load("ollama").Client(host=world.url(HOST)).chat(**ASK, stream=True)
+    first = next(parts).model_dump()
+    parts.close()
+    return first
+
+
+CLIENT: Final = Client(
+    name="ollama",
+    distribution="ollama",
+    environment="sdks",
+    requires=("ollama",),
+    trials={
+        Column.SYNC: (trial(chat, SIMPLE),),
+        Column.ASYNC: (trial(chat_async, SIMPLE),),
+        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
+        Column.TOOLS: (trial(use_tools, *TOOL),),
+        Column.ERRORS: (
+            trial(chat_or_fail, NO_MODEL),
+            trial(chat_or_fail, cut(SIMPLE)),
+            trial(stream_or_fail, cut(STREAM)),
+        ),
+        Column.RETRY: "the ollama SDK does not retry",
+        Column.ABANDONED: (trial(abandon, STREAM),),
+    },
+)

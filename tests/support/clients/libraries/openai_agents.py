@@ -1,0 +1,86 @@
+"""openai-agents: an agent with a function tool."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, trial
+from clients.libraries import openai
+from clients.provider import OVERLOADED, cut
+
+
+def _agent(world: World, retries: int = 0) -> Any:
+    agents = load("agents")
+    agents.set_tracing_disabled(True)
+    client = load("openai").AsyncOpenAI(base_url=f"{world.url(openai.HOST)}/v1", api_key="sk-none", max_retries=retries)
+    model = agents.OpenAIChatCompletionsModel(model="gpt-4o", openai_client=client)
+    weather = agents.function_tool(world.weather)
+    return agents.Agent(name="forecaster", instructions="You are a helpful assistant", model=model, tools=[weather])
+
+
+def _question() -> str:
+    return openai.QUESTION[0]["content"]
+
+
+def _told(result: Any) -> Any:
+    return [result.final_output, [item.type for item in result.new_items]]
+
+
+def run_sync(world: World) -> Any:
+    return _told(load("agents").Runner.run_sync(_agent(world), _question()))
+
+
+async def run(world: World) -> Any:
+    return _told(await load("agents").Runner.run(_agent(world), _question()))
+
+
+async def stream(world: World) -> Any:
+    result = load("agents").Runner.run_streamed(_agent(world), _question())
+    events = [event.type async for event in result.stream_events()]
+    return [events, _told(result)]
+
+
+async def run_or_fail(world: World) -> Any:
+    try:
+        return await run(world)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+
+
+async def stream_or_fail(world: World) -> Any:
+    try:
+        return await stream(world)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+
+
+async def retry(world: World) -> Any:
+    return _told(await load("agents").Runner.run(_agent(world, retries=2), _question()))
+
+
+async def abandon(world: World) -> Any:
+    result = load("agents").Runner.run_streamed(_agent(world), _question())
+    async for event in result.stream_events():
+        if event.type == "raw_response_event" and event.data.type == "response.output_text.delta":
+            result.cancel()
+            return event.data.delta
+    return None
+
+
+CLIENT: Final = Client(
+    name="openai-agents",
+    distribution="openai-agents",
+    trials={
+        Column.SYNC: (trial(run_sync, openai.SIMPLE),),
+        Column.ASYNC: (trial(run, openai.SIMPLE),),
+        Column.STREAM: (trial(stream, openai.STREAM),),
+        Column.TOOLS: (trial(run, *openai.TOOL), trial(stream, *openai.TOOL_STREAM)),
+        Column.ERRORS: (
+            trial(run_or_fail, openai.WRONG_KEY),
+            trial(run_or_fail, cut(openai.SIMPLE)),
+            trial(stream_or_fail, cut(openai.STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+        Column.ABANDONED: (trial(abandon, openai.STREAM),),
+    },
+)

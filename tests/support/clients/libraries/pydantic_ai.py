@@ -1,0 +1,80 @@
+"""pydantic-ai: an agent with a tool, over the openai SDK."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.libraries import openai
+from clients.provider import OVERLOADED, cut
+
+
+def _agent(world: World, retries: int = 0) -> Any:
+    client = load("openai").AsyncOpenAI(base_url=f"{world.url(openai.HOST)}/v1", api_key="sk-none", max_retries=retries)
+    provider = load("pydantic_ai.providers.openai").OpenAIProvider(openai_client=client)
+    model = load("pydantic_ai.models.openai").OpenAIChatModel("gpt-4o", provider=provider)
+    agent = load("pydantic_ai").Agent(model, instructions="You are a helpful assistant")
+    agent.tool_plain(world.weather)
+    return agent
+
+
+def _question() -> str:
+    return openai.QUESTION[0]["content"]
+
+
+def _told(result: Any) -> Any:
+    return [result.output, [part.part_kind for message in result.all_messages() for part in message.parts]]
+
+
+def run_sync(world: World) -> Any:
+    return _told(_agent(world).run_sync(_question()))
+
+
+async def run(world: World) -> Any:
+    return _told(await _agent(world).run(_question()))
+
+
+async def stream(world: World) -> Any:
+    async with _agent(world).run_stream(_question()) as result:
+        return [text async for text in result.stream_text(delta=True, debounce_by=None)]
+
+
+def run_or_fail(world: World) -> Any:
+    return outcome_of(lambda: run_sync(world))
+
+
+async def stream_or_fail(world: World) -> Any:
+    try:
+        return await stream(world)
+    except Exception as error:
+        return [type(error).__name__, str(error)]
+
+
+def retry(world: World) -> Any:
+    return _told(_agent(world, retries=2).run_sync(_question()))
+
+
+async def abandon(world: World) -> Any:
+    async with _agent(world).run_stream(_question()) as result:
+        async for text in result.stream_text(delta=True, debounce_by=None):
+            return text
+    return None
+
+
+CLIENT: Final = Client(
+    name="pydantic-ai",
+    distribution="pydantic-ai-slim",
+    trials={
+        Column.SYNC: (trial(run_sync, openai.SIMPLE),),
+        Column.ASYNC: (trial(run, openai.SIMPLE),),
+        Column.STREAM: (trial(stream, openai.STREAM),),
+        Column.TOOLS: (trial(run_sync, *openai.TOOL), trial(stream, *openai.TOOL_STREAM)),
+        Column.ERRORS: (
+            trial(run_or_fail, openai.WRONG_KEY),
+            trial(run_or_fail, cut(openai.SIMPLE)),
+            trial(stream_or_fail, cut(openai.STREAM)),
+        ),
+        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+        Column.ABANDONED: (trial(abandon, openai.STREAM),),
+    },
+)

@@ -1,0 +1,176 @@
+"""The table: its rows, what became of them, and the page that is made from that.
+
+python -m clients.table environments          the names of the environments that `make test-clients` makes
+python -m clients.table requirements NAME     what one installs
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Mapping
+from functools import cache, reduce
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import clients.libraries
+from clients.client import CORE, Client, Column, Trial
+from clients.harness import Outcome, run_trial
+
+ROOT: Final = Path(__file__).parents[3]
+RESULTS: Final = ROOT / "tests" / "data" / "clients" / "results.json"
+PAGE: Final = ROOT / "docs" / "coverage.md"
+
+Cell = dict[str, Any]
+"""``{"captured": true, "replayed": true}``, or ``{"why": "..."}`` where there is nothing to try."""
+Row = dict[str, Any]
+"""``{"version": "3.54.0", "environment": "core", "seams": ["httpx2"], "cells": {"sync": {...}}}``."""
+
+
+@cache
+def all_clients() -> tuple[Client, ...]:
+    """Return every row, by name."""
+    names = sorted(module.name for module in pkgutil.iter_modules(clients.libraries.__path__))
+    found = [importlib.import_module(f"clients.libraries.{name}").CLIENT for name in names]
+    return tuple(sorted(found, key=lambda client: client.name))
+
+
+def environments() -> list[str]:
+    """Return the environments beside the core."""
+    return sorted({client.environment for client in all_clients()} - {CORE})
+
+
+def requirements(environment: str) -> list[str]:
+    """Return what an environment installs."""
+    return sorted({name for client in all_clients() if client.environment == environment for name in client.requires})
+
+
+# -- running ------------------------------------------------------------------------------------------------------------
+
+
+def try_column(client: Client, column: Column) -> tuple[Cell, Outcome]:
+    """Run the trials of one cell; return it, with what went wrong."""
+    trials = client.trials[column]
+    if isinstance(trials, str):
+        return {"why": trials}, Outcome()
+    outcome = reduce(Outcome.merged, [_outcome(item, column) for item in trials])
+    return {"captured": not outcome.not_captured, "replayed": not outcome.not_replayed}, outcome
+
+
+def _outcome(trial: Trial, column: Column) -> Outcome:
+    try:
+        return run_trial(trial, column)
+    except Exception as error:
+        fault = f"{trial.name}: {type(error).__name__}: {error}"
+        return Outcome(not_captured=(fault,), not_replayed=(fault,))
+
+
+def load_results() -> dict[str, Row]:
+    """Return the rows as they were last written, by client."""
+    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+
+
+def write_cell(client: Client, column: Column, cell: Cell, seams: frozenset[str]) -> None:
+    """Put one cell into the results."""
+    rows = load_results()
+    known = {item.name for item in all_clients()}
+    row = rows.setdefault(client.name, {"seams": [], "cells": {}})
+    row["version"] = version(client.distribution)
+    row["environment"] = client.environment
+    row["seams"] = sorted({*row["seams"], *seams})
+    row["cells"][column.value] = cell
+    ordered = {name: rows[name] for name in sorted(known & rows.keys())}
+    RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
+
+
+# -- the page -----------------------------------------------------------------------------------------------------------
+
+
+def page(rows: Mapping[str, Row]) -> str:
+    """Return the page on what is captured and replayed of which client."""
+    reasons: list[str] = []
+    lines = [_line(client, rows[client.name], reasons) for client in all_clients() if client.name in rows]
+    cells = [cell for row in rows.values() for cell in row["cells"].values() if "why" not in cell]
+    good = sum(cell["captured"] and cell["replayed"] for cell in cells)
+    notes = [f"* {client.name}: {client.note}" for client in all_clients() if client.note]
+    return "\n".join(
+        [
+            "# Coverage of clients",
+            "",
+            "Made from what the tests saw (`tests/data/clients/results.json`): `make test` runs the rows of the core, `make",
+            "test-clients` makes an environment for each set of libraries that go together and runs them all;",
+            "`FREEZEFRAME_UPDATE_GOLDEN=1` before either writes results and page anew. A test holds the page current.",
+            "",
+            "Each cell is one or several uses of the real library against recorded provider answers, served byte for byte on",
+            "loopback under the provider's own host name. Two marks a cell:",
+            "",
+            "1. **captured byte-exact**: the application gets what it gets without us; each HTTP exchange on the spans has the",
+            "   request bytes that reached the server and the response bytes that left it, each attempt of a retry, and of an",
+            "   answer that was cut or abandoned as much as came.",
+            "2. **replayed equal**: spans, run, fixture on disk, replay with the provider gone: the application gets the same",
+            "   again, no divergence, no tool called.",
+            "",
+            f"{good} of {len(cells)} cells have both. A number says why there is nothing to try.",
+            "",
+            f"| client | version | {' | '.join(column.value for column in Column)} | through |",
+            f"|---|---|{'---|' * len(Column)}---|",
+            *lines,
+            "",
+            *[f"{number}. {reason}" for number, reason in enumerate(reasons, 1)],
+            "",
+            "*errors* are a refusal that was recorded from the provider, an answer that is cut, and a stream that is cut;",
+            "*stream* is tried synchronously and asynchronously where the library has both.",
+            "",
+            *notes,
+            "",
+            "## Not captured",
+            "",
+            "* gRPC clients (Vertex AI and Gemini over gRPC), WebSocket sessions, pycurl, urllib3 used directly:",
+            "  `freezeframe.doctor()` names those that are installed. Mark the function that calls them with",
+            "  `@freezeframe.tool`.",
+            "* What a tool changes in an object of the program, other than by its result: it is not called in a replay. The",
+            "  session state of Google ADK and the agent state of Strands are part of the recording.",
+            "",
+            "## A new client",
+            "",
+            "One module in `tests/support/clients/libraries` with a `CLIENT`: its name, its distribution, the environment it",
+            "goes into, and a function for each column. What is recorded from which provider is in",
+            "`tests/data/exchanges/README.md`.",
+            "",
+        ]
+    )
+
+
+def _line(client: Client, row: Row, reasons: list[str]) -> str:
+    cells = [_mark(row["cells"].get(column.value), reasons) for column in Column]
+    return f"| {client.name} | {row['version']} | {' | '.join(cells)} | {', '.join(row['seams'])} |"
+
+
+def _mark(cell: Cell | None, reasons: list[str]) -> str:
+    if cell is None:
+        return "not run"
+    if "why" not in cell:
+        return " ".join("✓" if cell[half] else "✗" for half in ("captured", "replayed"))
+    if cell["why"] not in reasons:
+        reasons.append(cell["why"])
+    return f"({reasons.index(cell['why']) + 1})"
+
+
+def main(arguments: list[str]) -> int:
+    """Print what `make test-clients` asks for."""
+    match arguments:
+        case ["environments"]:
+            print(*environments(), sep="\n")
+        case ["requirements", name] if name in environments():
+            print(*requirements(name), sep="\n")
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
