@@ -81,6 +81,11 @@ _TITLE_WORDS = frozenset(
     "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle Señor Señora Señorita Sra Sr Srta"
     " Signor Signora Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Fru Doktor Dott".split()
 )
+_TITLES_BEFORE = re.compile(
+    r"(?<!\w)((?:(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Doctor|Sir|Dame|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sra?|Signora?|Sig|Senhora?|Dott|Ing)\.?[ ]{1,2}){1,2})$",
+    re.IGNORECASE,
+)
+_DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
 _OPENING = re.compile(r"[\s:,.*_\"'()\[\]#>-]{1,6}")
 
 _PERSON_KEY = (
@@ -177,7 +182,11 @@ def _accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candid
         end -= 2
     if holds_invented(text[start:end]):
         return (Candidate(start, end, "*"),)
-    return (Candidate(start, end, CLASS, kind),)
+    # "Mr." and "PhD" identify nobody and stay, but they belong to the name that is reported.
+    titles = _TITLES_BEFORE.search(text, max(0, start - 24), start)
+    degrees = _DEGREES_BEHIND.match(text, end)
+    shown = (titles.start(1) if titles else start, degrees.end() if degrees else end)
+    return (Candidate(start, end, CLASS, kind, None if shown == (start, end) else shown),)
 
 
 def _trim(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -232,7 +241,7 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if start <= floor:
         return ()
     previous = _last_word(text, floor, start - 1)
-    if not (len(previous) < 4 or _given(previous)):
+    if previous.lower() in COMMON and not (len(previous) < 4 or _given(previous)):
         return ()
     first = _first_word(text, floor, start)
     if first is None:
@@ -243,16 +252,40 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     words = [text[a:b] for a, b in tokens]
     index = 0
     # "When Maria Lopez": ordinary words in front are not part of the name.
-    while index < len(words) - 1 and (not _given(words[index]) or (_ordinary(words[index]) and not _pairs(words, index))):
+    while index < len(words) - 1 and not _pairs(words, index):
         index += 1
     if index >= len(words) - 1:
-        return (Candidate(tokens[0][0], tokens[-1][0], ""),)
-    if not _pairs(words, index):
+        if _stands_alone(text, low, high, tokens, words):
+            return _accept(text, tokens, "line of its own")
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
     kept = _trim(text, tokens[index : index + 5])
     if len(kept) < 2:
         return ()
     return _accept(text, kept, "lexicon")
+
+
+def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
+    """Whether words that end in a surname fill a line or follow a word that leads to a person, as in an address block."""
+    last = words[-1].lower()
+    if (
+        not 2 <= len(words) <= 4
+        or len(last) < 4
+        or any(_ordinary(word) for word in words if len(word) > 1 and word not in PARTICLES)
+        or words[0].lower() in _NEVER_FIRST
+        or words[0].lower() in _TECHNICAL
+        or not (last in SURNAMES or _SURNAME_ENDING.search(last))
+    ):
+        return False
+    before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
+    behind = text[tokens[-1][1] : min(high, tokens[-1][1] + 1)]
+    if behind in ("", "\n") and (not before.strip("> ?\t") or before.rstrip("> ?\t")[-1:] == "\n"):
+        return True
+    return before.rstrip().rpartition(" ")[2].lower() in _LEADING
+
+
+_LEADING = frozenset(
+    "says said told by starring named called with actor actress producer director commenter singer writer author assistant".split()
+)
 
 
 def _last_word(text: str, floor: int, end: int) -> str:
@@ -265,6 +298,8 @@ def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in PARTICLES), None)
+    if last is not None and _is_foreign_pair(first, last):
+        return True
     if last is None or not _given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
         return False
     if _ordinary(last):
@@ -274,7 +309,40 @@ def _pairs(words: list[str], index: int) -> bool:
     if last.lower() in SURNAMES or last.lower() in GIVEN:
         return True
     # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
-    return len(first) > 3 and len(last) > 3 and last[1:].islower()
+    return len(first) > 2 and len(last) > 3 and last[1:].islower()
+
+
+_SURNAME_ENDING = re.compile(
+    r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist|lund|ström"
+    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|[^\W\d_]{2}sen)$"
+)
+_NEVER_FIRST = frozenset(
+    "the a an in on at of to for from by with and or but not if when while where this that these those my your our his her its their all any each every no new"
+    " north south east west northern southern eastern western saint san santa los las el la le de von van port fort mount lake river cape greater lower upper central".split()
+)
+
+
+def _is_foreign_pair(first: str, last: str) -> bool:
+    """Whether two capitalised words that no list may know look like a person: ``Zargan Vedzizhev``, ``Dreux Joly``."""
+    first_lower, last_lower = first.lower(), last.lower()
+    if (
+        len(first) < 3
+        or len(last) < 4
+        or not (first[1:].islower() and last[1:].islower())
+        or first_lower in COMMON
+        or last_lower in COMMON
+        or first_lower in _NEVER_FIRST
+        or first_lower in _TECHNICAL
+    ):
+        return False
+    surname = last_lower in SURNAMES
+    if not first.isascii() or not last.isascii():
+        # Letters with marks stand in names and places; a place has no surname.
+        return surname or first_lower in GIVEN or first_lower in SURNAMES or bool(_SURNAME_ENDING.search(last_lower))
+    return (surname and first_lower in SURNAMES) or (
+        bool(_SURNAME_ENDING.search(last_lower))
+        and (surname or first_lower in GIVEN or first_lower in SURNAMES or len(last) > 6)
+    )
 
 
 _SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(
@@ -341,6 +409,9 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     return position if position < start or start == floor else None
 
 
+_AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
+
+
 def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Smith, John``."""
     comma = text.rfind(",", max(low, at - 24), at)
@@ -354,9 +425,60 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     if second is None or surname.lower() not in SURNAMES or _ordinary(surname):
         return ()
     given = second.group()
+    if _AND_ANOTHER.match(text, second.end(), min(high, second.end() + 12)):
+        return ()  # "Jones, Mitchell and Williams" are three, of a company more often than not
     if not _given(given) or _ordinary(given) or (given.lower() in SURNAMES and given.lower() not in GIVEN):
         return ()
     return _accept(text, [(begin, comma), second.span()], "last, first")
+
+
+_LISTED = re.compile(rf"(?<!\w)({_L}{{3,20}}(?:, {_L}{{3,20}}){{1,11}},? (?:and|or|&|und|et|y|e|og|och|i) {_L}{{3,20}})(?!\w)")
+
+
+def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Mary, Efimiya, Isabel and Jodi``: where most are given names, so are the others."""
+    for match in _LISTED.finditer(text, max(low, at - 200), min(high, at + 20)):
+        if match.end() < at:
+            continue
+        spans = [one.span() for one in _WORD.finditer(text, match.start(), match.end())]
+        spans = [span for span in spans if text[span[0]].isupper() and text[span[0] + 1 : span[1]].islower()]
+        words = [text[a:b] for a, b in spans]
+        given = sum(_is_plainly_given(word) for word in words)
+        if len(words) < 3 or given * 2 <= len(words) or any(_ordinary(word) and not _given(word) for word in words):
+            return ()
+        return tuple(found for span in spans for found in _accept(text, [span], "listed"))
+    return ()
+
+
+_SMALL_WORDS = re.compile(rf"{_L}{{2,20}}(?:'s)?(?: {_L}\.?(?= ))?(?: (?:van |de |von |da |del |der )*{_L}+(?:['-]{_L}+)*)?")
+
+
+def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``my name is anna kowalska``: written in small letters, so the words themselves must be names."""
+    start = at - 1
+    reach = _SMALL_WORDS.match(text, start, min(high, start + 60))
+    if reach is None:
+        return ()
+    spans = [one.span() for one in _WORD.finditer(text, start, reach.end())]
+    words = [text[a:b] for a, b in spans]
+    if not words or not words[0].islower():
+        return ()
+    first = words[0].removesuffix("'s")
+    pair = len(words) > 1 and words[-1].islower()
+    surname = words[-1].removesuffix("'s") if pair else ""
+    titled = bool(_TITLES_BEFORE.search(text, max(low, start - 16), start))
+    if (
+        pair
+        and first in GIVEN
+        and len(first) > 2
+        and surname not in COMMON
+        and (surname in SURNAMES or _SURNAME_ENDING.search(surname))
+        and first not in _SHORT_WORDS
+    ):
+        return _accept(text, spans, "small")
+    if len(first) > 2 and (_is_plainly_given(first) or (titled and first in SURNAMES and first not in COMMON)):
+        return _accept(text, spans[:1], "small")
+    return ()
 
 
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -408,8 +530,24 @@ _SPEECH = frozenset(
     "is was has had said says asked asks told tells lives lived works worked wants wanted will would can could did does shouted called calls arrived likes liked loves loved went came got just"
     " needs needed thinks thought knows knew replied answered wrote writes bought paid ordered moved left met who whose doesn't didn't won't isn't wasn't".split()
 )
+_DOING = frozenset(
+    "began spent listed shouted wrote runs ran gave given had has is was lives lived moved asked said says likes loves works worked wants wanted needs needed called calls joined quit started stopped"
+    " booked cancelled canceled flew drives drove owes paid plays played studied studies teaches taught sent sends signed submitted complained reported requested returned visited whispered laughed smiled"
+    " reminded emailed phoned texted agreed refused died married divorced grew turned thinks".split()
+)
+_BELONGINGS = frozenset(
+    "address addresses phone email e-mail number account accounts card order orders birthday house home car wife husband son daughter kid kids child children mother father mom dad brother sister family"
+    " friend boss manager doctor lawyer name surname appointment booking flight ticket tickets passport license licence salary bank password contact desk office team story song book novel music voice"
+    " life death killers killer wedding party dog cat insurance policy claim invoice room reservation".split()
+)
+_CLAUSE = frozenset(
+    ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
+)
+_PLAIN_PREPOSITIONS = frozenset(["is", "to", "from", "for", "by", "about", "and", "with", "has", "was", "did", "does"])
+_CLAUSE_END = frozenset(["in", "at", "on", "about", "and", "from", "today", "tomorrow", "by", "so"])
+_ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
 _TOWARDS = frozenset(
-    "with by told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
+    "with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
     " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
 )
 
@@ -423,78 +561,76 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
-    lowered = name.lower()
-    if lowered not in GIVEN or lowered in COMMON or lowered in _TECHNICAL or len(name) < 3 or not name[1:].islower():
+    if len(name) < 3 or not name[1:].islower():
         return ()
-    following = text[end : end + 24]
+    known = _is_plainly_given(name) or _has_form_of_surname(name)
+    if not known and (len(name) < 4 or _ordinary(name) or name.lower() in _TECHNICAL or name.lower() in _NEVER_FIRST):
+        return ()
+    following = text[end : min(high, end + 24)]
     if following[:1] in ("_", "(", ".", "-", "/", "@", "`", "<", "=", "[") and following[:2] not in (". ", ".", ".\n"):
         return ()
     if following[:1] == " " and following[1:2].isupper():
         return ()
-    before = text[max(low, start - 16) : start].rstrip()
-    previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,")
-    after = following.lstrip(" ,").split(" ", 1)[0].lower().rstrip(".,!?:;")
+    if not known:
+        # A word that no list knows must do what only people do: "Mehrudin shouted at", "Quionia is from".
+        opens = (
+            not text[max(low, start - 3) : start].strip(" \t")
+            or text[max(low, start - 3) : start].rstrip(" \t")[-1:] in '.!?\n"“'
+        )
+        return _accept(text, [(start, end)], "alone") if opens and _HUMAN.match(following) else ()
+    return _accept(text, [(start, end)], "alone") if _speaks_of_a_person(text, low, start, name, following) else ()
+
+
+_HUMAN = re.compile(
+    r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying|teaching)|has a (?:headache|fever|daughter|son)"
+    r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
+)
+
+
+def _has_form_of_surname(word: str) -> bool:
+    """Whether the word ends as surnames do and is one, or is written with foreign letters."""
+    lowered = word.lower()
+    return (
+        len(word) > 5
+        and lowered not in COMMON
+        and _SURNAME_ENDING.search(lowered) is not None
+        and (lowered in SURNAMES or not word.isascii() or len(word) > 8)
+    )
+
+
+def _is_plainly_given(word: str) -> bool:
+    """Whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
+    lowered = word.lower()
+    return lowered in GIVEN and lowered not in COMMON and lowered not in _TECHNICAL
+
+
+def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: str) -> bool:
+    before = text[max(low, start - 24) : start].rstrip(" \t")
+    previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
+    after = following.removeprefix("'s").lstrip(" ,").split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
     opens = not before or before[-1] in '.!?\n"“:>'
-    if after in _SPEECH and (
-        opens or previous in _TOWARDS or previous in ("", "that", "when", "if", "because", "then", "so", "but", "where", "as")
-    ):
-        return _accept(text, [(start, end)], "alone")
-    if previous in _TOWARDS and previous not in (
-        "is",
-        "to",
-        "from",
-        "for",
-        "by",
-        "about",
-        "and",
-        "with",
-        "has",
-        "was",
-        "did",
-        "does",
-    ):
-        return _accept(text, [(start, end)], "alone")
+    if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS):
+        return True
+    if after in _SPEECH and (opens or previous in _TOWARDS or previous in _CLAUSE):
+        return True
+    if opens and len(name) > 3 and after in _DOING and following[:1] == " ":
+        return True
+    if before[-1:] == "," and following[:1] in ("?", "!") and not before[-2:-1].isupper():
+        # "Remember me, Alexander?"
+        return True
+    if opens and following[:1] == ":" and following[1:3].lstrip(" \\")[:1] in ('"', "“", "'") and following[1:3].strip():
+        # One speaker of a dialogue.
+        return True
+    if (previous in _TOWARDS and previous not in _PLAIN_PREPOSITIONS) or before.endswith("shouted at"):
+        return True
     # After a plain preposition the name must end its clause, and be long enough not to be an acronym in small letters.
     if (
         previous in _TOWARDS
         and len(name) > 3
-        and (
-            following[:1] in ("", ",", "!", "?", "\n", "'", ";")
-            or following[:2] in (". ", ".")
-            or after in ("in", "at", "on", "about", "and", "from", "today", "tomorrow", "by", "so")
-        )
+        and (following[:1] in ("", ",", "!", "?", "\n", "'", ";") or following[:2] in (". ", ".") or after in _CLAUSE_END)
     ):
-        return _accept(text, [(start, end)], "alone")
-    if (
-        opens
-        and following[:1] in (",", ":", "!")
-        and after
-        in (
-            "what",
-            "who",
-            "can",
-            "could",
-            "please",
-            "i",
-            "you",
-            "we",
-            "how",
-            "why",
-            "where",
-            "when",
-            "thanks",
-            "thank",
-            "are",
-            "do",
-            "did",
-            "is",
-            "have",
-            "your",
-            "my",
-        )
-    ):
-        return _accept(text, [(start, end)], "alone")
-    return ()
+        return True
+    return opens and following[:1] in (",", ":", "!") and after in _ADDRESSED
 
 
 def _capital_before(text: str, low: int, at: int) -> int:
@@ -638,13 +774,45 @@ DETECTORS = (
         name="name: given name alone",
         class_=CLASS,
         triggers=(
-            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
-            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
+            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
+            r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
+            r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s (?:address|phone|e-?mail|number|account|card|order|birthday|house|home|car|wife|husband|son|daughter|kid|child|mother|father|mom|dad|brother|sister|family|friend|boss|manager|doctor|lawyer|name|appointment|booking|flight|ticket|passport|salary|bank|password|contact|office|story|song|book|novel|music|voice|life|death|killer|wedding|party|dog|cat|insurance|policy|claim|invoice|room|reservation)",
+            r"(?:^|\n|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
+            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
         ),
         find=_single,
         examples=(
             Example(text="please tell Katarzyna that I called", value="Katarzyna", near_miss="written with Django and Julia"),
             Example(text="Mathilde, can I please have it back?", value="Mathilde", near_miss="Finally, can I have it?"),
+        ),
+    ),
+    Detector(
+        name="name: list of given names",
+        class_=CLASS,
+        triggers=(rf"{_U}{_LO}+, (?:{_U}{_LO}+, )*{_U}{_LO}+,? (?:and|or|&|und|et|y|e|og|och|i) {_U}{_LO}{{2}}",),
+        find=_list,
+        examples=(
+            Example(
+                text="They invited Katarzyna, Zbigniew and Olek.",
+                value="Zbigniew",
+                near_miss="Tuesday, Wednesday and Thursday; Kafka, Redis and Postgres",
+            ),
+        ),
+    ),
+    Detector(
+        name="name: in small letters",
+        class_=CLASS,
+        triggers=(
+            r"(?i:\b(?:name is|name's|i am|i'm|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+            r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
+        ),
+        find=_small,
+        examples=(
+            Example(
+                text="hi, my name is katarzyna nowak and i need help", value="katarzyna nowak", near_miss="i am will and able"
+            ),
+            Example(text="thanks, zbigniew", value="zbigniew", near_miss="this is python"),
         ),
     ),
     Detector(
