@@ -33,6 +33,7 @@ class Settings:
     sample_errors: bool
     record_hosts: tuple[str, ...]
     record_env: tuple[str, ...]
+    framework_state: bool
     compression: Literal["none", "gzip", "zstd"]
     spool: str | None
     spool_protection: Literal["encrypt", "redact"]
@@ -246,6 +247,16 @@ OPTIONS: Final[tuple[Option, ...]] = (
         expected="true or false",
         help="Keep a run in which a span ended in an error even where `sample` leaves it out. Its spans wait in memory until"
         " the run ends.",
+    ),
+    Option(
+        name="framework_state",
+        variables=("FREEZEFRAME_FRAMEWORK_STATE",),
+        default=False,
+        parse=_parse_switch,
+        accepts=_is_switch,
+        expected="true or false",
+        help="Record what a LangGraph graph or a LlamaIndex workflow holds at each node border, so that a replay can begin in"
+        " the middle (`freezeframe replay RUN --from N`). States repeat the history, so it is off by default.",
     ),
     Option(
         name="record_hosts",

@@ -44,6 +44,7 @@ def activate() -> None:
         return
     import freezeframe
     from freezeframe.seams import serve
+    from freezeframe.seams.framework_state import BEGINNINGS
     from freezeframe_replay.fences import Fences
     from freezeframe_replay.isolate import RecordedClock, fence_sockets, restore_random
     from freezeframe_replay.policy import Policy, policy_from_json
@@ -71,6 +72,7 @@ def activate() -> None:
         allow_programs=policy.allow_programs,
     )
     _state.update(fixture=fixture, session=session, fences=fences, pid=os.getpid())
+    BEGINNINGS.put(fixture.begin)
     serve(session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None)
     freezeframe.instrument()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)

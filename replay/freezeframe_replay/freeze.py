@@ -11,6 +11,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Exchange, Lane
 from freezeframe_schemas.fixture import Fixture, Redaction, Step
+from freezeframe_schemas.framework import state_from_span
 from freezeframe_schemas.keys import RequestKey, request_key
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
@@ -68,6 +69,7 @@ def freeze(run: Run) -> Fixture:
         environment={name: _as_text(resource[name]) for name in ENVIRONMENT if name in resource},
         redaction=redaction,
         gaps=run.gaps,
+        states=tuple(sorted(filter(None, map(state_from_span, run.spans)), key=lambda state: state.sequence)),
         created_by=f"freezeframe {resource.get(genai.LIBRARY_VERSION, '')}".strip(),
     )
 

@@ -16,7 +16,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +38,7 @@ from freezeframe_schemas.fixture_bodies import (
     chunks_from_json,
     chunks_to_json,
 )
+from freezeframe_schemas.framework import FrameworkState, state_from_json, state_to_json
 from freezeframe_schemas.keys import KEY_VERSION, canonical_json
 from freezeframe_schemas.run import Entry, EntryKind
 
@@ -89,6 +90,10 @@ class Fixture:
     """What was changed in the fork, one line each."""
     ignore: tuple[str, ...] = ()
     """Key components that vary by themselves and do not decide, for example ``body.temperature``."""
+    states: tuple[FrameworkState, ...] = ()
+    """What a framework held at its node borders, in the order of the run; empty where it was not recorded."""
+    begin: tuple[FrameworkState, ...] = ()
+    """The states that a replay begins with, one for each execution of a graph; empty where it begins at the beginning."""
 
     @property
     def askable(self) -> tuple[Step, ...]:
@@ -120,7 +125,13 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
         "gaps": list(fixture.gaps),
         "steps": len(steps),
     }
-    optional = {"forked_from": fixture.forked_from, "edits": list(fixture.edits), "ignore": list(fixture.ignore)}
+    optional: dict[str, Any] = {
+        "forked_from": fixture.forked_from,
+        "edits": list(fixture.edits),
+        "ignore": list(fixture.ignore),
+    }
+    for name, states in (("states", fixture.states), ("begin", fixture.begin)):
+        optional[name] = [state_to_json(state, body_to_json(state.state.encode(), blobs)) for state in states]
     manifest.update({name: value for name, value in optional.items() if value})
     manifest["digest"] = _digest(manifest, steps)
     (directory / "manifest.json").unlink(missing_ok=True)
@@ -166,6 +177,8 @@ def load_fixture(directory: Path) -> Fixture:
             forked_from=manifest.get("forked_from", ""),
             edits=tuple(manifest.get("edits", ())),
             ignore=tuple(manifest.get("ignore", ())),
+            states=_states_from_json(manifest.get("states", ()), directory),
+            begin=_states_from_json(manifest.get("begin", ()), directory),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from error
@@ -230,6 +243,10 @@ def _entry_from_json(data: Mapping[str, Any]) -> Entry:
     if "kind" in fields:
         fields["kind"] = EntryKind(fields["kind"])
     return Entry(**fields)
+
+
+def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path) -> tuple[FrameworkState, ...]:
+    return tuple(state_from_json(item, body_from_json(item["state"], directory).decode()) for item in items)
 
 
 def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:

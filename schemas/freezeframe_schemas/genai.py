@@ -182,6 +182,15 @@ RESPONSE_DETAILS: Final = "freezeframe.response.details"
 RESPONSE_ERROR: Final = "freezeframe.response.error"
 """The provider's own error object, verbatim JSON."""
 
+# -- ours: what a framework holds at a node border (`framework.FrameworkState`) ------------------------------------------
+FRAMEWORK_NAME: Final = "freezeframe.framework.name"
+FRAMEWORK_GRAPH: Final = "freezeframe.framework.graph"
+FRAMEWORK_EXECUTION: Final = "freezeframe.framework.execution"
+FRAMEWORK_BORDER: Final = "freezeframe.framework.border"
+FRAMEWORK_AFTER: Final = "freezeframe.framework.after"
+FRAMEWORK_STATE: Final = "freezeframe.framework.state"
+"""JSON. A span with this attribute holds a state."""
+
 # -- ours: stamped by the collector -------------------------------------------------------------------------------------
 REDACTION_POLICY: Final = "freezeframe.redaction.policy"
 """``name@hash`` of the policy that the span went through."""

@@ -56,6 +56,17 @@ SEAMS: Final = (
         distribution="langchain-core",
         captures="stores",
     ),
+    *(
+        Seam(module=f"langgraph.pregel.{name}", installer="langgraph", distribution="langgraph", captures=what)
+        for name, what in (("_loop", "states at node borders, where asked for"), ("main", "graphs that begin in the middle"))
+    ),
+    *(
+        Seam(module=f"workflows.{name}", installer="llama_workflows", distribution="llama-index-workflows", captures=what)
+        for name, what in (
+            ("runtime.control_loop.runner", "states after steps, where asked for"),
+            ("workflow", "workflows that begin in the middle"),
+        )
+    ),
     Seam(module="agents.tool", installer="openai_agents", distribution="openai-agents", captures="function tools"),
     Seam(module="openfeature.api", installer="openfeature", distribution="openfeature-sdk", captures="values of feature flags"),
     Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),

@@ -50,8 +50,8 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         name="fuzz",
         summary="Perturb a run a little, again and again, and say which perturbations flip it.",
         description="The question is typed otherwise, a tool gives less or fails, a stream is cut elsewhere, concurrent "
-        "answers come in another order. Offline the model is held to what it said, so that what the code makes of it shows. The same "
-        "seed tries the same perturbations.",
+        "answers come in another order. Offline the model is held to what it said, so that what the code makes of it shows. "
+        "The same seed tries the same perturbations.",
         module=f"{_CLI}.fuzz",
         examples=(
             Example(line="freezeframe fuzz last", means="twenty perturbations, offline"),

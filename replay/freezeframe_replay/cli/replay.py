@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
@@ -13,6 +15,9 @@ from freezeframe_replay.render import report_text
 from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Kind
+
+if TYPE_CHECKING:
+    from freezeframe_schemas.fixture import Fixture
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +38,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="make calls of this kind for real where the recording holds no answer (may be given again)",
     )
     parser.add_argument("--live-from", type=positive, metavar="N", help="from step N on make them for real, recorded or not")
+    parser.add_argument(
+        "--from",
+        dest="begin",
+        type=positive,
+        metavar="N",
+        help="begin in the middle, at the last border of a framework before step N (a run with framework_state)",
+    )
     parser.add_argument(
         "--allow-tool",
         action="append",
@@ -76,7 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
         fixture = freeze(load_run(arguments))
     try:
         report = reenact(
-            fixture,
+            fixture if arguments.begin is None else _begin(fixture, arguments.begin),
             arguments.program,
             policy=_policy(arguments),
             at_commit=arguments.at_commit,
@@ -88,6 +100,13 @@ def execute(arguments: argparse.Namespace) -> int:
         return EXIT_CODES[Verdict.INCOMPARABLE]
     print(report_to_json(report) if arguments.json else report_text(report, quiet=arguments.quiet, width=terminal_width()))
     return EXIT_CODES[verdict(report)]
+
+
+def _begin(fixture: Fixture | Path, number: int) -> Fixture:
+    from freezeframe_replay.begin import begin_at
+    from freezeframe_schemas.fixture import load_fixture
+
+    return begin_at(load_fixture(fixture) if isinstance(fixture, Path) else fixture, number)
 
 
 def _policy(arguments: argparse.Namespace) -> Policy:

@@ -172,7 +172,7 @@ def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
         raise ConfigError(f"step {step.number}: found {url!r}, expected an http or https URL")
     if not base and _owner(parts.hostname) != provider:
         raise ConfigError(
-            f"step {step.number}: {parts.hostname} is not known as a host of {provider or 'any provider'}: no key is sent there",
+            f"step {step.number}: {parts.hostname} is not known as a host of {provider or 'a provider'}: no key is sent there",
             do=f"name where to ask: --base-url URL, or ${_BASE_VARIABLES.get(provider, 'PROVIDER_BASE_URL')}",
         )
     headers = {name: text for name, text in request.headers if name.lower() not in _NOT_SENT}

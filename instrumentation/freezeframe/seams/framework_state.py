@@ -1,0 +1,86 @@
+"""What the framework seams share: a state's span, and the states that a replay is to begin with."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe.seams.recording import EXCHANGE_SEQUENCE
+from freezeframe_schemas.framework import FrameworkState, state_attributes
+
+if TYPE_CHECKING:
+    from freezeframe_schemas.span import SpanRecord
+
+EXECUTIONS: Final = itertools.count()
+"""Executions of graphs and workflows in this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StatePayload:
+    """Rides beside the span, so that no span limit cuts it."""
+
+    state: FrameworkState
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return len(self.state.state)
+
+    def onto(self, record: SpanRecord) -> SpanRecord:
+        """Return the span with the state."""
+        return replace(record, attributes={**record.attributes, **state_attributes(self.state)})
+
+
+def is_recorded() -> bool:
+    """Tell whether states are recorded: something records, and was asked for them."""
+    recorder = _port.recorder()
+    return recorder is not None and recorder.settings.framework_state
+
+
+def record_state(framework: str, name: str, *, execution: int, border: int, after: Sequence[str], state: str) -> None:
+    """Record what a framework holds at a border."""
+    recorder = _port.recorder()
+    if recorder is None or len(state) > recorder.settings.max_body_bytes:
+        return
+    with guard(f"{framework}.state"):
+        span = recorder.tracer.start_span(f"{framework} state {border}", context=recorder.root.context_for_exchange())
+        if span.is_recording():
+            found = FrameworkState(
+                framework=framework,
+                name=name,
+                execution=execution,
+                border=border,
+                after=tuple(after),
+                sequence=next(EXCHANGE_SEQUENCE),
+                state=state,
+            )
+            recorder.sink.expect(span, _StatePayload(state=found))
+        span.end()
+
+
+class Beginnings:
+    """The states that a replay begins with, one for each execution of the run, in their order."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._states: list[FrameworkState] = []
+
+    def put(self, states: Sequence[FrameworkState]) -> None:
+        """Set them, before the program starts."""
+        with self._lock:
+            self._states = list(states)
+
+    def take(self, framework: str) -> FrameworkState | None:
+        """Return the state of the execution that begins now; None where it begins as the program says."""
+        with self._lock:
+            if self._states and self._states[0].framework == framework:
+                return self._states.pop(0)
+            return None
+
+
+BEGINNINGS: Final = Beginnings()

@@ -1,0 +1,168 @@
+"""LangGraph: the state of a graph at each border between two supersteps, and a graph that begins at one of them.
+
+Recording looks at the loop where it writes checkpoints itself, with a checkpointer or without one. Serving puts the recorded
+checkpoint into a checkpointer and has the graph go on from it, as LangGraph's own ``invoke(None, config)`` does. Graphs inside
+of nodes belong to their node. Delta channels are not recorded: their state lies in the ancestors of a checkpoint.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard, say_once
+from freezeframe.seams import _port
+from freezeframe.seams.framework_state import BEGINNINGS, EXECUTIONS, is_recorded, record_state
+from freezeframe.seams.patching import Patches
+from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayError
+
+SEAM: Final = "langgraph"
+_EXECUTION: Final = "_freezeframe_execution"
+_THREAD: Final = "freezeframe"
+
+
+@dataclass(slots=True)
+class _Execution:
+    number: int
+    borders: int = 0
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``langgraph.pregel._loop`` or ``langgraph.pregel.main``."""
+    if hasattr(module, "PregelLoop"):
+        patches.replace(module.PregelLoop, "_put_checkpoint", _wrap_put)
+    if hasattr(module, "Pregel"):
+        patches.replace(module.Pregel, "stream", _wrap_stream)
+        patches.replace(module.Pregel, "astream", _wrap_stream)
+
+
+# -- record -------------------------------------------------------------------------------------------------------------
+
+
+def _wrap_put(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def put(loop: Any, metadata: Any) -> Any:
+        at_exit = metadata is loop.checkpoint_metadata  # writes the last one again, where it is written late
+        result = original(loop, metadata)
+        if is_recorded() and not at_exit and not loop.is_nested:
+            with guard("langgraph.state"):
+                _record(loop)
+        return result
+
+    return put
+
+
+def _record(loop: Any) -> None:
+    if getattr(loop, "_delta_channel_names", ()):
+        say_once("langgraph.delta", "freezeframe: the state of a graph with delta channels is not recorded")
+        return
+    execution: _Execution | None = getattr(loop, _EXECUTION, None)
+    if execution is None:
+        execution = _Execution(next(EXECUTIONS))
+        setattr(loop, _EXECUTION, execution)
+    state = {
+        "checkpoint": {**_plain(loop.checkpoint), "channel_values": _channel_values(loop)},
+        "metadata": {"source": loop.checkpoint_metadata.get("source"), "step": loop.step},
+    }
+    border, execution.borders = execution.borders, execution.borders + 1
+    record_state(
+        SEAM,
+        str(loop.config.get("run_name") or ""),
+        execution=execution.number,
+        border=border,
+        after=sorted({task.name for task in loop.tasks.values()}) if border else (),
+        state=values.encode(state),
+    )
+
+
+def _channel_values(loop: Any) -> dict[str, Any]:
+    """Return what each channel that was ever written holds. Empty channels say so by a marker that is no value of theirs."""
+    versions = loop.checkpoint["channel_versions"]
+    held = {name: channel.checkpoint() for name, channel in loop.channels.items() if name in versions}
+    return {name: value for name, value in held.items() if type(value).__name__ != "_MISSING" and value is not _missing()}
+
+
+def _missing() -> Any:
+    from langgraph._internal._typing import MISSING
+
+    return MISSING
+
+
+def _plain(checkpoint: Any) -> dict[str, Any]:
+    """Return the checkpoint with dictionaries of the plain kind."""
+    seen = {node: dict(versions) for node, versions in checkpoint["versions_seen"].items()}
+    updated = checkpoint.get("updated_channels")
+    return {
+        "v": checkpoint["v"],
+        "id": checkpoint["id"],
+        "ts": checkpoint["ts"],
+        "channel_versions": dict(checkpoint["channel_versions"]),
+        "versions_seen": seen,
+        "updated_channels": None if updated is None else list(updated),
+    }
+
+
+# -- serve --------------------------------------------------------------------------------------------------------------
+
+
+def _wrap_stream(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def stream(graph: Any, input: Any, config: Any = None, **options: Any) -> Any:  # noqa: A002 - the library's own name
+        if _port.serving() is None or _is_nested(config):
+            return original(graph, input, config, **options)
+        state = BEGINNINGS.take(SEAM)
+        if state is None:
+            return original(graph, input, config, **options)
+        hydrated, changed = _hydrate(graph, config, state.state)
+        return original(hydrated, None, changed, **options)
+
+    return stream
+
+
+def _is_nested(config: Any) -> bool:
+    from langchain_core.runnables.config import ensure_config
+
+    configurable: Any = ensure_config(config).get("configurable", {})
+    return "__pregel_task_id" in configurable
+
+
+def _hydrate(graph: Any, config: Any, text: str) -> tuple[Any, dict[str, Any]]:
+    """Return the graph over a checkpointer that holds the recorded checkpoint, and the configuration that goes on from it.
+
+    Raises:
+        ReplayError: the state holds an object that cannot be rebuilt.
+    """
+    if values.is_opaque(text):
+        raise ReplayError(
+            "langgraph: the recorded state holds an object that cannot be rebuilt",
+            do="start the replay from the beginning, or from an earlier step",
+        )
+    state = values.decode(text)
+    given: dict[str, Any] = dict(config or {})
+    configurable = {name: value for name, value in (given.get("configurable") or {}).items() if name != "checkpoint_id"}
+    configurable = {"thread_id": _THREAD, "checkpoint_ns": "", **configurable}
+    checkpoint = state["checkpoint"]
+    saver = _saver_for(graph.checkpointer, checkpoint["channel_versions"])
+    saver.put({"configurable": configurable}, checkpoint, state["metadata"], checkpoint["channel_versions"])
+    return graph.copy(update={"checkpointer": saver}), {**given, "configurable": configurable}
+
+
+def _saver_for(own: Any, versions: dict[str, Any]) -> Any:
+    """Return the graph's own checkpointer, or one in memory that counts versions as the recorded run did.
+
+    Without a checkpointer LangGraph counts them as numbers, and its savers count them as texts: the two cannot be compared.
+    """
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    class Counting(InMemorySaver):
+        def get_next_version(self, current: Any, channel: Any) -> Any:
+            return (current or 0) + 1
+
+    if any(isinstance(version, int) for version in versions.values()):
+        return Counting()
+    return own if isinstance(own, BaseCheckpointSaver) else InMemorySaver()

@@ -1,0 +1,83 @@
+"""FrameworkState: what an agent framework held at a node border, as a span's attributes and as a value of a fixture.
+
+Writer (`state_attributes`) and reader (`state_from_span`) stand side by side. A state is data, JSON from which the framework's
+seam builds the framework's own checkpoint again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkState:
+    """One border between two steps of a framework's own loop."""
+
+    framework: str
+    """``langgraph`` or ``llama_index``."""
+    name: str
+    """Of the graph or workflow."""
+    execution: int
+    """Which execution of a graph in the process it belongs to; compared, never counted."""
+    border: int
+    """Number of the border within the execution, from 0: the state before any node ran."""
+    after: tuple[str, ...]
+    """Nodes that ran just before it."""
+    sequence: int
+    """Exchanges with a lower one were issued before it, see `Exchange.sequence`."""
+    state: str
+    """JSON: of LangGraph tagged (`values`), of LlamaIndex as its own serializer writes it."""
+
+
+def state_attributes(state: FrameworkState) -> dict[str, AttributeValue]:
+    """Return the attributes that hold the state on its span."""
+    return {
+        genai.FRAMEWORK_NAME: state.framework,
+        genai.FRAMEWORK_GRAPH: state.name,
+        genai.FRAMEWORK_EXECUTION: state.execution,
+        genai.FRAMEWORK_BORDER: state.border,
+        genai.FRAMEWORK_AFTER: state.after,
+        genai.FRAMEWORK_STATE: state.state,
+        genai.EXCHANGE_SEQUENCE: state.sequence,
+    }
+
+
+def state_from_span(span: SpanRecord) -> FrameworkState | None:
+    """Return the state that the span holds, or None where it holds none."""
+    state = span.text(genai.FRAMEWORK_STATE)
+    if state is None:
+        return None
+    after = span.attributes.get(genai.FRAMEWORK_AFTER)
+    return FrameworkState(
+        framework=span.text(genai.FRAMEWORK_NAME) or "",
+        name=span.text(genai.FRAMEWORK_GRAPH) or "",
+        execution=span.integer(genai.FRAMEWORK_EXECUTION) or 0,
+        border=span.integer(genai.FRAMEWORK_BORDER) or 0,
+        after=tuple(map(str, after)) if isinstance(after, tuple | list) else (),
+        sequence=span.integer(genai.EXCHANGE_SEQUENCE) or 0,
+        state=state,
+    )
+
+
+def state_to_json(state: FrameworkState, body: Any) -> dict[str, Any]:
+    """Return the state as a fixture holds it; `body` is the form of its text there."""
+    return {
+        "framework": state.framework,
+        "name": state.name,
+        "execution": state.execution,
+        "border": state.border,
+        "after": list(state.after),
+        "sequence": state.sequence,
+        "state": body,
+    }
+
+
+def state_from_json(data: Mapping[str, Any], text: str) -> FrameworkState:
+    """Return the state that `state_to_json` wrote; `text` is what its body holds."""
+    fields: dict[str, Any] = {**data, "after": tuple(data["after"]), "state": text}
+    return FrameworkState(**fields)
