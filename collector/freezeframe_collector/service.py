@@ -18,6 +18,7 @@ from aiohttp import web
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.config import CollectorConfig
+from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import Front, build_pipeline, build_redaction, listen
 from freezeframe_collector.late_store import LateStore
@@ -33,6 +34,7 @@ from freezeframe_schemas.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
 PORTS_FILE = "ports.json"
+ADMIN_FILE = "admin-token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +90,8 @@ class Service:
         self._writer.start()
         clickhouse = 0
         if config.clickhouse.enabled and isinstance(self._store, Store):
-            app = facade.build_app(self._store)
+            token = load_or_create_token(config.data_directory / ADMIN_FILE)
+            app = facade.build_app(self._store, admin_token=token)
             shutdown_s = config.service.shutdown_s / 4
             self._facade = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
             clickhouse = await listen(self._facade, config.clickhouse.host, config.clickhouse.port, "clickhouse")

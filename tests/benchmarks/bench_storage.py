@@ -227,9 +227,10 @@ class Bench:
             met = None if goal is None else p50 <= goal
             self._row(f"{name}, p50", p50, "ms", None if goal is None else f"p50 <= {goal} ms", met=met)
             self._row(f"{name}, p99", p99, "ms")
-            # how it grows: 1 as the data, 0 not at all
-            growth = math.log(p50 / small[name][0]) / math.log(self._count / first)
-            self._row(f"{name}, exponent of growth from {first:,}", growth, "", "< 1", met=growth < 1)
+            if first < self._count:
+                # how it grows: 1 as the data, 0 not at all
+                growth = math.log(p50 / small[name][0]) / math.log(self._count / first)
+                self._row(f"{name}, exponent of growth from {first:,}", growth, "", "< 1", met=growth < 1)
         return self._report
 
     def _insert(self, number: int, batch: list[SpanRecord]) -> None:

@@ -16,9 +16,7 @@ from freezeframe_collector.store import Store
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.keeping import (
     Retention,
-    delete_run,
-    delete_tenant,
-    delete_user,
+    delete,
     enable_search,
     expire,
     pin,
@@ -196,9 +194,9 @@ def test_what_is_deleted_is_gone_and_the_rest_is_not(own: Store, way: str) -> No
     own.insert([*gone, *stays], token="both")
     trace_id = gone[0].trace_id
     deleted = {
-        "run": lambda: delete_run(own, trace_id, note="asked for"),
-        "user": lambda: delete_user(own, "user-1"),
-        "tenant": lambda: delete_tenant(own, "g"),
+        "run": lambda: delete(own, "run", trace_id, note="asked for"),
+        "user": lambda: delete(own, "user", "user-1"),
+        "tenant": lambda: delete(own, "tenant", "g"),
     }[way]()
     assert (deleted.runs, deleted.spans) == (1, len(gone))
     for table in ("span_rows", "piece_rows", "run_rows"):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from freezeframe_collector.facade import orders
 from freezeframe_collector.facade.errors import ClickHouseError, denied, from_engine
 from freezeframe_collector.facade.execute import Executor, Head
 from freezeframe_collector.facade.guard import Checked, Guard
@@ -37,7 +38,12 @@ _CONTENT_TYPES: Final = {
 
 
 def build_app(
-    store: Store, *, users: Sequence[User] = (), hosts: Sequence[str] = (), max_workers: int = _WORKERS
+    store: Store,
+    *,
+    users: Sequence[User] = (),
+    hosts: Sequence[str] = (),
+    admin_token: str | None = None,
+    max_workers: int = _WORKERS,
 ) -> web.Application:
     """Return the application that answers the ClickHouse HTTP protocol, reading only.
 
@@ -45,6 +51,8 @@ def build_app(
         store: an embedded store. (A server has its own HTTP port.)
         users: who may ask; none means ``default`` without a password, right for loopback only.
         hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
+        admin_token: who knows it may give orders to the store (`orders`) and insert into the tables that are the user's own, as
+            user ``admin`` with the token as password; None: nobody may.
         max_workers: statements that run at a time; more wait.
 
     Raises:
@@ -64,6 +72,8 @@ def build_app(
     app.router.add_get("/replicas_status", facade.ping)
     app.router.add_route("*", "/", facade.query)
     app.router.add_post("/query", facade.query)
+    if admin_token is not None:
+        app.router.add_post(orders.PATH, orders.Orders(store, admin_token).post)
     app.on_cleanup.append(facade.close)
     return app
 

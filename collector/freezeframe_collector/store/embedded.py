@@ -34,7 +34,7 @@ _CONFIG: Final = """\
     <password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>
     <grants>
       <query>GRANT SELECT, INSERT, ALTER, CREATE TABLE, CREATE VIEW, CREATE DATABASE, DROP, TRUNCATE, OPTIMIZE, SHOW,
-        SYSTEM MERGES, SYSTEM FLUSH, KILL QUERY, BACKUP ON *.*</query>
+        SYSTEM MERGES, SYSTEM FLUSH, KILL QUERY, CHECK, BACKUP ON *.*</query>
       <query>GRANT TABLE ENGINE ON *</query>
     </grants>
   </default></users>

@@ -20,6 +20,10 @@ _TABLES: Final = ("piece_rows", "span_rows")
 """Copied in this order: pieces before the spans that name them. `run_rows` is fed from `span_rows`."""
 
 
+SUBJECTS: Final = ("run", "user", "tenant")
+"""What can be taken away as a whole."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
     """For how many days runs are kept, by the day on which they started."""
@@ -114,20 +118,27 @@ def expire(store: Store, retention: Retention, *, today: dt.date) -> list[Expire
     return done
 
 
-def delete_run(store: Store, trace_id: str, *, note: str = "") -> Deleted:
-    """Take a run away, spans and payloads, and verify that it is gone."""
-    return _delete(store, "delete_run", trace_id, f"trace_id = {quote_text(trace_id)}", note)
+def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
+    """Take away a run (by trace id), every run of a user, or everything of a tenant, and verify that it is gone.
+
+    A user is named as the store knows him: by his surrogate where the policy redacts.
+
+    Raises:
+        PermanentStoreError: rows are still there.
+    """
+    deleted = count(store, subject, name)
+    _delete_where(store, _rows_of(store, subject, name))
+    _audit(store, f"delete_{subject}", name, deleted.spans, note)
+    return deleted
 
 
-def delete_user(store: Store, user_id: str, *, note: str = "") -> Deleted:
-    """Take away every run of a user, who is named as the store knows him: by his surrogate where the policy redacts."""
-    runs = f"trace_id IN (SELECT DISTINCT trace_id FROM {store.database}.span_rows WHERE user_id = {quote_text(user_id)})"
-    return _delete(store, "delete_user", user_id, runs, note)
-
-
-def delete_tenant(store: Store, tenant: str, *, note: str = "") -> Deleted:
-    """Take away everything of a tenant."""
-    return _delete(store, "delete_tenant", tenant, f"tenant = {quote_text(tenant)}", note)
+def count(store: Store, subject: str, name: str) -> Deleted:
+    """Return how much `delete` would take away."""
+    _, rows = store.query(
+        f"SELECT uniqExact(trace_id), uniqExact(trace_id, span_id) FROM {store.database}.span_rows"
+        f" WHERE {_rows_of(store, subject, name)}"
+    )
+    return Deleted(runs=rows[0][0], spans=rows[0][1])
 
 
 def enable_search(store: Store) -> None:
@@ -206,12 +217,18 @@ def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
         )
 
 
-def _delete(store: Store, action: str, subject: str, condition: str, note: str) -> Deleted:
-    _, rows = store.query(f"SELECT uniqExact(trace_id), uniqExact(span_id) FROM {store.database}.span_rows WHERE {condition}")
-    deleted = Deleted(runs=rows[0][0], spans=rows[0][1])
-    _delete_where(store, condition)
-    _audit(store, action, subject, deleted.spans, note)
-    return deleted
+def _rows_of(store: Store, subject: str, name: str) -> str:
+    """Return the condition on rows of `span_rows` that are a subject's."""
+    quoted = quote_text(name)
+    match subject:
+        case "run":
+            return f"trace_id = {quoted}"
+        case "user":
+            return f"trace_id IN (SELECT DISTINCT trace_id FROM {store.database}.span_rows WHERE user_id = {quoted})"
+        case "tenant":
+            return f"tenant = {quoted}"
+        case _:
+            raise ConfigError(f"delete: found {subject!r}, expected one of {', '.join(SUBJECTS)}")
 
 
 def _delete_where(store: Store, condition: str) -> None:
@@ -226,9 +243,10 @@ def _delete_where(store: Store, condition: str) -> None:
                 f"ALTER TABLE {db}.{table} DELETE WHERE (tenant, trace_id) IN ({runs}){day} SETTINGS mutations_sync = 2"
             )
         store.forget()
-        _, left = store.query(f"SELECT count() FROM {db}.span_rows WHERE (tenant, trace_id) IN ({runs}){day}")
-        if left[0][0]:
-            raise PermanentStoreError(f"{left[0][0]} spans are still there after their deletion", do="delete again")
+        for table in (*_TABLES, "run_rows"):
+            _, left = store.query(f"SELECT count() FROM {db}.{table} WHERE (tenant, trace_id) IN ({runs}){day}")
+            if left[0][0]:
+                raise PermanentStoreError(f"{table}: {left[0][0]} rows are still there after their deletion", do="delete again")
 
 
 def _count_runs(store: Store, condition: str) -> int:

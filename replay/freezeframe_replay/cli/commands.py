@@ -98,6 +98,21 @@ COMMANDS: Final[tuple[Command, ...]] = (
         ),
     ),
     Command(
+        name="store",
+        summary="Say what the store holds; pin, delete, back up, check.",
+        description="Orders go to the running collector; to a ClickHouse server with --store; or to the files, where nothing "
+        "runs. `freezeframe store ACTION --help` shows an action's options.",
+        module=f"{_CLI}.store",
+        examples=(
+            Example(line="freezeframe store stats", means="size by kind and table, compression, dedup"),
+            Example(line="freezeframe store pin 4bf92f35 --note INC-17", means="keep a run until it is unpinned"),
+            Example(line="freezeframe store delete --user 'anna#3f' --yes", means="a user's runs, verified gone"),
+            Example(line="freezeframe store backup /backup/monday", means="all rows, while it runs; `restore` reads them back"),
+            Example(line="freezeframe store check", means="find damaged files"),
+        ),
+        exit_codes={0: "done", 1: "failed, with the reason on stderr", 2: "wrong usage", 3: "damage was found"},
+    ),
+    Command(
         name="replay",
         summary="Run a recorded run again, offline, answered from the recording.",
         description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "

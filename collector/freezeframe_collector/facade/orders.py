@@ -1,0 +1,66 @@
+"""Orders to the embedded store, over the port that readers use: pin, delete, back up; see `store.administration`.
+
+Only for whoever can read the token in the data directory, which is to say for whoever could touch the files themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import secrets
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from freezeframe_collector.store import Store
+from freezeframe_collector.store.administration import administer
+from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
+
+PATH: Final = "/store"
+_SCHEME: Final = "Bearer "
+
+
+def load_or_create_token(path: Path) -> str:
+    """Return the token in `path`, made on first use, readable by its owner only."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_text(encoding="ascii").strip()
+    token = secrets.token_urlsafe(32)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(token)
+    return token
+
+
+class Orders:
+    """Takes one order at a time."""
+
+    def __init__(self, store: Store, token: str) -> None:
+        self._store = store
+        self._token = token
+        self._one = threading.Lock()
+
+    async def post(self, request: web.Request) -> web.Response:
+        """Answer ``POST /store`` with a JSON order in the body."""
+        given = request.headers.get("Authorization", "")
+        if not hmac.compare_digest(given.encode(), (_SCHEME + self._token).encode()):
+            return web.json_response({"error": "found no valid token; it is in the data directory, admin-token"}, status=403)
+        try:
+            order: Any = await request.json()
+        except ValueError:
+            order = None
+        if not isinstance(order, dict):
+            return web.json_response({"error": "found no JSON object in the body, expected an order"}, status=400)
+        # a thread of its own: orders take their time, and the workers are for readers
+        return await asyncio.to_thread(self._carry_out, order)
+
+    def _carry_out(self, order: dict[str, Any]) -> web.Response:
+        try:
+            with self._one:
+                return web.json_response(administer(self._store, order))
+        except FreezeframeError as error:
+            status = 503 if isinstance(error, RetryableStoreError) else 422
+            return web.json_response({"error": str(error)}, status=status)

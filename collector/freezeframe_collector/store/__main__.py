@@ -1,0 +1,35 @@
+"""``python -m freezeframe_collector.store DSN``: one order on stdin, its answer on stdout, both JSON; see `administration`.
+
+For a store that no collector holds: a server, or the files of a collector that is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from freezeframe_collector.store import open_store
+from freezeframe_collector.store.administration import administer
+from freezeframe_schemas.errors import FreezeframeError
+
+
+def main() -> int:
+    """Carry out the order; 1 where it failed, with ``{"error": ...}``."""
+    order: dict[str, Any] = json.load(sys.stdin)
+    try:
+        store = open_store(sys.argv[1])
+        try:
+            store.migrate()
+            answer = administer(store, order)
+        finally:
+            store.close()
+    except FreezeframeError as error:
+        print(json.dumps({"error": str(error)}))
+        return 1
+    print(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

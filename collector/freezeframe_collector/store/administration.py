@@ -1,0 +1,169 @@
+"""Orders to a store as JSON, answers as JSON: what `freezeframe store` asks for, whoever holds the store.
+
+A running collector takes orders on its ClickHouse HTTP port, from whoever can read the token in its data directory; where none
+runs, and for a server, ``python -m freezeframe_collector.store DSN`` takes one on stdin. Both end here.
+
+    {"action": "delete", "user": "anna#3f", "note": "asked on 3 May"} -> {"runs": 2, "spans": 31, "left": 0}
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_collector.store import keeping
+from freezeframe_collector.store.backup import backup, restore
+from freezeframe_collector.store.store import Store
+from freezeframe_schemas.errors import ConfigError
+
+Order = Mapping[str, Any]
+
+TABLES: Final = ("piece_rows", "span_rows", "run_rows")
+_BODIES: Final = "piece_rows"
+
+
+def administer(store: Store, order: Order) -> dict[str, Any]:
+    """Carry out one order and return what was done.
+
+    Raises:
+        ConfigError: no such action, or it lacks a field.
+        FreezeframeError: as the action itself raises.
+    """
+    action = _ACTIONS.get(str(order.get("action")))
+    if action is None:
+        raise ConfigError(f"store: found action {order.get('action')!r}, expected one of {', '.join(sorted(_ACTIONS))}")
+    return action(store, order)
+
+
+def _stats(store: Store, order: Order) -> dict[str, Any]:
+    stats = store.stats()
+    by_name = {table.table: table for table in stats.tables}
+    _, counted = store.query(f"SELECT count() FROM {store.database}.span_rows FINAL")
+    spans: int = counted[0][0]
+    _, kinds = store.query(
+        f"SELECT if(exchange_kind = '', 'other', exchange_kind) AS kind, count(), sum(payload_bytes)"
+        f" FROM {store.database}.span_rows FINAL GROUP BY kind ORDER BY kind"
+    )
+    _, shape = store.query(
+        f"SELECT uniqExact(tenant, trace_id), uniqExact(toDate(run_hour)), uniqExactIf(trace_id, kept = 1)"
+        f" FROM {store.database}.span_rows"
+    )
+    runs, days, kept = shape[0]
+    return {
+        "runs": runs,
+        "spans": spans,
+        "days": days,
+        "kept_runs": kept,
+        "disk_bytes": stats.disk_bytes,
+        "disk_bytes_per_span": round(stats.disk_bytes / spans, 1) if spans else 0,
+        "payload": {
+            "referenced_bytes": stats.referenced_bytes,
+            "stored_bytes": stats.payload_bytes,
+            "disk_bytes": by_name[_BODIES].disk_bytes if _BODIES in by_name else 0,
+            "dedup_ratio": _ratio(stats.referenced_bytes, stats.payload_bytes),
+        },
+        "by_kind": {str(kind): {"spans": count, "payload_bytes": size} for kind, count, size in kinds},
+        "tables": {
+            table.table: {
+                "rows": table.rows,
+                "disk_bytes": table.disk_bytes,
+                "raw_bytes": table.raw_bytes,
+                "compression": _ratio(table.raw_bytes, table.disk_bytes),
+                "parts": table.parts,
+            }
+            for table in stats.tables
+        },
+    }
+
+
+def _pin(store: Store, order: Order) -> dict[str, Any]:
+    keeping.pin(store, _text(order, "run"), note=str(order.get("note", "")))
+    return {"run": order["run"], "pinned": True}
+
+
+def _unpin(store: Store, order: Order) -> dict[str, Any]:
+    keeping.unpin(store, _text(order, "run"), note=str(order.get("note", "")))
+    return {"run": order["run"], "pinned": False}
+
+
+def _delete(store: Store, order: Order) -> dict[str, Any]:
+    """Delete a run, a user or a tenant; with ``dry_run`` only say how much there is."""
+    names = [name for name in keeping.SUBJECTS if name in order]
+    if len(names) != 1:
+        raise ConfigError(f"store delete: found {', '.join(names) or 'none'} of run, user and tenant, expected one of them")
+    subject = names[0]
+    if order.get("dry_run"):
+        return {**asdict(keeping.count(store, subject, _text(order, subject))), "dry_run": True}
+    deleted = keeping.delete(store, subject, _text(order, subject), note=str(order.get("note", "")))
+    return {**asdict(deleted), "left": keeping.count(store, subject, _text(order, subject)).spans}
+
+
+def _backup(store: Store, order: Order) -> dict[str, Any]:
+    directory = Path(_text(order, "directory"))
+    return {"directory": str(directory), "rows": backup(store, directory)}
+
+
+def _restore(store: Store, order: Order) -> dict[str, Any]:
+    directory = Path(_text(order, "directory"))
+    return {"directory": str(directory), "rows": restore(store, directory)}
+
+
+def _optimize(store: Store, order: Order) -> dict[str, Any]:
+    """Merge each table's parts into one a day: smaller, and quicker to read."""
+    before = store.stats().disk_bytes
+    for table in TABLES:
+        store.engine.command(f"OPTIMIZE TABLE {store.database}.{table} FINAL")
+    return {"disk_bytes_before": before, "disk_bytes": store.stats().disk_bytes}
+
+
+def _check(store: Store, order: Order) -> dict[str, Any]:
+    """Read every part of the store and compare it with its checksums."""
+    damaged: list[dict[str, str]] = []
+    for table in TABLES:
+        columns, rows = store.query(f"CHECK TABLE {store.database}.{table}")
+        found = [dict(zip(columns, row, strict=True)) for row in rows]
+        damaged += [
+            {"table": table, "part": str(row["part_path"]), "fault": str(row["message"])}
+            for row in found
+            if not row["is_passed"]
+        ]
+    return {"damaged": damaged}
+
+
+def _expire(store: Store, order: Order) -> dict[str, Any]:
+    retention = keeping.Retention(days=int(order.get("days", 14)), failed_days=int(order.get("failed_days", 90)))
+    done = keeping.expire(store, retention, today=dt.datetime.now(dt.UTC).date())
+    return {"days": [{**asdict(day), "day": day.day.isoformat()} for day in done]}
+
+
+def _search_index(store: Store, order: Order) -> dict[str, Any]:
+    keeping.enable_search(store)
+    return {"search_index": True}
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Store, Order], dict[str, Any]]]] = {
+    "stats": _stats,
+    "pin": _pin,
+    "unpin": _unpin,
+    "delete": _delete,
+    "backup": _backup,
+    "restore": _restore,
+    "optimize": _optimize,
+    "check": _check,
+    "expire": _expire,
+    "search-index": _search_index,
+}
+
+
+def _text(order: Order, name: str) -> str:
+    value = order.get(name)
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"store {order.get('action')}: found {value!r}, expected text in the field {name!r}")
+    return value
+
+
+def _ratio(whole: int, part: int) -> float:
+    return round(whole / part, 2) if part else 0.0

@@ -1,0 +1,244 @@
+"""`freezeframe store ACTION`: what the store holds, what is kept, what goes.
+
+The store is the collector's: an order goes to the running one, to a server by --store, or, where nothing runs, to a process of
+the collector's that opens the files. Reading runs never needs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay import daemon
+from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, print_json
+from freezeframe_replay.home import STORE_VARIABLE, Home, read_ports
+from freezeframe_replay.render import table_text
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
+
+DAMAGED: Final = 3
+_ADMIN_FILE: Final = "admin-token"
+_STORE_FOLDER: Final = "store"
+_MINUTES: Final = 30.0
+"""How long an order may take: a backup or a merge of a large store is slow."""
+
+Order = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions and their options."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, text: str) -> argparse.ArgumentParser:
+        made = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
+        add_store(made)
+        add_json(made)
+        return made
+
+    action("stats", "Size by kind and table, compression, and what storing each text once saved.")
+    for name, text in (("pin", "Keep a run until it is unpinned."), ("unpin", "Let a pinned run go when its days are over.")):
+        made = action(name, text)
+        made.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
+        made.add_argument("--note", default="", help="why; kept in the table audit")
+    deleting = action("delete", "Delete a run, a user's runs or a tenant's, and verify that they are gone.")
+    subject = deleting.add_mutually_exclusive_group(required=True)
+    subject.add_argument("run", nargs="?", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
+    subject.add_argument("--user", metavar="NAME", help="every run of this user, named as the store does: by surrogate")
+    subject.add_argument("--tenant", metavar="NAME", help="everything of this tenant")
+    deleting.add_argument("--yes", action="store_true", help="do not ask")
+    deleting.add_argument("--note", default="", help="why; kept in the table audit")
+    for name, text in (
+        ("backup", "Write all rows to a new directory, while the store runs."),
+        ("restore", "Insert a backup's rows; rows that are there count once."),
+    ):
+        action(name, text).add_argument("directory", type=Path, metavar="DIR", help="directory of the backup")
+    expiring = action("expire", "Drop the days that are over, but for failed and pinned runs.")
+    expiring.add_argument("--days", type=positive, default=14, metavar="N", help="days that all runs are kept (default: 14)")
+    expiring.add_argument("--failed-days", type=positive, default=90, metavar="N", help="days for failed runs (default: 90)")
+    action("optimize", "Merge the files of each day into one: smaller, and quicker to read.")
+    action("check", "Read everything and compare it with its checksums.")
+    action("search-index", "Build the full-text index, which makes searches faster and payloads larger.")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Give the order and print what was done."""
+    order = _order(arguments)
+    give = _door(arguments)
+    if order["action"] == "delete" and not arguments.yes and not _confirmed(order, give({**order, "dry_run": True})):
+        print("nothing was deleted", file=sys.stderr)
+        return 1
+    answer = give(order)
+    if arguments.json:
+        print_json(answer)
+    else:
+        print(_TEXTS[order["action"]](answer))
+    return DAMAGED if answer.get("damaged") else 0
+
+
+def _order(arguments: argparse.Namespace) -> Order:
+    order: Order = {"action": arguments.action}
+    for name in ("user", "tenant", "note", "days", "failed_days"):
+        if getattr(arguments, name, None) is not None:
+            order[name] = getattr(arguments, name)
+    if getattr(arguments, "directory", None) is not None:
+        order["directory"] = str(arguments.directory.resolve())
+    if getattr(arguments, "run", None) is not None:
+        from freezeframe_replay.cli.target import open_store
+
+        order["run"] = open_store(arguments).find(arguments.run)
+    return order
+
+
+def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
+    """Ask on the terminal.
+
+    Raises:
+        ConfigError: there is nobody to ask.
+    """
+    subject = next(f"{name} {order[name]}" for name in ("run", "user", "tenant") if name in order)
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"{subject}: {found['runs']} runs, {found['spans']} spans would be deleted for good", do="give --yes to delete them"
+        )
+    reply = input(f"delete {subject}: {found['runs']} runs, {found['spans']} spans, for good? [y/N] ")
+    return reply.strip().lower() in {"y", "yes"}
+
+
+# -- the ways to a store ------------------------------------------------------------------------------------------------
+
+
+def _door(arguments: argparse.Namespace) -> Callable[[Order], Answer]:
+    """Return what carries an order to the store."""
+    named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
+    if named:
+        return lambda order: _by_process(named, order)
+    home = home_of(arguments)
+    if daemon.collector_answers(home):
+        daemon.flush(home)
+        port = read_ports(home).get("clickhouse")
+        if not port:
+            raise ConfigError("the running collector stores in a ClickHouse server", do="name the server with --store")
+        return lambda order: _by_collector(home, port, order)
+    directory = home.directory / _STORE_FOLDER
+    if not directory.is_dir():
+        raise ConfigError(
+            f"no store: found no running collector and no files in {directory}", do="name a directory with --data"
+        )
+    return lambda order: _by_process(f"chdb://{directory}", order)
+
+
+def _by_collector(home: Home, port: int, order: Order) -> Answer:
+    token = (home.directory / _ADMIN_FILE).read_text(encoding="ascii").strip()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/store",
+        data=json.dumps(order).encode(),
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        method="POST",
+    )
+    # loopback never goes through a proxy, whatever the environment says
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=60 * _MINUTES) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        raise _failure(error.read()) from None
+    except OSError as error:
+        raise PermanentStoreError(f"the collector on port {port} does not answer: {error}") from error
+
+
+def _by_process(dsn: str, order: Order) -> Answer:
+    # a process, not an import: nothing but the collector opens a store
+    ended = subprocess.run(
+        [sys.executable, "-m", "freezeframe_collector.store", dsn],
+        input=json.dumps(order).encode(),
+        capture_output=True,
+        timeout=60 * _MINUTES,
+        check=False,
+    )
+    if ended.returncode:
+        raise _failure(ended.stdout or ended.stderr[-2000:])
+    return json.loads(ended.stdout)
+
+
+def _failure(answer: bytes) -> FreezeframeError:
+    try:
+        text = str(json.loads(answer)["error"])
+    except (ValueError, KeyError, TypeError):
+        text = answer.decode(errors="replace").strip() or "the store gave no answer"
+    return PermanentStoreError(text)
+
+
+# -- answers as text ----------------------------------------------------------------------------------------------------
+
+
+def _stats_text(answer: Answer) -> str:
+    payload = answer["payload"]
+    lines = [
+        f"runs      {answer['runs']:,} of {answer['days']} days, {answer['kept_runs']:,} of them kept beyond theirs",
+        f"spans     {answer['spans']:,}, {answer['disk_bytes_per_span']:,} bytes each on disk",
+        f"disk      {_size(answer['disk_bytes'])}, of that payloads {_size(payload['disk_bytes'])}",
+        f"payloads  {_size(payload['referenced_bytes'])} in spans, {_size(payload['stored_bytes'])} where each text is stored"
+        f" once ({payload['dedup_ratio']} : 1)",
+        "",
+    ]
+    kinds = [[kind, f"{one['spans']:,}", _size(one["payload_bytes"])] for kind, one in answer["by_kind"].items()]
+    lines += [table_text(["kind", "spans", "payloads"], kinds, right=[1, 2]), ""]
+    tables = [
+        [
+            name,
+            f"{one['rows']:,}",
+            _size(one["disk_bytes"]),
+            _size(one["raw_bytes"]),
+            f"{one['compression']}",
+            str(one["parts"]),
+        ]
+        for name, one in answer["tables"].items()
+    ]
+    lines.append(table_text(["table", "rows", "disk", "raw", "raw : disk", "parts"], tables, right=[1, 2, 3, 4, 5]))
+    return "\n".join(lines)
+
+
+def _check_text(answer: Answer) -> str:
+    if not answer["damaged"]:
+        return "every part has the bytes that it should"
+    lines = [f"damaged: {one['table']}, part {one['part']}: {one['fault']}" for one in answer["damaged"]]
+    return "\n".join([*lines, "do: see 'A damaged part' in docs/store.md"])
+
+
+def _rows_text(answer: Answer) -> str:
+    return f"{answer['directory']}: " + ", ".join(f"{rows:,} {table}" for table, rows in answer["rows"].items())
+
+
+def _days_text(answer: Answer) -> str:
+    lines = [f"{day['day']}: {day['dropped_runs']:,} runs dropped, {day['kept_runs']:,} kept" for day in answer["days"]]
+    return "\n".join(lines) or "no day is over"
+
+
+def _size(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"
+
+
+_TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
+    "stats": _stats_text,
+    "pin": lambda answer: f"run {answer['run']}: kept until it is unpinned",
+    "unpin": lambda answer: f"run {answer['run']}: goes when its days are over",
+    "delete": lambda answer: f"deleted {answer['runs']:,} runs, {answer['spans']:,} spans; {answer['left']} left",
+    "backup": _rows_text,
+    "restore": _rows_text,
+    "optimize": lambda answer: f"{_size(answer['disk_bytes_before'])} before, {_size(answer['disk_bytes'])} now",
+    "check": _check_text,
+    "expire": _days_text,
+    "search-index": lambda _: "the index is built, and kept for what comes",
+}

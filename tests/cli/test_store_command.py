@@ -1,0 +1,117 @@
+"""`freezeframe store`: against a running collector, against its files, and against whoever may not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from freezeframe_schemas.run import Run
+
+pytestmark = pytest.mark.long
+
+EPHEMERAL = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0", "--replay-port", "0")
+RECORD = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('where is it?')"
+
+
+class Project(Protocol):
+    @property
+    def root(self) -> Path: ...
+
+    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
+
+    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
+
+
+class MakeProject(Protocol):
+    def __call__(self, *, root: Path) -> Project: ...
+
+
+def ports(project: Project) -> dict[str, int]:
+    found: dict[str, int] = json.loads((project.root / ".freezeframe" / "ports.json").read_text())
+    return found
+
+
+def asked(project: Project, *arguments: str) -> Any:
+    done = project.freezeframe("store", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def project(
+    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Project]:
+    """A project with a running collector and two runs."""
+    root = tmp_path_factory.mktemp("administered")
+    shutil.copy(recorded[0] / "agent.py", root / "agent.py")
+    (root / ".freezeframe").mkdir()
+    project = make_project(root=root)
+    try:
+        done = project.freezeframe("up", *EPHEMERAL)
+        assert done.returncode == 0, done.stderr
+        endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{ports(project)['http']}"}
+        for _ in range(2):
+            done = project.python("-c", RECORD, environ=endpoint)
+            assert done.returncode == 0, done.stderr
+        yield project
+    finally:
+        project.freezeframe("down")
+
+
+def test_stats_tell_sizes_by_kind_and_what_storing_once_saved(project: Project) -> None:
+    stats = asked(project, "stats")
+    assert stats["runs"] == 2
+    assert stats["by_kind"]["tool"]["spans"] == 4
+    assert stats["disk_bytes"] > 0
+    assert stats["payload"]["dedup_ratio"] >= 1
+    assert "span_rows" in project.freezeframe("store", "stats").stdout
+
+
+def test_pinning_and_unpinning_leave_their_trace_in_audit(project: Project) -> None:
+    run = asked(project, "pin", "last", "--note", "INC-17")["run"]
+    assert asked(project, "unpin", run[:12])["pinned"] is False
+    rows = json.loads(project.freezeframe("sql", "SELECT action, note FROM audit ORDER BY time", "--format", "json").stdout)
+    assert {"action": "pin", "note": "INC-17"} in rows
+
+
+def test_a_deletion_asks_first_and_is_verified(project: Project, tmp_path: Path) -> None:
+    rows = asked(project, "backup", str(tmp_path / "backup"))["rows"]
+    refused = project.freezeframe("store", "delete", "last")
+    assert refused.returncode == 1
+    assert "give --yes" in refused.stderr
+    deleted = asked(project, "delete", "last", "--yes")
+    assert (deleted["runs"], deleted["left"]) == (1, 0)
+    assert asked(project, "stats")["runs"] == 1
+    assert asked(project, "restore", str(tmp_path / "backup"))["rows"] == rows
+    assert asked(project, "stats")["runs"] == 2
+
+
+def test_damage_is_looked_for_and_files_are_merged(project: Project) -> None:
+    assert asked(project, "check") == {"damaged": []}
+    assert asked(project, "optimize")["disk_bytes"] > 0
+
+
+def test_who_cannot_read_the_token_gives_no_orders(project: Project) -> None:
+    assert (project.root / ".freezeframe" / "admin-token").stat().st_mode & 0o077 == 0
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{ports(project)['clickhouse']}/store", data=b'{"action": "stats"}', method="POST"
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=30)
+    assert refused.value.code == 403
+    refused.value.close()
+
+
+def test_the_files_of_a_stopped_collector_take_orders_too(project: Project) -> None:
+    assert project.freezeframe("down").returncode == 0
+    assert asked(project, "stats")["runs"] == 2
+    assert asked(project, "check") == {"damaged": []}
+    assert project.freezeframe("up", *EPHEMERAL).returncode == 0
