@@ -152,6 +152,16 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetryConfig:
+    """Spans about the collector itself. Metrics and status need no setting: `/metrics`, `/status`."""
+
+    spans: str = _setting(
+        "off", "`off`, `self` (into the collector's own store), or an OTLP/HTTP URL that ends in `/v1/traces`."
+    )
+    sample: float = _setting(0.01, "Share of requests that get a span; each segment that is stored gets one.", least=0, most=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CollectorConfig:
     """All sections."""
 
@@ -166,6 +176,7 @@ class CollectorConfig:
     redaction: RedactionConfig = RedactionConfig()
     wal: WalConfig = WalConfig()
     store: StoreConfig = StoreConfig()
+    telemetry: TelemetryConfig = TelemetryConfig()
 
     @property
     def data_directory(self) -> Path:
@@ -325,6 +336,8 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     """Yield what each value alone does not show."""
     if config.service.log_level not in ("debug", "info", "warning", "error"):
         yield f"service.log_level: found {config.service.log_level!r}, expected debug, info, warning or error"
+    if config.telemetry.spans not in ("off", "self") and not config.telemetry.spans.startswith(("http://", "https://")):
+        yield f"telemetry.spans: found {config.telemetry.spans!r}, expected off, self or an http:// or https:// URL"
     tls = config.tls
     if bool(tls.cert_file) != bool(tls.key_file):
         yield "tls: cert_file and key_file go together; one of them is empty"

@@ -17,6 +17,7 @@ from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.batch import LogDoor
 from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.otlp import Limits
+from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
@@ -33,7 +34,7 @@ def build_redaction(config: CollectorConfig) -> RedactStage:
     return RedactStage(load_policy(config.redaction.policy), load_or_create_keys(config.keys_directory))
 
 
-def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage) -> Pipeline:
+def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:
     """Return the pipeline into `log`."""
     limits = config.limits
     return Pipeline(
@@ -43,7 +44,13 @@ def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage) -
         limits=Limits(span_bytes=limits.span_bytes, attributes=limits.attributes, events=limits.events, links=limits.links),
         spans_per_request=limits.spans_per_request,
         meter=Meter(),
+        own_spans=own_spans,
     )
+
+
+def build_own_spans(config: CollectorConfig, log: LogDoor) -> OwnSpans:
+    """Return the place for spans about the collector itself."""
+    return OwnSpans(config.telemetry.spans, config.telemetry.sample, log)
 
 
 class Front:

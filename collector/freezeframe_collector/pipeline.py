@@ -20,6 +20,7 @@ from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.batch import Appended, Batch, LogDoor
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
 from freezeframe_collector.otlp_logs import DecodedLogs, decode_json_logs, decode_logs
+from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError, WireError
@@ -141,9 +142,18 @@ class Pipeline:
     """What receivers call."""
 
     def __init__(
-        self, *, stages: Sequence[Stage], log: LogDoor, budget: ByteBudget, limits: Limits, spans_per_request: int, meter: Meter
+        self,
+        *,
+        stages: Sequence[Stage],
+        log: LogDoor,
+        budget: ByteBudget,
+        limits: Limits,
+        spans_per_request: int,
+        meter: Meter,
+        own_spans: OwnSpans | None = None,
     ) -> None:
         self.meter = meter
+        self._own_spans = own_spans
         self.budget = budget
         self._stages = tuple(stages)
         self._log = log
@@ -157,8 +167,11 @@ class Pipeline:
             BusyError: nothing was taken; the sender should try again.
             WireError: the body is no such request; trying again is of no use.
         """
+        started_ns = time.time_ns()
         with self.budget.reserve(len(body)):
-            return self._begin(body, tenant, decode).finish()
+            outcome = self._begin(body, tenant, decode).finish()
+        self._note(outcome, len(body), started_ns)
+        return outcome
 
     async def export_small(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Do as `export` in an event loop, for a request so small that the work on it holds the loop for a moment only.
@@ -169,11 +182,19 @@ class Pipeline:
             BusyError: as `export`, or the budget is spent at the moment.
             WireError: as `export`.
         """
+        started_ns = time.time_ns()
         with self.budget.reserve_now(len(body)):
             pending = self._begin(body, tenant, decode)
             if pending.appended is not None:
                 await asyncio.wrap_future(pending.appended)
-            return pending.finish()
+            outcome = pending.finish()
+        self._note(outcome, len(body), started_ns)
+        return outcome
+
+    def _note(self, outcome: Outcome, size_bytes: int, started_ns: int) -> None:
+        if self._own_spans is not None and self._own_spans.wants_request():
+            figures = {"spans": outcome.received, "duplicate": outcome.duplicate, "rejected": outcome.rejected}
+            self._own_spans.add("take request", started_ns, {"bytes": size_bytes, **figures})
 
     def decode_events(self, body: bytes, limits: Limits) -> Decoded:
         """Decode a logs request for `export`: its GenAI events; other records are counted.

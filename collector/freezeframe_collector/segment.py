@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +24,8 @@ class Segment:
 
     number: int
     path: Path
+    since_s: float = field(default_factory=time.monotonic)
+    """When this process opened or found it, monotonic."""
     size_bytes: int = len(FILE_HEADER)
     counts: Counts = field(default_factory=Counts)
     span_count: int = 0

@@ -20,7 +20,7 @@ from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
-from freezeframe_collector.front import Front, build_pipeline, build_redaction, listen
+from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, listen
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.store import Store, open_store
@@ -60,19 +60,23 @@ class Service:
             redact_later = None if several else beside.submit(build_redaction, config)
             self._store = _open(config.store_dsn)
         self._log = Log(config.data_directory / "wal", _log_settings(config))
-        self._writer = Writer(self._log, self._store, config.data_directory / "set-aside", _retry_settings(config))
+        self._own_spans = build_own_spans(config, self._log)
+        self._writer = Writer(
+            self._log, self._store, config.data_directory / "set-aside", _retry_settings(config), self._own_spans
+        )
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
             load_policy(config.redaction.policy)
             load_or_create_keys(config.keys_directory)
             meter, pipeline = Meter(), None
         else:
-            pipeline = build_pipeline(config, self._log, redact_later.result())
+            pipeline = build_pipeline(config, self._log, redact_later.result(), self._own_spans)
             meter = pipeline.meter
         self._reporter = Reporter(
             log=self._log,
             writer=self._writer,
             meter=meter,
+            own_spans=self._own_spans,
             budget=self._budget_state if pipeline is None else pipeline.budget.state,
             max_log_bytes=config.wal.max_bytes,
             describe=self._describe_all,
@@ -118,6 +122,7 @@ class Service:
             await asyncio.to_thread(self._pool.stop, max(0.1, deadline - time.monotonic()))
         if self._facade is not None:
             await self._facade.cleanup()
+        await asyncio.to_thread(self._own_spans.close)
         await asyncio.to_thread(self._log.close)
         ended = await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
         if ended:
@@ -126,6 +131,10 @@ class Service:
         left = self._log.segment_count
         _LOG.info("stopped: %d spans in the log", self._log.audit().in_log)
         return ended and not left
+
+    def tick(self) -> None:
+        """Take note of the counts, once a second."""
+        self._reporter.tick()
 
     def fault(self) -> str:
         """Return what makes going on senseless, or an empty text."""
@@ -197,6 +206,7 @@ async def run(config: CollectorConfig) -> int:
         try:
             await asyncio.wait_for(stopping.wait(), timeout=1.0)
         except TimeoutError:
+            service.tick()
             fault = service.fault()
     if fault:
         _LOG.critical("%s: stopping; what was acked is in the log", fault)

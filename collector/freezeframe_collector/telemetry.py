@@ -7,15 +7,18 @@ import logging
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Final
 
 from freezeframe_collector.admission import BudgetState
+from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.wal import Log
 from freezeframe_collector.writer import Writer
 
+_RATE_S: Final = 60
 STUCK_S: Final = 60.0
 """A segment longer than this in the writer's hands makes the collector not ready."""
 
@@ -67,7 +70,10 @@ class Reporter:
         budget: Callable[[], BudgetState],
         max_log_bytes: int,
         describe: Callable[[], dict[str, object]],
+        own_spans: OwnSpans | None = None,
     ) -> None:
+        self._own_spans = own_spans
+        self._ticks: deque[tuple[float, int, int]] = deque(maxlen=_RATE_S + 1)
         self._log = log
         self._writer = writer
         self._meter = meter
@@ -76,6 +82,23 @@ class Reporter:
         self._describe = describe
         self._started_at = time.monotonic()
         self.stopping = False
+
+    def tick(self) -> None:
+        """Take note of the counts, once a second: what `rates` are made of."""
+        counts = self._log.audit().counts
+        self._ticks.append((time.monotonic(), counts.received, counts.stored))
+
+    def rates(self) -> dict[str, float]:
+        """Return spans a second over the last minute, and how many seconds that was."""
+        if len(self._ticks) < 2:
+            return {"over_s": 0.0, "received": 0.0, "stored": 0.0}
+        (since, received, stored), (until, received_now, stored_now) = self._ticks[0], self._ticks[-1]
+        over_s = max(until - since, 0.001)
+        return {
+            "over_s": round(over_s, 1),
+            "received": round((received_now - received) / over_s, 1),
+            "stored": round((stored_now - stored) / over_s, 1),
+        }
 
     def pages(self) -> dict[str, Callable[..., object]]:
         """Return the pages by name, for the workers to ask for."""
@@ -120,6 +143,8 @@ class Reporter:
             "ready": not self.readiness(),
             "not_ready_because": self.readiness(),
             "audit": {**asdict(audit.counts), "in_log": audit.in_log, "missing": audit.missing},
+            "rates": self.rates(),
+            "lag_s": round(self._log.lag_s, 3),
             "log": {"bytes": self._log.backlog_bytes, "segments": self._log.segment_count, "failures": self._log.failures},
             "writer": {
                 "segments": state.segments,
@@ -160,6 +185,8 @@ class Reporter:
             ("log_syncs_total", "counter", "Group commits.", self._log.syncs),
             ("log_failures_total", "counter", "Group commits that the disk refused.", self._log.failures),
             ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.damaged_bytes),
+            ("lag_seconds", "gauge", "Age of the oldest acked span that the store does not have yet.", self._log.lag_s),
+            ("own_spans_dropped_total", "counter", "Spans about the collector that could not be sent.", self._own_dropped()),
             ("writer_segments_total", "counter", "Segments stored.", state.segments),
             ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),
             ("writer_set_aside_total", "counter", "Spans that the store refused for good.", state.set_aside),
@@ -195,6 +222,9 @@ class Reporter:
             # A copy: receivers count on while the page is written.
             for value, count in sorted(counter.copy().items()):
                 yield f'{full}{{{label}="{_label(value)}"}} {count}\n'
+
+    def _own_dropped(self) -> int:
+        return 0 if self._own_spans is None else self._own_spans.dropped
 
     def _lag_s(self) -> float:
         since = self._writer.state.busy_since

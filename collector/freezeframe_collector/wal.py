@@ -70,7 +70,6 @@ class Log:
         self._recover()
         self._open: Segment | None = None
         self._descriptor = -1
-        self._opened_at = 0.0
         self._company = 0
         """Requests of the last group commit."""
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
@@ -90,6 +89,13 @@ class Log:
         """Return the bytes on disk that the store does not have yet."""
         with self._lock:
             return sum(segment.size_bytes for segment in self._segments.values())
+
+    @property
+    def lag_s(self) -> float:
+        """Return how long the oldest acked span waits for the store; 0 where none does."""
+        with self._lock:
+            now = time.monotonic()
+            return max((now - held.since_s for held in self._segments.values() if held.counts.received), default=0.0)
 
     @property
     def segment_count(self) -> int:
@@ -235,7 +241,7 @@ class Log:
         """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""
         timeout: float | None = None
         if self._open is not None and self._writer_is_idle():
-            timeout = max(0.0, self._opened_at + self.settings.flush_interval_s - time.monotonic())
+            timeout = max(0.0, self._open.since_s + self.settings.flush_interval_s - time.monotonic())
         group: list[Waiting] = []
         size_bytes = 0
         with contextlib.suppress(queue.Empty):
@@ -261,7 +267,7 @@ class Log:
             return True
         # While the writer is busy a segment gains nothing by being sealed: it goes on growing, so that a store that was down
         # for hours finds few large segments and not thousands of small ones. `retire` wakes this thread.
-        age_s = time.monotonic() - self._opened_at
+        age_s = time.monotonic() - self._open.since_s
         return age_s >= self.settings.flush_interval_s and self._writer_is_idle()
 
     def _writer_is_idle(self) -> bool:
@@ -339,7 +345,7 @@ class Log:
         segment = Segment(number=number, path=path, spans=[])
         with self._lock:
             self._segments[number] = segment
-        self._open, self._descriptor, self._opened_at = segment, descriptor, time.monotonic()
+        self._open, self._descriptor = segment, descriptor
         return segment
 
     def _write_durably(self, segment: Segment, blob: bytes) -> None:

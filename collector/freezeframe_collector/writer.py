@@ -19,6 +19,7 @@ from typing import Final, Protocol, TypeVar
 
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.otlp import encode_traces
+from freezeframe_collector.own_spans import OwnSpans, is_own
 from freezeframe_collector.segment import Segment
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal import Log
@@ -98,7 +99,15 @@ class _Hunt:
 class Writer:
     """Carries the log's segments into the store."""
 
-    def __init__(self, log: Log, sink: SpanSink, set_aside: Path, settings: RetrySettings | None = None) -> None:
+    def __init__(
+        self,
+        log: Log,
+        sink: SpanSink,
+        set_aside: Path,
+        settings: RetrySettings | None = None,
+        own_spans: OwnSpans | None = None,
+    ) -> None:
+        self._own_spans = own_spans
         self.state = WriterState()
         self._log = log
         self._sink = sink
@@ -145,6 +154,7 @@ class Writer:
     def _carry(self, segment: Segment) -> None:
         """Bring one segment into the store and off the log."""
         token = f"{self._log.identity}-{segment.number:016d}"
+        started_ns, tries_before = time.time_ns(), self.state.retries
         if segment.rejected:
             self._store_reasons(segment.rejected, f"{token}-rejected")
         spans = self._retry(segment.load_spans)
@@ -155,6 +165,10 @@ class Writer:
             self._put_aside(refused, token)
         self._retry(lambda: self._log.retire(segment, stored=len(spans) - len(refused), rejected=len(refused)))
         self.state.spans += len(spans) - len(refused)
+        if self._own_spans is not None and not all(map(is_own, spans)):
+            figures = {"spans": len(spans), "bytes": segment.size_bytes, "set_aside": len(refused)}
+            retries = self.state.retries - tries_before
+            self._own_spans.add("store segment", started_ns, {"segment": segment.number, "retries": retries, **figures})
 
     def _insert(self, spans: Sequence[SpanRecord], token: str) -> list[_Refusal]:
         """Insert the spans; return the ones that the store refuses, each with its answer."""

@@ -20,7 +20,7 @@ from typing import Any, Final
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.config import config_from_values
-from freezeframe_collector.front import Front, build_pipeline, build_redaction
+from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction
 from freezeframe_collector.pipeline import Pipeline
 from freezeframe_collector.telemetry import configure_logging
 from freezeframe_collector.workers.channel import Channel, Kind, Message, pack_batch, unpack_appended, unpack_busy
@@ -105,7 +105,8 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     config = config_from_values(values)
     configure_logging(config.service.log_level)
     owner = Owner(channel)
-    pipeline = owner.pipeline = build_pipeline(config, owner, build_redaction(config))
+    own_spans = build_own_spans(config, owner)
+    pipeline = owner.pipeline = build_pipeline(config, owner, build_redaction(config), own_spans)
     front = Front(config, pipeline, owner, shares_ports=True)
     grpc_port, http_port = await front.start()
     channel.send(Message(kind=Kind.READY, payload=json.dumps({"grpc": grpc_port, "http": http_port}).encode()))
@@ -114,6 +115,7 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
         await asyncio.wait((stopping,), timeout=_COUNTS_INTERVAL_S)
         owner.tell_counts()
     await front.stop(stopping.result())
+    await asyncio.to_thread(own_spans.close)
     owner.tell_counts()
 
 

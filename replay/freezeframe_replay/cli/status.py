@@ -84,6 +84,9 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     uptime_s = float(figures.get("uptime_s") or 0)
     received = (figures.get("since_start") or {}).get("spans")
     rate = f", {received / uptime_s:,.1f} a second since it started" if received and uptime_s else ""
+    recent = figures.get("rates") or {}
+    if recent.get("over_s"):
+        rate = f"; {recent['received']:,.1f} a second in the last {duration(recent['over_s'] * 1000)}"
     rejected = figures.get("rejected_by_reason") or {}
     missing = spans.get("missing")
     return [
@@ -91,7 +94,7 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("not ready", str(figures.get("not_ready_because") or "")),
         ("spans", ", ".join(f"{spans.get(key, 0):,} {words}" for key, words in _SPANS.items()) + rate),
         ("missing", f"{missing:,} spans unaccounted for: please report this as a bug" if missing else ""),
-        ("lag", duration(float(writer.get("busy_s") or 0) * 1000)),
+        ("lag", duration(float(figures.get("lag_s") or writer.get("busy_s") or 0) * 1000)),
         (
             "log",
             f"{log.get('bytes', 0):,} bytes in {log.get('segments', 0):,} segments, {log.get('failures', 0):,} failed writes",
