@@ -1,28 +1,44 @@
-"""What capture costs the application: client CPU and wall time per model call; bare, with freezeframe, and with OpenInference.
+"""What capture costs the application: client CPU and wall time per model call, beside five other ways and none.
 
-Each variant is a process of its own with the same SDK, the same provider on loopback and the same collector that accepts and
-forgets; CPU is that of the whole process, exporter thread included, until everything is delivered. Rounds of the variants are
-interleaved, and the median round counts, because the machine is shared. Goal: freezeframe adds less than OpenInference in
-every row.
+Each subject is a process with the same SDKs, the same provider on loopback and the same collector that accepts and forgets;
+peers that are no part of this project's environment get one of their own below ``.freezeframe/bench-capture`` (made on the
+first run). CPU is that of the whole process, exporter thread included, until everything is delivered. The subjects take turns,
+in short rounds and in another order each time, because the machine is shared; the lower quartile over rounds counts, since what
+disturbs a round only ever adds to it. Goal: freezeframe adds less than OpenInference in every row, and captures more: the
+last table says how much telemetry each sends for a call (langfuse compresses it, the others do not).
 
-    python tests/benchmarks/bench_capture.py [--rounds 7]
+    python tests/benchmarks/bench_capture.py [--rounds 15] [--subjects openinference,langfuse]
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
-VARIANTS: Final = ("bare", "freezeframe", "openinference")
+HERE: Final = Path(__file__).parent
+PEERS: Final = Path(".freezeframe") / "bench-capture"
+OURS: Final = ("bare", "freezeframe", "openinference")
+"""Subjects that run in this project's own environment."""
+OTHERS: Final = {
+    "official": (
+        "opentelemetry-instrumentation-genai-openai",
+        "opentelemetry-instrumentation-genai-anthropic",
+        "opentelemetry-exporter-otlp-proto-http",
+    ),
+    "langfuse": ("langfuse", "opentelemetry-instrumentation-anthropic"),
+    "traceloop": ("traceloop-sdk", "httpx"),  # it imports httpx without asking for it
+}
+"""Subjects with an environment of their own, and what is installed there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,269 +51,213 @@ class Scenario:
 
 
 SCENARIOS: Final = (
-    Scenario(name="chat_small", calls=60, means="one short message"),
-    Scenario(name="chat_large", calls=30, means="100 messages and 10 tools, 63 KB"),
-    Scenario(name="openai_stream", calls=40, means="OpenAI stream of 8 events"),
-    Scenario(name="anthropic_stream", calls=40, means="Anthropic stream of 8 events"),
-    Scenario(name="async_50", calls=100, means="50 concurrent asynchronous calls"),
+    Scenario(name="chat_small", calls=40, means="one short message"),
+    Scenario(name="chat_large", calls=15, means="100 messages and 10 tools, 63 KB"),
+    Scenario(name="openai_stream", calls=30, means="OpenAI stream of 8 events"),
+    Scenario(name="anthropic_stream", calls=30, means="Anthropic stream of 8 events"),
+    Scenario(name="async_50", calls=50, means="50 concurrent asynchronous calls"),
 )
 
-# -- the provider and the collector, one process ------------------------------------------------------------------------
 
-_CHAT: Final = json.dumps(
-    {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "gpt-4o-2024-08-06",
-        "system_fingerprint": "fp_1",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello there."}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13},
-    }
-).encode()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one round of a scenario took, per call."""
+
+    cpu_ms: float
+    wall_ms: float
+    sent_bytes: float
+    """Telemetry that arrived, per call."""
 
 
-def _sse(value: Any, event: str | None = None) -> bytes:
-    lead = f"event: {event}\n" if event else ""
-    return f"{lead}data: {json.dumps(value)}\n\n".encode()
+Figures = dict[str, dict[str, list[Cost]]]
+"""Scenario -> subject -> one cost a round."""
 
 
-def _openai_events() -> list[bytes]:
-    def chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        return _sse({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o", "choices": [choice]})
+class Process:
+    """A process that is asked by lines and answers by lines."""
 
-    return [*(chunk({"role": "assistant", "content": f"word{i} "}) for i in range(6)), chunk({}, "stop"), b"data: [DONE]\n\n"]
+    def __init__(self, *command: str | Path) -> None:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "FREEZEFRAME_"))}
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
+        )
 
+    def hear(self) -> str:
+        """Return the next line.
 
-def _anthropic_events() -> list[bytes]:
-    message = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "claude-test",
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": {"input_tokens": 5, "output_tokens": 1},
-    }
-    events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": message},
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-        *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": f"w{i} "}} for i in range(3)),
-        {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 4}},
-        {"type": "message_stop"},
-    ]
-    return [_sse(event, str(event["type"])) for event in events]
+        Raises:
+            RuntimeError: the process has ended; with the last line that it wrote to stderr.
+        """
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        answer = self._process.stdout.readline()
+        if not answer:
+            said = self._process.stderr.read().strip().splitlines()
+            raise RuntimeError(said[-1] if said else f"ended with {self._process.wait()}")
+        return answer
 
+    def ask(self, line: str) -> str:
+        """Send a line and return the answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        return self.hear()
 
-def _chunked(pieces: list[bytes]) -> bytes:
-    body = b"".join(f"{len(piece):x}\r\n".encode() + piece + b"\r\n" for piece in pieces) + b"0\r\n\r\n"
-    return b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n" + body
-
-
-def _plain(body: bytes, content_type: str = "application/json") -> bytes:
-    return f"HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body
+    def end(self) -> None:
+        """End the process."""
+        self._process.terminate()
+        self._process.communicate()
 
 
-async def serve() -> None:
-    """Answer provider and collector requests; print the port."""
-    answers = {"chat": _plain(_CHAT), "openai": _chunked(_openai_events()), "anthropic": _chunked(_anthropic_events())}
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).lower()
-                length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-                body = await reader.readexactly(length)
-                if b"/v1/traces" in head:
-                    writer.write(_plain(b"", "application/x-protobuf"))
-                elif b"/messages" in head:
-                    writer.write(answers["anthropic"])
-                else:
-                    streamed = b'"stream":true' in body or b'"stream": true' in body
-                    writer.write(answers["openai" if streamed else "chat"])
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+# -- environments of the peers ------------------------------------------------------------------------------------------
 
 
-# -- a worker, one process a variant ------------------------------------------------------------------------------------
+def python_of(subject: str) -> str | Path:
+    """Return the Python that a subject runs with; make its environment where there is none.
 
-
-def _instrument(variant: str, url: str) -> Callable[[], object]:
-    """Turn the variant on; return what delivers everything."""
-    if variant == "freezeframe":
-        import freezeframe
-
-        handle = freezeframe.instrument(endpoint=url, root=False)
-        return lambda: handle.flush(30)
-    if variant == "openinference":
-        os.environ["ANTHROPIC_OPEN_TELEMETRY"] = "false"
-        from openinference.instrumentation.anthropic import AnthropicInstrumentor
-        from openinference.instrumentation.openai import OpenAIInstrumentor
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-        from opentelemetry.sdk.trace import SpanLimits, TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-        provider = TracerProvider(span_limits=SpanLimits(max_span_attributes=100_000))  # its 128 would lose the large chat
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{url}/v1/traces"), schedule_delay_millis=500))
-        OpenAIInstrumentor().instrument(tracer_provider=provider)
-        AnthropicInstrumentor().instrument(tracer_provider=provider)
-        return lambda: provider.force_flush(30_000)
-    os.environ["ANTHROPIC_OPEN_TELEMETRY"] = "false"
-    return lambda: None
-
-
-def work(variant: str, url: str) -> None:
-    """Run rounds as they are asked for on stdin (a scenario's name a line); print ``cpu wall`` seconds of each."""
-    deliver = _instrument(variant, url)
-    import anthropic
-    import openai
-
-    client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
-    claude = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
-    small: Any = [{"role": "user", "content": "Say hello."}]
-    roles = ("user", "assistant")
-    large: Any = [{"role": roles[i % 2], "content": f"message {i}: " + "some words of a talk " * 25} for i in range(100)]
-    schema = {"type": "object", "properties": {f"p{i}": {"type": "string", "description": "a parameter"} for i in range(8)}}
-    tools: Any = [{"type": "function", "function": {"name": f"tool_{i}", "parameters": schema}} for i in range(10)]
-
-    def chat_small(calls: int) -> None:
-        for _ in range(calls):
-            client.chat.completions.create(model="gpt-4o", messages=small)
-
-    def chat_large(calls: int) -> None:
-        for _ in range(calls):
-            client.chat.completions.create(model="gpt-4o", messages=large, tools=tools, temperature=0.2)
-
-    def openai_stream(calls: int) -> None:
-        for _ in range(calls):
-            for _ in client.chat.completions.create(model="gpt-4o", messages=small, stream=True):
-                pass
-
-    def anthropic_stream(calls: int) -> None:
-        for _ in range(calls):
-            for _ in claude.messages.create(model="claude-test", max_tokens=9, messages=small, stream=True):
-                pass
-
-    async def concurrent(calls: int) -> None:
-        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0) as many:
-            for _ in range(calls // 50):
-                asked = (many.chat.completions.create(model="gpt-4o", messages=small) for _ in range(50))
-                await asyncio.gather(*asked)
-
-    def async_50(calls: int) -> None:
-        asyncio.run(concurrent(calls))
-
-    runs = {run.__name__: run for run in (chat_small, chat_large, openai_stream, anthropic_stream, async_50)}
-    calls_of = {scenario.name: scenario.calls for scenario in SCENARIOS}
-    for run in runs.values():  # imports, caches, connections
-        run(50 if run is async_50 else 5)
-    deliver()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        name = line.strip()
-        cpu, wall = time.process_time(), time.perf_counter()
-        runs[name](calls_of[name])
-        wall = time.perf_counter() - wall
-        deliver()
-        cpu = time.process_time() - cpu
-        print(cpu, wall, flush=True)
+    Raises:
+        RuntimeError: it cannot be installed.
+    """
+    if subject not in OTHERS:
+        return sys.executable
+    folder = PEERS / subject
+    python = folder / "bin" / "python"
+    if not (folder / "done").exists():
+        print(f"installing {subject} into {folder}", file=sys.stderr)
+        uv = Path(sys.executable).with_name("uv")
+        wanted = [f"{name}=={version(name)}" for name in ("openai", "anthropic")] + list(OTHERS[subject])
+        if uv.exists():
+            commands: list[list[str | Path]] = [
+                [uv, "venv", "-q", "--clear", folder, "--python", sys.executable],
+                [uv, "pip", "install", "-q", "--python", python, *wanted],
+            ]
+        else:
+            commands = [[sys.executable, "-m", "venv", "--clear", folder], [python, "-m", "pip", "install", "-q", *wanted]]
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+            if done.returncode:
+                raise RuntimeError(f"does not install: {done.stderr.strip().splitlines()[-1:]}")
+        (folder / "done").touch()
+    return python
 
 
 # -- the measurement ----------------------------------------------------------------------------------------------------
 
-Figures = dict[str, dict[str, tuple[list[float], list[float]]]]
-"""Scenario -> variant -> (CPU, wall) milliseconds per call, one figure a round."""
 
-
-def measure(rounds: int) -> Figures:
-    """Start the processes, ask for the rounds in turn, and end them."""
-    here = os.path.abspath(__file__)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "FREEZEFRAME_"))}
-
-    def start(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, here, *arguments]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
-
-    def ask(process: subprocess.Popen[str], line: str | None) -> str:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        if line is not None:
-            process.stdin.write(line + "\n")
-            process.stdin.flush()
-        answer = process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"{process.args!r} ended with {process.wait()}")
-        return answer
-
-    server = start("--serve")
-    workers: dict[str, subprocess.Popen[str]] = {}
-    figures: Figures = {s.name: {variant: ([], []) for variant in VARIANTS} for s in SCENARIOS}
+def measure(subjects: Sequence[str], rounds: int) -> tuple[Figures, dict[str, str]]:
+    """Start the processes, ask for the rounds in turn, and end them; return the figures, and why a subject has none."""
+    figures: Figures = {scenario.name: {} for scenario in SCENARIOS}
+    absent: dict[str, str] = {}
+    world = Process(sys.executable, HERE / "capture_world.py")
+    workers: dict[str, Process] = {}
     try:
-        url = f"http://127.0.0.1:{int(ask(server, None))}"
-        for variant in VARIANTS:
-            workers[variant] = start("--work", variant, "--url", url)
-            ask(workers[variant], None)
+        url = f"http://127.0.0.1:{int(world.hear())}"
+        for subject in subjects:
+            try:
+                worker = Process(python_of(subject), HERE / "capture_worker.py", subject, url)
+                workers[subject] = worker
+                while worker.hear().strip() != "ready":
+                    """What an SDK prints at its start."""
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                absent[subject] = str(error)
+        present = [subject for subject in subjects if subject not in absent]
         for number in range(rounds):
             for scenario in SCENARIOS:
-                for variant in VARIANTS[number % 3 :] + VARIANTS[: number % 3]:
-                    cpu, wall = map(float, ask(workers[variant], scenario.name).split())
-                    figures[scenario.name][variant][0].append(cpu * 1000 / scenario.calls)
-                    figures[scenario.name][variant][1].append(wall * 1000 / scenario.calls)
+                first = number % len(present)
+                for subject in present[first:] + present[:first]:
+                    before = _bytes_received(url)
+                    cpu_s, wall_s = map(float, workers[subject].ask(f"{scenario.name} {scenario.calls}").split())
+                    cost = Cost(
+                        cpu_ms=cpu_s * 1000 / scenario.calls,
+                        wall_ms=wall_s * 1000 / scenario.calls,
+                        sent_bytes=(_bytes_received(url) - before) / scenario.calls,
+                    )
+                    figures[scenario.name].setdefault(subject, []).append(cost)
     finally:
-        for process in (*workers.values(), server):
-            process.terminate()
-            process.wait()
-    return figures
+        for process in (*workers.values(), world):
+            process.end()
+    return figures, absent
 
 
-def report(figures: Figures) -> None:
-    """Print the table, and as the last line one JSON object."""
-    rows: list[dict[str, Any]] = []
-    print(f"{'':18} {'client CPU, ms per call':^40}      {'wall, ms per call':^32}")
-    heads = ("bare", "+freezeframe", "+openinference", "bare", "freezeframe", "openinference")
-    print(f"{'scenario':18} {heads[0]:>8} {heads[1]:>14} {heads[2]:>16}      {heads[3]:>8} {heads[4]:>12} {heads[5]:>14}")
+def _bytes_received(url: str) -> int:
+    with urllib.request.urlopen(f"{url}/received") as answer:
+        return int(answer.read())
+
+
+def cpu_ms(costs: dict[str, list[Cost]], subject: str) -> float:
+    """Return the CPU of a call, as the quieter rounds have it."""
+    return _lower_quartile(cost.cpu_ms for cost in costs[subject])
+
+
+def added_cpu_ms(costs: dict[str, list[Cost]], subject: str) -> float:
+    """Return the CPU that the subject adds to the bare application's."""
+    return cpu_ms(costs, subject) - cpu_ms(costs, "bare")
+
+
+def _wall_ms(costs: dict[str, list[Cost]], subject: str) -> float:
+    return _lower_quartile(cost.wall_ms for cost in costs[subject])
+
+
+def _lower_quartile(figures: Iterable[float]) -> float:
+    ordered = sorted(figures)
+    return ordered[len(ordered) // 4]
+
+
+def _sent_kilobytes(costs: dict[str, list[Cost]], subject: str) -> float:
+    return statistics.median(cost.sent_bytes for cost in costs[subject]) / 1000
+
+
+def report(figures: Figures, absent: dict[str, str]) -> None:
+    """Print the tables, and as the last line one JSON object."""
+    subjects = list(next(iter(figures.values())))
+    print("client CPU, ms per call: of the bare application, and added by each")
+    print(f"{'':18}" + "".join(f"{subject:>15}" for subject in subjects))
     for scenario in SCENARIOS:
-        cpu = {variant: statistics.median(figures[scenario.name][variant][0]) for variant in VARIANTS}
-        wall = {variant: statistics.median(figures[scenario.name][variant][1]) for variant in VARIANTS}
-        ours, theirs = cpu["freezeframe"] - cpu["bare"], cpu["openinference"] - cpu["bare"]
-        print(
-            f"{scenario.name:18} {cpu['bare']:8.2f} {ours:14.2f} {theirs:16.2f} {'':4} "
-            f"{wall['bare']:8.2f} {wall['freezeframe']:12.2f} {wall['openinference']:14.2f}   {scenario.means}"
-        )
-        rows += [
-            _row(f"{scenario.name}.bare_cpu", cpu["bare"], "ms", None),
-            _row(f"{scenario.name}.openinference_added_cpu", theirs, "ms", None),
-            _row(f"{scenario.name}.freezeframe_added_cpu", ours, "ms", round(theirs, 3)),
-        ]
-    print(json.dumps({"bench": "capture", "rows": rows}))
+        costs = figures[scenario.name]
+        cells = "".join(f"{added_cpu_ms(costs, subject):>+15.2f}" for subject in subjects[1:])
+        print(f"{scenario.name:18}{cpu_ms(costs, 'bare'):15.2f}{cells}   {scenario.means}")
+    print("\nwall, ms per call")
+    for scenario in SCENARIOS:
+        cells = "".join(f"{_wall_ms(figures[scenario.name], subject):15.2f}" for subject in subjects)
+        print(f"{scenario.name:18}{cells}")
+    print("\ntelemetry sent, KB per call")
+    for scenario in SCENARIOS:
+        cells = "".join(f"{_sent_kilobytes(figures[scenario.name], subject):15.2f}" for subject in subjects)
+        print(f"{scenario.name:18}{cells}")
+    for subject, why in absent.items():
+        print(f"\n{subject}: not measured: {why}")
+    print(json.dumps({"bench": "capture", "rows": list(_rows(figures))}))
 
 
-def _row(name: str, value: float, unit: str, goal: float | None) -> dict[str, Any]:
+def _rows(figures: Figures) -> Iterable[dict[str, Any]]:
+    for name, costs in figures.items():
+        for subject in costs:
+            goal = value = None
+            if subject == "bare":
+                value = cpu_ms(costs, "bare")
+            else:
+                value = added_cpu_ms(costs, subject)
+                if subject == "freezeframe" and "openinference" in costs:
+                    goal = round(added_cpu_ms(costs, "openinference"), 3)
+            what = "cpu" if subject == "bare" else "added_cpu"
+            yield _row(f"{name}.{subject}_{what}", value, "ms", goal)
+            yield _row(f"{name}.{subject}_wall", _wall_ms(costs, subject), "ms")
+            yield _row(f"{name}.{subject}_sent", _sent_kilobytes(costs, subject), "KB")
+
+
+def _row(name: str, value: float, unit: str, goal: float | None = None) -> dict[str, Any]:
     return {"name": name, "value": round(value, 3), "unit": unit, "goal": goal, "met": None if goal is None else value < goal}
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of each scenario and variant (default: 7)")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--work", choices=VARIANTS, help=argparse.SUPPRESS)
-    parser.add_argument("--url", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each scenario and subject (default: 15)")
+    parser.add_argument(
+        "--subjects", default=",".join((*OURS, *OTHERS)[1:]), help="what to measure beside the bare application (default: all)"
+    )
     given = parser.parse_args()
-    if given.serve:
-        asyncio.run(serve())
-    elif given.work:
-        work(given.work, given.url)
-    else:
-        report(measure(given.rounds))
+    report(*measure(["bare", *given.subjects.split(",")], given.rounds))
 
 
 if __name__ == "__main__":
