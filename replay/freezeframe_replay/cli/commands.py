@@ -178,13 +178,26 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="verify",
-        summary="Check that a fixture is whole and unedited.",
+        summary="Check that a fixture or a stored run is whole and unedited.",
         module=f"{_CLI}.verify",
         examples=(
             Example(line="freezeframe verify tests/regressions/late-order", means="version, digest, every blob, every key"),
             Example(line="freezeframe verify tests/regressions/*", means="several"),
+            Example(line="freezeframe verify last", means="a run of the store: the hash of every stored piece, every key"),
         ),
         exit_codes={0: "all are whole", 1: "at least one is not", 2: "wrong usage"},
+    ),
+    Command(
+        name="audit",
+        summary="Export a run as files that a third party can check without freezeframe.",
+        description="Canonical JSON lines in a hash chain, a seal, a README, and a script of the standard library that checks "
+        "them; with --key signed, to be checked with OpenSSL.",
+        module=f"{_CLI}.audit",
+        examples=(
+            Example(line="freezeframe audit 4bf92f35 -o audit/4bf92f35", means="not signed; keep the seal elsewhere"),
+            Example(line="freezeframe audit 4bf92f35 -o audit/4bf92f35 --key key.pem", means="signed (Ed25519)"),
+            Example(line="python audit/4bf92f35/check.py", means="what the third party types"),
+        ),
     ),
     Command(
         name="redact",
