@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
 
@@ -39,7 +40,8 @@ _POSTBOX = re.compile(
     + _CITY
 )
 _MILITARY = re.compile(
-    r"(?:(?:PSC|CMR|Unit|USS|USNS|USNV|USCGC) [\w ]{1,24},? ?(?:Box [0-9]{1,6},?)?\s+)?(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}(?:-[0-9]{4})?"
+    r"(?:(?:PSC|CMR|Unit|USS|USNS|USNV|USCGC) [\w ]{1,24},? ?(?:Box [0-9]{1,6},?)?\s+)?(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}(?:-[0-9]{4})?",
+    re.IGNORECASE,
 )
 _JAPANESE = re.compile(
     r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
@@ -50,7 +52,65 @@ _CHINESE = re.compile(
 _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
 
-def _accept(match: re.Match[str], low: int, group: int = 0) -> tuple[Candidate, ...]:
+# -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
+
+_UNIT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat|floor|room|no|n[º°]|po box|p\.o\. box|box)\b\.? ?#?[0-9]{1,5}[A-Za-z]?\b"
+_POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
+_PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|of|the|la|le|les|am|an|auf|der|den|upon|and|och|i|sur|en)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
+_PART = re.compile(
+    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} )?{_POSTCODE})|(?P<place>{_PLACE})(?P<placed>,? (?:nan |[A-Z]{{2}} )?{_POSTCODE})?|(?P<empty>nan)\b)"
+)
+_HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?:[0-9]{{1,6}}[A-Za-z]? )?)$")
+_STREET_LINE = re.compile(
+    r"(?<![\w.,$-])(?:[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? )?(?:[^\W\d_][\w.'’-]{0,24} ){1,6}?[0-9]{1,5}[A-Za-z]?(?:[/-][0-9]{1,4})?\.?(?:,? ?\n[ \t>?]{0,6}|,? )$"
+    r"|(?<![\w.,$-])[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? (?:[^\W\d_][\w.'’-]{0,24} ?){1,6}(?:,? ?\n[ \t>?]{0,6}|,? )$"
+)
+
+
+def _head(text: str, low: int, start: int) -> int:
+    """Return where the block begins: a house or unit number may stand before the street's name."""
+    match = _HEAD.search(text, max(low, start - 24), start)
+    return match.start() if match and text[match.start() : start].strip() else start
+
+
+def _tail(text: str, end: int, high: int) -> int:
+    """Return where the block ends: unit, place, postcode and country, on the same line or on the next few."""
+    best, position, numbered = end, end, True
+    for _ in range(7):
+        part = _PART.match(text, position, min(high, position + 80))
+        if part is None:
+            break
+        place = part["place"]
+        behind = text[part.end() : part.end() + 1] if part.end() < high else ""
+        if place is not None:
+            word = place.split(" ", 1)[0]
+            ends = behind in ("", "\n", ",", "?", "!", ";", ")") or (
+                behind == "." and text[part.end() + 1 : part.end() + 2] in ("", " ", "\n")
+            )
+            follows = "\n" in part["gap"] or "," in part["gap"] or numbered
+            if (
+                not follows
+                or (word.lower() in COMMON and word.lower() not in _PLACE_WORDS)
+                or not (part["placed"] or ends or numbered)
+            ):
+                break
+            if part["placed"] or ends:
+                best = part.end()
+        elif part["empty"] is None:
+            if part["code"] and "\n" in part["gap"] and behind not in ("", "\n", ",", ".", ";", "?", "!"):
+                break  # "416 60 039 office" on the next line is a phone number
+            best = part.end()
+        numbered = part["unit"] is not None or (numbered and part["empty"] is not None)
+        position = part.end()
+    return best
+
+
+_PLACE_WORDS = frozenset(
+    "new united north south east west northern southern eastern western central lower upper great saint federal republic kingdom states islands island city san santa".split()
+)
+
+
+def _accept(match: re.Match[str], low: int, high: int, group: int = 0) -> tuple[Candidate, ...]:
     value = match.group(group)
     start = match.start(group)
     trimmed = value.rstrip(" ,.;:-")
@@ -58,7 +118,25 @@ def _accept(match: re.Match[str], low: int, group: int = 0) -> tuple[Candidate, 
         return ()
     if holds_invented(trimmed):
         return (Candidate(start, start + len(trimmed), "*"),)
-    return (Candidate(start, start + len(trimmed), CLASS),)
+    text = match.string
+    return (Candidate(_head(text, low, start), _tail(text, start + len(trimmed), high), CLASS),)
+
+
+def _unit(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``6614 Luite tee 87, Apt. 931``: the unit tells that the words before it are a street, whatever the language."""
+    unit = next((one for one in _UNIT_ONLY.finditer(text, max(low, at - 20), min(high, at + 8)) if one.end() >= at), None)
+    if unit is None:
+        return ()
+    line = _STREET_LINE.search(text, max(low, unit.start() - 90), unit.start())
+    if line is None or holds_invented(text[line.start() : unit.end()]):
+        return ()
+    words = [word for word in re.split(r"[^\w.'’-]+", line.group()) if word[:1].isalpha()]
+    if all(word.lower() in COMMON for word in words):
+        return ()
+    return (Candidate(line.start(), _tail(text, unit.end(), high), CLASS),)
+
+
+_UNIT_ONLY = re.compile(rf"(?<!\w){_UNIT_NUMBER}")
 
 
 def _street(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -66,14 +144,16 @@ def _street(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for pattern in (_ENGLISH, _GERMAN):
         for match in pattern.finditer(text, floor, ceiling):
             if match.end() >= at and match.start() < at:
-                return _accept(match, low)
+                return _accept(match, low, high)
     return ()
 
 
 def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _GERMAN.finditer(text, max(low, at - 60), min(high, at + 60)):
         if match.end() >= at and match.start() < at:
-            return _accept(match, low) if match.group()[0].isupper() else ()
+            street = match.group().split(" ", 1)[0]
+            # "During 1971" and "Spring 2024" end like streets.
+            return _accept(match, low, high) if street[0].isupper() and street.lower() not in COMMON else ()
     return ()
 
 
@@ -84,7 +164,7 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             # These words are ordinary ones, or the names of software, where no number follows.
             if not any(char.isdigit() for char in value) and _NEEDS_NUMBER.match(value):
                 return ()
-            return _accept(match, low)
+            return _accept(match, low, high)
     return ()
 
 
@@ -98,7 +178,7 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for pattern in (_ENGLISH, _GERMAN, _ROMANCE):
         match = pattern.match(text, start, min(high, start + 130))
         if match is not None:
-            return _accept(match, low)
+            return _accept(match, low, high)
     match = _KEYED.match(text, start, min(high, start + 130))
     if match is None:
         return ()
@@ -118,13 +198,13 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if not any(word[:1].isalpha() and len(word) > 2 for word in words) or len(words) > 14:
         return ()
-    return _accept(match, low, 1)
+    return _accept(match, low, high, 1)
 
 
 def _other(pattern: re.Pattern[str], text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in pattern.finditer(text, max(low, at - 60), min(high, at + 80)):
         if match.end() >= at and match.start() < at:
-            return _accept(match, low)
+            return _accept(match, low, high)
     return ()
 
 
@@ -180,6 +260,19 @@ DETECTORS = (
         ),
     ),
     Detector(
+        name="address: unit",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:apt|apartment|suite|unit|flat)\.? ?#?[0-9]",),
+        find=_unit,
+        examples=(
+            Example(
+                text="ship to 6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031 by Friday",
+                value="6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031",
+                near_miss="run the test suite 3 times in unit 7",
+            ),
+        ),
+    ),
+    Detector(
         name="address: post box",
         class_=CLASS,
         triggers=(r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale) ?[0-9]",),
@@ -189,7 +282,7 @@ DETECTORS = (
     Detector(
         name="address: military post",
         class_=CLASS,
-        triggers=(r"(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}",),
+        triggers=(r"(?i)\b(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}",),
         find=lambda text, low, high, at: _other(_MILITARY, text, low, high, at),
         examples=(Example(text="sent to PSC 7951, Box 9972\nAPO AA 69974?", value="PSC 7951, Box 9972\nAPO AA 69974"),),
     ),

@@ -103,7 +103,13 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             if cut - start < 7:
                 return examined
             end = cut
-    if following == "-" and end + 1 < high and text[end + 1].isalpha() and end == match.end():
+    if (
+        following == "-"
+        and end + 1 < high
+        and text[end + 1].isalpha()
+        and end == match.end()
+        and not _is_phone_label(text, end, high)
+    ):
         return examined
     raw = text[start:end]
     if _is_nothing(text, low, start, end, raw) if raw.isdigit() else _DECIMAL.match(raw):
@@ -119,6 +125,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$")
 """A measurement; no class of value is written so."""
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
+
+
+def _is_phone_label(text: str, end: int, high: int) -> bool:
+    from freezeframe_redaction.detectors import phone
+
+    return phone.is_labelled_behind(text, end, high)
 
 
 def _joins(char: str) -> bool:

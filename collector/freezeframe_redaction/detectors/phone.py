@@ -28,8 +28,13 @@ _NEAR = re.compile(
 def is_announced(run: numbers.Run) -> bool:
     """Whether a word for a phone stands before or right behind the run."""
     return (bool(run.hints & context.HINT_PHONE) and context.PHONE.search(run.before) is not None) or bool(
-        _AFTER.match(run.text, run.end, run.high)
+        is_labelled_behind(run.text, run.end, run.high)
     )
+
+
+def is_labelled_behind(text: str, end: int, high: int) -> bool:
+    """Whether a word for a phone stands right behind: ``22 498317 office``, ``(37) 788-063-Fax``."""
+    return _AFTER.match(text, end, high) is not None
 
 
 def rule(run: numbers.Run) -> Candidate | None:
@@ -54,7 +59,7 @@ def rule(run: numbers.Run) -> Candidate | None:
         return _extended(run, "nanp") if named or _looks_written(run) else None
     if not named or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
-    near = _NEAR.search(run.before) is not None
+    near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
     if near or is_assigned_somewhere(run.digits):
         return _extended(run, "nanp" if length == 10 and _is_nanp(run.digits) else "national")
     return None
@@ -94,9 +99,11 @@ DETECTORS = (
         triggers=(
             # Short national numbers do not reach nine digits; here the word before them is the trigger.
             r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
+            r"(?i)(?:phone|tel|mobile?|cell|fax|handy|telefon)[^0-9\n\x1f;]{0,3}\n[ \t]*[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){5}",
         ),
         find=numbers.find,
         examples=(
+            Example(text="Phone:\n780 6326\n", value="780 6326", near_miss="Phones:\n\n12 models"),
             Example(text="call (415) 555-2671 x89", value="(415) 555-2671 x89", near_miss="call 1-800-FLOWERS or 911"),
             Example(text="Meine Nummer: +49 30 901820", value="+49 30 901820", near_miss="ts=1698283932"),
             Example(text="ring me on 020 7946 0018", value="020 7946 0018", near_miss="score 0.8444218515250481"),
@@ -105,7 +112,9 @@ DETECTORS = (
     Detector(
         name="phone, word behind",
         class_=CLASS,
-        triggers=(r"[0-9](?:[ .()/\-]{0,2}[0-9]){5,7}[ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",),
+        triggers=(
+            r"[0-9](?:[ .()/\-]{0,2}[0-9]){5,7}(?:(?:x|ext\.?) ?[0-9]+)?[ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",
+        ),
         find=_before_word,
         examples=(Example(text="22 498317 office", value="22 498317", near_miss="12 345 office chairs"),),
     ),
