@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from freezeframe_collector.otlp import decode_traces, encode_traces
 from freezeframe_collector.pipeline import Stage
@@ -130,6 +132,21 @@ def test_a_store_that_stored_twice_shows_a_span_once(make_span: Callable[..., An
         assert store.query("SELECT count() FROM freezeframe.spans")[1] == [[3]]
     finally:
         store.close()
+
+
+def test_a_clock_that_jumps_changes_nothing(start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble) -> None:
+    """The wall clock goes back thirty years and on a hundred, between requests and between a failure and the next try."""
+    collector = _start(start_collector, trouble)
+    trouble.failures_left = 3
+    for number, year in enumerate((2026, 1996, 2096, 2026)):
+        with time_machine.travel(datetime(year, 1, 1, tzinfo=UTC), tick=True):
+            collector.pipeline.export(encode_traces([make_span(number)]))
+            collector.pipeline.export(encode_traces([make_span(number)]))
+            collector.flush()
+    audit = collector.log.audit()
+    assert (audit.counts.stored, audit.counts.duplicate, audit.missing) == (4, 4, 0)
+    assert collector.reporter.readiness() == ""
+    assert collector.reporter.status()["lag_s"] == 0.0
 
 
 def test_poison_spans_are_found_and_set_aside(
