@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -117,11 +118,17 @@ class RunStore:
         """
         trace_id = self.find(run)
         where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
-        spans = f"SELECT {span_select()} FROM span_rows WHERE {where} ORDER BY start_time, span_id LIMIT 1 BY span_id"
-        rows = self._rows(spans, parameters)
-        pieces = self._rows(f"SELECT body FROM piece_rows WHERE {where}", parameters)
+        # one thread each: a run is a few granules of a hundred columns, and waking threads for them costs more than it saves
+        pieces_sql = f"SELECT body FROM piece_rows WHERE {where} SETTINGS max_threads = 1"
+        spans_sql = (
+            f"SELECT {span_select()} FROM span_rows WHERE {where} ORDER BY start_time, span_id LIMIT 1 BY span_id"
+            " SETTINGS max_threads = 1"
+        )
+        with ThreadPoolExecutor(1) as beside:
+            pieces = beside.submit(self._rows, pieces_sql, parameters)
+            rows = self._rows(spans_sql, parameters)
         # a piece is found by the hash of what it holds: a damaged one is not found
-        bodies: dict[str, bytes] = {piece_hash(piece["body"]).hex(): piece["body"] for piece in pieces}
+        bodies: dict[str, bytes] = {piece_hash(piece["body"]).hex(): piece["body"] for piece in pieces.result()}
         return spans_from_rows(rows, bodies)
 
     def find(self, run: str) -> str:

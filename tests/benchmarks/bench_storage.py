@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
@@ -155,13 +156,13 @@ def disk_bytes(store: Store, database: str, tables: str = "") -> int:
 
 def load_run(store: Store, trace_id: str) -> int:
     """Load a run as replay does: rows and payloads, hash-checked, rebuilt to spans."""
-    handle_rows = store.engine.rows
     where = f"trace_id = '{trace_id}'"
     db = store.database
     order = "ORDER BY start_time, span_id LIMIT 1 BY span_id"
-    columns, rows = handle_rows(f"SELECT {span_select()} FROM {db}.span_rows WHERE {where} {order}")
-    _, pieces = handle_rows(f"SELECT body FROM {db}.piece_rows WHERE {where}")
-    bodies = {piece_hash(raw).hex(): raw for (body,) in pieces if (raw := body.encode())}
+    with ThreadPoolExecutor(1) as beside:
+        pieces = beside.submit(store.query, f"SELECT body FROM {db}.piece_rows WHERE {where}")
+        columns, rows = store.query(f"SELECT {span_select()} FROM {db}.span_rows WHERE {where} {order}")
+    bodies = {piece_hash(raw).hex(): raw for (body,) in pieces.result()[1] if (raw := body.encode())}
     found = [dict(zip(columns, row, strict=True)) for row in rows]
     return len(spans_from_rows(found, bodies))
 
