@@ -6,6 +6,7 @@ equal request keys, in order; what stands between two such pairs is paired by ki
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import comparable_body
+from freezeframe_schemas.prices import Price, price_of
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import decode_body, find_dialect
 
@@ -48,6 +50,8 @@ class Side:
     """The model that answered, where it says so, else the one that was asked."""
     tokens: tuple[int, int] | None = None
     """Input and output."""
+    cost_usd: float | None = None
+    """At list price; None where the model has none."""
     ms: float = 0.0
 
 
@@ -206,12 +210,28 @@ def _side(step: Step | None, said: dict[str, AttributeValue]) -> Side | None:
     exchange = step.exchange
     into, out = said.get(genai.USAGE_INPUT_TOKENS), said.get(genai.USAGE_OUTPUT_TOKENS)
     model = said.get(genai.RESPONSE_MODEL) or step.model
+    day = dt.datetime.fromtimestamp(exchange.start_time_unix_nano / 1e9, dt.UTC).date()
+    price = price_of(model, day) if isinstance(model, str) else None
     return Side(
         step=step.number,
         name=exchange.name,
         model=model if isinstance(model, str) else None,
         tokens=(into, out) if isinstance(into, int) and isinstance(out, int) else None,
+        cost_usd=None if price is None else _cost_usd(price, said),
         ms=round((exchange.end_time_unix_nano - exchange.start_time_unix_nano) / 1e6, 1),
+    )
+
+
+def _cost_usd(price: Price, said: dict[str, AttributeValue]) -> float:
+    def count(name: str) -> int:
+        value = said.get(name)
+        return value if isinstance(value, int) else 0
+
+    return price.cost_usd(
+        input_tokens=count(genai.USAGE_INPUT_TOKENS),
+        output_tokens=count(genai.USAGE_OUTPUT_TOKENS),
+        cache_read=count(genai.USAGE_CACHE_READ_TOKENS),
+        cache_write=count(genai.USAGE_CACHE_WRITE_TOKENS),
     )
 
 

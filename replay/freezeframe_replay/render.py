@@ -78,6 +78,13 @@ def duration(ms: float) -> str:
     return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
+def cost(usd: float | None) -> str:
+    """Return a cost: ``$0.0123``, ``$4.10``; nothing where it is not known."""
+    if usd is None:
+        return ""
+    return f"${usd:.2f}" if usd >= 1 else f"${usd:.6f}".rstrip("0").rstrip(".")
+
+
 def table_text(
     header: Sequence[str],
     rows: Iterable[Sequence[str]],

@@ -19,6 +19,7 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe diff 4bf92f35 9c1e77d0", means="two runs of the store"),
             Example(line="freezeframe diff tests/regressions/late-order last", means="a fixture and the newest run"),
             Example(line="freezeframe diff before.jsonl after.jsonl --all --json", means="for a script"),
+            Example(line="freezeframe diff last 4bf92f35 --html diff.html", means="a page of its own, to keep or to send"),
         ),
         exit_codes={0: "alike", 1: "failed, with the reason on stderr", 2: "wrong usage", 3: "different"},
     ),

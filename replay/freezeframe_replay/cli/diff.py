@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.align import Comparison, How, Pair, Side, compare_runs
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.compare import Difference
-from freezeframe_replay.render import ID_DIGITS, duration, short
+from freezeframe_replay.render import ID_DIGITS, cost, duration, short
+from freezeframe_schemas.errors import FixtureError
 
 ALIKE: Final = 0
 DIFFERENT: Final = 3
@@ -23,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help=TARGET_HELP)
     parser.add_argument("after", metavar="B", help="the other one, named in the same ways")
     parser.add_argument("--all", action="store_true", help="show the steps that are the same, too")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page of its own there, with nothing else in it")
     add_json(parser)
     add_store(parser)
 
@@ -30,11 +33,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison; 3 where the runs differ."""
     found = compare_runs(load_as_fixture(arguments, arguments.before), load_as_fixture(arguments, arguments.after))
+    if arguments.html is not None:
+        _write_page(arguments.html, found)
     if arguments.json:
         print_json({"alike": found.alike, **dataclasses.asdict(found)})
     else:
         print(comparison_text(found, width=terminal_width(), everything=arguments.all))
     return ALIKE if found.alike else DIFFERENT
+
+
+def _write_page(path: Path, found: Comparison) -> None:
+    from freezeframe_replay.web.comparison import comparison_page
+
+    try:
+        path.write_text(comparison_page(found), encoding="utf-8")
+    except OSError as error:
+        raise FixtureError(f"{path}: cannot be written: {error.strerror}", do="name another file with --html") from error
 
 
 def comparison_text(found: Comparison, *, width: int, everything: bool = False) -> str:
@@ -90,6 +104,7 @@ def _figures(pair: Pair) -> Iterable[str]:
     for texts in (
         [side.model or "" for side in sides],
         [f"{side.tokens[0]:,}+{side.tokens[1]:,} tokens" if side.tokens else "" for side in sides],
+        [cost(side.cost_usd) for side in sides],
     ):
         if any(texts):
             yield " > ".join(dict.fromkeys(texts))

@@ -44,7 +44,7 @@ def runs_page(runs: Sequence[RunRow], *, failed: bool) -> str:
     body = "".join(_run_row(run) for run in runs)
     empty = "<p>No runs yet. Record one: <code>freezeframe run -- python your_agent.py</code></p>"
     table = f"<table>{head}{body}</table>" if runs else empty
-    return _page("runs", f"<h1>freezeframe</h1><nav>{len(runs)} runs, newest first · {other}</nav>{table}")
+    return page("runs", f"<h1>freezeframe</h1><nav>{len(runs)} runs, newest first · {other}</nav>{table}")
 
 
 def run_page(outline: Outline) -> str:
@@ -65,37 +65,39 @@ def run_page(outline: Outline) -> str:
         _kit(outline),
     ]
     if outline.gaps:
-        parts.append(f"<h2>Gaps</h2><ul>{''.join(f'<li>{_text(gap)}</li>' for gap in outline.gaps)}</ul>")
+        parts.append(f"<h2>Gaps</h2><ul>{''.join(f'<li>{shown(gap)}</li>' for gap in outline.gaps)}</ul>")
     parts.append(
         f"<h2>Next</h2><pre>freezeframe replay {run}\nfreezeframe fixture {run} -o tests/regressions/{run[:8]} --pytest</pre>"
     )
-    return _page(outline.run_id[:8], "".join(parts))
+    return page(outline.run_id[:8], "".join(parts))
 
 
 def error_page(message: str, do: str | None) -> str:
     """Return the page that stands where one could not be made."""
-    advice = f"<p>{_text(do)}</p>" if do else ""
-    return _page("error", f'<h1>freezeframe</h1><nav><a href="/">all runs</a></nav><p class="bad">{_text(message)}</p>{advice}')
+    advice = f"<p>{shown(do)}</p>" if do else ""
+    return page("error", f'<h1>freezeframe</h1><nav><a href="/">all runs</a></nav><p class="bad">{shown(message)}</p>{advice}')
 
 
-def _page(title: str, body: str) -> str:
+def page(title: str, body: str, *, head: str = "") -> str:
+    """Return a whole page around a body; `head` is further markup of ours for its head."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>freezeframe: {escape(title)}</title><style>{style()}</style></head><body>{body}</body></html>"
+        f"{head}<title>freezeframe: {escape(title)}</title><style>{style()}</style></head><body>{body}</body></html>"
     )
 
 
-def _text(text: str) -> str:
+def shown(text: str) -> str:
+    """Return a text of a recording as a page may hold it: one printable line, escaped."""
     return escape(printable(text))
 
 
 def _run_row(run: RunRow) -> str:
-    status = f'<span class="{"bad" if run.status == "error" else "good"}">{_text(run.status)}</span>'
+    status = f'<span class="{"bad" if run.status == "error" else "good"}">{shown(run.status)}</span>'
     return (
         f'<tr><td class="time">{moment(run.start_time)}'
         f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
-        f'<td class="name">{_text(run.name)}<td class="name">{_text(input_text(run.input)[:160])}'
+        f'<td class="name">{shown(run.name)}<td class="name">{shown(input_text(run.input)[:160])}'
         f'<td class="number">{run.exchanges}<td class="number">{run.input_tokens:,} &gt; {run.output_tokens:,}'
         f'<td class="number">{duration(run.ms)}<td>{status}</tr>'
     )
@@ -110,7 +112,7 @@ def _facts(outline: Outline) -> str:
         **outline.who,
         **outline.environment,
     }
-    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{_text(text)}</dd>' for name, text in rows.items())}</dl>"
+    return f"<dl>{''.join(f'<dt>{escape(name)}</dt><dd>{shown(text)}</dd>' for name, text in rows.items())}</dl>"
 
 
 def _tree(nodes: Iterable[Node]) -> str:
@@ -119,15 +121,15 @@ def _tree(nodes: Iterable[Node]) -> str:
 
 
 def _node_row(node: Node) -> str:
-    name = f'{_text(node.name)} <span class="dim">{_text(node.detail[:160])}</span>'
+    name = f'{shown(node.name)} <span class="dim">{shown(node.detail[:160])}</span>'
     if node.request is not None or node.response is not None:
         name = f"<details><summary>{name}</summary>{_body('request', node.request)}{_body('response', node.response)}</details>"
     tokens = "" if node.tokens is None else f"{node.tokens[0]:,} &gt; {node.tokens[1]:,}"
     return (
         f'<tr><td class="number">{"" if node.step is None else node.step}<td>{escape(node.kind)}'
         f'<td class="name"><div class="d{min(node.depth, _DEEPEST)}">{name}</div><td class="number">{duration(node.ms)}'
-        f'<td class="{"bad" if node.failed else "good"}">{_text(node.status)}<td class="number">{tokens}'
-        f"<td>{_text(node.lane if node.inside is None else f'in step {node.inside}')}</tr>"
+        f'<td class="{"bad" if node.failed else "good"}">{shown(node.status)}<td class="number">{tokens}'
+        f"<td>{shown(node.lane if node.inside is None else f'in step {node.inside}')}</tr>"
     )
 
 

@@ -1,0 +1,123 @@
+"""`freezeframe diff --html` writes one page that loads nothing, runs nothing, and tells what changed, cost and time."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from handmade_runs import make_run, model_call, tool_call
+
+from freezeframe_replay.align import compare_runs
+from freezeframe_replay.cli import main
+from freezeframe_replay.freeze import freeze
+from freezeframe_schemas.exchange import Exchange
+from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.prices import list_prices, price_of
+from freezeframe_schemas.run import build_run
+
+NASTY = '<script>alert(1)</script><img src="https://evil.example/x">'
+START_NS = 1_795_000_000_000_000_000
+
+
+class Page(HTMLParser):
+    """What stands in a page: its tags with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def priced(prompt: str, said: str, model: str) -> Exchange:
+    """Return a call of a model that has a list price, with its tokens."""
+    call = model_call(prompt, said, model=model)
+    body: dict[str, Any] = {
+        "model": model,
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": said}}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100},
+    }
+    return replace(
+        call, response=replace(call.response, chunks=(replace(call.response.chunks[0], data=json.dumps(body).encode()),))
+    )
+
+
+def recorded(*exchanges: Exchange, run: str, answer: str) -> Fixture:
+    """Return a run of these days."""
+    fixture = freeze(build_run(make_run(*exchanges, answer=answer)))
+    steps = tuple(
+        replace(step, exchange=replace(step.exchange, start_time_unix_nano=START_NS, end_time_unix_nano=START_NS + 7_000_000))
+        for step in fixture.steps
+    )
+    return replace(fixture, run_id=run * 16, steps=steps)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> tuple[str, str]:
+    one = recorded(priced("a", NASTY, "gpt-4o-mini"), tool_call("track", "Lyon", "AC-1"), run="ab", answer=NASTY)
+    other = recorded(priced("a", "b", "gpt-4o"), tool_call("track", "Bonn", "AC-2"), run="cd", answer="Bonn")
+    write_fixture(one, tmp_path / "one")
+    write_fixture(other, tmp_path / "other")
+    return str(tmp_path / "one"), str(tmp_path / "other")
+
+
+def test_the_page_loads_nothing_and_runs_nothing(runs: tuple[str, str], tmp_path: Path) -> None:
+    assert main(["diff", *runs, "--html", str(tmp_path / "out.html")]) == 3
+    page = Page((tmp_path / "out.html").read_text())
+    tags = {tag for tag, _ in page.tags}
+    assert tags.isdisjoint({"script", "img", "link", "iframe", "object", "form"})
+    assert not any(name in ("src", "href") or name.startswith("on") for _, attributes in page.tags for name in attributes)
+    assert "<script>alert(1)</script>" in page.text, "shown as text"
+    policies = [attributes["content"] for tag, attributes in page.tags if tag == "meta" and "http-equiv" in attributes]
+    assert policies[0] is not None and policies[0].startswith("default-src 'none'; style-src 'sha256-")
+
+
+def test_the_page_tells_arguments_results_outcome_cost_and_time(runs: tuple[str, str], tmp_path: Path) -> None:
+    main(["diff", *runs, "--html", str(tmp_path / "out.html")])
+    text = Page((tmp_path / "out.html").read_text()).text
+    for told in ('"AC-1"', '"AC-2"', '"Lyon"', '"Bonn"', "gpt-4o-mini → gpt-4o", "$0.00021 → $0.0035", "7.0 ms", "Outcome"):
+        assert told in text, told
+
+
+def test_text_and_json_tell_the_cost_too(runs: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    main(["diff", *runs])
+    assert "$0.00021 > $0.0035" in capsys.readouterr().out
+    main(["diff", *runs, "--json"])
+    pair = json.loads(capsys.readouterr().out)["pairs"][0]
+    assert (pair["before"]["cost_usd"], pair["after"]["cost_usd"]) == (pytest.approx(0.00021), pytest.approx(0.0035))
+
+
+def test_a_page_that_cannot_be_written_says_so(
+    runs: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diff", *runs, "--html", str(tmp_path / "no" / "folder.html")]) == 1
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_the_prices_are_those_that_a_store_begins_with() -> None:
+    """None of the rows of the table's own SQL is left out."""
+    from importlib.resources import files
+
+    sql = files("freezeframe_schemas").joinpath("sql", "0003_prices.sql").read_text()
+    assert len(list_prices()) == sql.count("00:00:00'")
+    newest = max(price.valid_from for price in list_prices())
+    mini, whole = (price_of(model, newest) for model in ("gpt-4o-mini-2024-07-18", "gpt-4o-2024-11-20"))
+    assert mini is not None and whole is not None and mini.prefix == "gpt-4o-mini" and whole.prefix == "gpt-4o"
+    assert price_of("homegrown-7b", newest) is None
+
+
+def test_a_run_beside_itself_is_alike(runs: tuple[str, str]) -> None:
+    from freezeframe_schemas.fixture import load_fixture
+
+    fixture = load_fixture(Path(runs[0]))
+    assert compare_runs(fixture, fixture).alike
