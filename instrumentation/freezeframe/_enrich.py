@@ -7,17 +7,21 @@ the exchange is exact in any case.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe._guard import guard
 from freezeframe.seams.recording import Recording
 from freezeframe_schemas import genai
-from freezeframe_schemas.exchange import Exchange, Kind, exchange_attributes
+from freezeframe_schemas.exchange import Exchange, Headers, Kind, exchange_attributes
 from freezeframe_schemas.span import Attributes, AttributeValue
 from freezeframe_schemas.wire import decode_body, find_dialect
 
 _NS_PER_S: Final = 1_000_000_000
+_REGION_IN_HOST: Final = re.compile(
+    r"^bedrock[a-z-]*\.(?P<aws>[a-z0-9-]+)\.amazonaws\.com|^(?P<google>[a-z0-9-]+)-aiplatform\.googleapis\.com$"
+)
 
 
 def describe_exchange(own: Attributes, recording: Recording) -> tuple[str, Attributes]:
@@ -60,10 +64,19 @@ def _server_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
     if parts.hostname:
         attributes[genai.SERVER_ADDRESS] = parts.hostname
         attributes[genai.SERVER_PORT] = parts.port or (443 if parts.scheme == "https" else 80)
+    if region := region_of(parts.hostname or "", exchange.response.headers):
+        attributes[genai.PROVIDER_REGION] = region
     attempts = next((value for name, value in exchange.request.headers if name.lower() == "x-stainless-retry-count"), "0")
     if attempts.isdigit() and attempts != "0":
         attributes[genai.HTTP_REQUEST_RESEND_COUNT] = int(attempts)
     return attributes
+
+
+def region_of(host: str, response_headers: Headers) -> str | None:
+    """Return the provider's region where its host name or its answer tells: Bedrock, Vertex, Azure."""
+    if found := _REGION_IN_HOST.search(host):
+        return found["aws"] or found["google"]
+    return next((value for name, value in response_headers if name.lower() == "x-ms-region"), None)
 
 
 def _model_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
