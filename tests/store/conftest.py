@@ -25,11 +25,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="session")
-def facade_url(store: Store) -> Iterator[str]:
+def admin_token() -> str:
+    """The token that the facade's user `admin` has as password."""
+    return "a-token-of-the-tests"
+
+
+@pytest.fixture(scope="session")
+def facade_url(store: Store, admin_token: str) -> Iterator[str]:
     """The URL of a facade over the store, served from a thread on an ephemeral port."""
     loop = asyncio.new_event_loop()
     started = threading.Event()
-    runner = web.AppRunner(build_app(store))
+    runner = web.AppRunner(build_app(store, admin_token=admin_token))
     port = 0
 
     async def start() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final
 
 from aiohttp import web
@@ -17,12 +19,18 @@ from freezeframe_collector.facade import orders
 from freezeframe_collector.facade.errors import ClickHouseError, denied, from_engine
 from freezeframe_collector.facade.execute import Executor, Head
 from freezeframe_collector.facade.guard import Checked, Guard
+from freezeframe_collector.facade.inserts import insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, make_encoder, parse_request
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_schemas.errors import ConfigError
 
 _WORKERS: Final = 8
+ADMIN: Final = "admin"
+_WATCH_S: Final = 0.5
+_KILL: Final = re.compile(
+    rb"\s*KILL\s+QUERY\s+WHERE\s+query_id\s*=\s*'([\w.-]{1,100})'(?:\s+(?:A?SYNC))?\s*;?\s*", re.IGNORECASE
+)
 _MAX_STATEMENT_BYTES: Final = 16 << 20
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _CONTENT_TYPES: Final = {
@@ -60,10 +68,13 @@ def build_app(
     """
     if not isinstance(store.engine, EmbeddedEngine):
         raise ConfigError("facade: expected an embedded store; a ClickHouse server answers its own HTTP port")
+    known = {user.name: user for user in users} or {"default": User(name="default")}
+    if admin_token is not None:
+        known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
     facade = _Facade(
         engine=store.engine,
         database=store.database,
-        users={user.name: user for user in users} or {"default": User(name="default")},
+        users=known,
         hosts=_LOOPBACK | set(hosts),
         max_workers=max_workers,
     )
@@ -88,6 +99,8 @@ class _Facade:
         hosts: set[str] | frozenset[str],
         max_workers: int,
     ) -> None:
+        self._open = engine.open_handle
+        self._database = database
         self._guard = Guard(engine.open_handle, database)
         self._executor = Executor(engine.open_handle, database)
         self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
@@ -111,13 +124,25 @@ class _Facade:
         headers = {**self._headers, "X-ClickHouse-Query-Id": query_id}
         try:
             self._check_origin(http)
-            authenticate(self._users, http.query, http.headers)
+            user = authenticate(self._users, http.query, http.headers)
             request = await _read(http, query_id)
             loop = asyncio.get_running_loop()
+            if is_insert(request.sql):
+                statement = parse_insert(request.sql, user, self._database)
+                await loop.run_in_executor(self._threads, insert, self._open, self._database, statement)
+                return web.Response(headers=headers)
+            if killed := _KILL.fullmatch(request.sql):
+                request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
             checked = await loop.run_in_executor(self._threads, self._guarded, request)
         except ClickHouseError as error:
             return _failure(error, headers)
         return await self._stream(http, request, checked, headers)
+
+    def _kill(self, request: Request, query_id: str) -> Request:
+        """Stop a statement, and return the request that answers who asked for it."""
+        status = "waiting" if self._executor.cancel(query_id) else "not found"
+        where = "" if status == "waiting" else " WHERE 0"
+        return replace(request, sql=f"SELECT '{status}' AS kill_status, '{query_id}' AS query_id{where}".encode())
 
     def _guarded(self, request: Request) -> Checked:
         try:
@@ -134,10 +159,17 @@ class _Facade:
         if origin is not None and origin.rpartition("://")[2].partition(":")[0].lower() not in self._hosts:
             raise denied(f"Origin {origin!r}")
 
+    async def _watch(self, http: web.Request, query_id: str) -> None:
+        """Stop the statement once nobody waits for its answer any more."""
+        while (transport := http.transport) is not None and not transport.is_closing():
+            await asyncio.sleep(_WATCH_S)
+        await asyncio.to_thread(self._executor.cancel, query_id)
+
     async def _stream(
         self, http: web.Request, request: Request, checked: Checked, headers: dict[str, str]
     ) -> web.StreamResponse:
         stop = threading.Event()
+        watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request, checked, stop), self._threads)
         response: web.StreamResponse | None = None
         encoder = make_encoder(request.encoding) if request.encoding else None
@@ -158,6 +190,7 @@ class _Facade:
             frame = _exception_frame(error, tag)
             await response.write(encoder.compress(frame) if encoder else frame)
         finally:
+            watching.cancel()
             stop.set()
             await pieces.aclose()
         if response is None:  # SET, USE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -17,6 +18,8 @@ from freezeframe_collector.store.engine import quote_identifier, quote_text
 STREAMED_FORMATS: Final = frozenset({"Native", "TabSeparated", "TSV", "CSV", "RowBinary", "JSONEachRow", "JSONLines", "NDJSON"})
 """Formats whose blocks can follow one another as they come; others have a frame around the whole."""
 _PIECE_BYTES: Final = 4 << 20
+_NAME_SETTING: Final = "log_comment"
+"""The setting that carries the name of a statement to ``system.processes``: readers' own go nowhere, nothing is logged."""
 _GREETING: Final = "SELECT displayName(), version(), revision(), timezone()"
 """What clickhouse-go (Grafana's plugin) asks first. chDB writes blocks as for the oldest client: that revision is told."""
 _GREETING_ANSWER: Final = """SELECT 'freezeframe' AS "displayName()", version(), toUInt32(0) AS "revision()", timezone()"""
@@ -57,6 +60,7 @@ class Executor:
         self._database = database
         self._monotonic = monotonic
         self._sessions: dict[str, _Session] = {}
+        self._running: dict[str, list[str]] = {}
         self._lock = threading.Lock()
 
     def run(self, request: Request, checked: Checked, stop: threading.Event) -> Generator[Head | bytes]:
@@ -68,7 +72,7 @@ class Executor:
         Raises:
             ClickHouseError: the statement failed.
         """
-        with self._handle(request) as handle:
+        with self._named(request.query_id) as name, self._handle(request, name) as handle:
             held: Head | bytes | None = None
             try:
                 # the answer is closed before its handle: chDB dies of a handle that is closed under an open stream
@@ -81,6 +85,30 @@ class Executor:
                 raise from_engine(error) from error
         if held is not None:
             yield held
+
+    def cancel(self, query_id: str) -> bool:
+        """Stop the statement of that id, if it runs; return whether it does."""
+        with self._lock:
+            names = list(self._running.get(query_id, ()))
+        if names:
+            with closing(self._open()) as handle:
+                listed = ", ".join(map(quote_text, names))
+                handle.query(f"KILL QUERY WHERE Settings['{_NAME_SETTING}'] IN ({listed}) ASYNC")
+        return bool(names)
+
+    @contextmanager
+    def _named(self, query_id: str) -> Generator[str]:
+        """Lend a name under which the engine knows the statement: it gives ids of its own."""
+        name = secrets.token_hex(8)
+        with self._lock:
+            self._running.setdefault(query_id, []).append(name)
+        try:
+            yield name
+        finally:
+            with self._lock:
+                self._running[query_id].remove(name)
+                if not self._running[query_id]:
+                    del self._running[query_id]
 
     def close(self) -> None:
         """Close the sessions' handles."""
@@ -126,11 +154,12 @@ class Executor:
             yield body[at : at + _PIECE_BYTES]
 
     @contextmanager
-    def _handle(self, request: Request) -> Generator[Any]:
-        for name, value in request.settings.items():
-            check_setting(name, value)
+    def _handle(self, request: Request, name: str) -> Generator[Any]:
+        for setting, value in request.settings.items():
+            check_setting(setting, value)
+        settings = {**request.settings, _NAME_SETTING: name}
         if request.session_id is None:
-            handle = self._fenced(request.database, request.settings)
+            handle = self._fenced(request.database, settings)
             try:
                 yield handle
             finally:
@@ -138,7 +167,7 @@ class Executor:
             return
         session = self._session(request)
         try:
-            with _temporary(session.handle, request.settings):
+            with _temporary(session.handle, settings):
                 yield session.handle
         finally:
             session.lock.release()

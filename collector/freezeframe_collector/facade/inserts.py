@@ -1,0 +1,82 @@
+"""The inserts that are taken: into the tables that are the user's own, prices and pins, by whoever has the admin token.
+
+Recorded runs are written by the collector alone. Values are data: no expression in them is evaluated.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freezeframe_collector.facade.errors import ClickHouseError, from_engine
+from freezeframe_collector.facade.protocol import User
+from freezeframe_collector.store.engine import quote_identifier
+
+TABLES: Final = frozenset({"prices", "pins"})
+FORMATS: Final = frozenset({"Values", "Native", "JSONEachRow", "JSONCompactEachRow", "TabSeparated", "TSV", "CSV", "RowBinary"})
+
+_INSERT: Final = re.compile(
+    rb"\s*INSERT\s+INTO\s+(?:TABLE\s+)?(?:(?P<database>`?\w+`?)\s*\.\s*)?`?(?P<table>\w+)`?\s*(?P<columns>\([\w`,\s]*\))?\s*"
+    rb"(?:VALUES|FORMAT\s+(?P<format>\w+))(?:[ \t]*\r?\n|[ \t]|(?=\()|\Z)",
+    re.IGNORECASE,
+)
+_IS_INSERT: Final = re.compile(rb"\s*INSERT\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Rows for one table."""
+
+    table: str
+    columns: str
+    """As given, in parentheses; empty for all."""
+    format: str
+    data: bytes
+
+
+def is_insert(sql: bytes) -> bool:
+    """Tell whether a statement begins as an INSERT."""
+    return _IS_INSERT.match(sql) is not None
+
+
+def parse_insert(sql: bytes, user: User, database: str) -> Insert:
+    """Return the insert that a statement is.
+
+    Raises:
+        ClickHouseError: the user may not insert, or not this.
+    """
+    found = _INSERT.match(sql)
+    table = found["table"].decode() if found else ""
+    named = (found["database"] or b"").decode().strip("`") if found else ""
+    if found is None or table not in TABLES or named not in {"", database} or not user.may_insert:
+        raise ClickHouseError(
+            164,
+            "READONLY",
+            "Cannot execute query in readonly mode: this endpoint takes INSERT INTO prices or pins, with VALUES or FORMAT, from"
+            " the user admin, whose password is the token in the data directory",
+        )
+    name = (found["format"] or b"Values").decode()
+    if name not in FORMATS:
+        raise ClickHouseError(73, "UNKNOWN_FORMAT", f"Unknown format {name}; known are {', '.join(sorted(FORMATS))}")
+    return Insert(table=table, columns=(found["columns"] or b"").decode(), format=name, data=sql[found.end() :])
+
+
+def insert(open_handle: Callable[[], Any], database: str, statement: Insert) -> None:
+    """Insert the rows.
+
+    Raises:
+        ClickHouseError: they are not of the table's types.
+    """
+    handle = open_handle()
+    try:
+        handle.query("SET input_format_values_interpret_expressions = 0")
+        target = f"{quote_identifier(database)}.{quote_identifier(statement.table)} {statement.columns}"
+        with handle.send_insert(f"INSERT INTO {target}", statement.format) as inserter:
+            inserter.append(statement.data)
+            inserter.finish()
+    except RuntimeError as error:
+        raise from_engine(error) from error
+    finally:
+        handle.close()
