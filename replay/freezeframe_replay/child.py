@@ -73,7 +73,9 @@ def activate() -> None:
     )
     _state.update(fixture=fixture, session=session, fences=fences, pid=os.getpid())
     BEGINNINGS.put(fixture.begin)
-    serve(session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None)
+    serve(
+        session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None, real_time=policy.real_time
+    )
     freezeframe.instrument()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
@@ -104,12 +106,19 @@ def main() -> int:
         return ENTRY_MISSING
     try:
         _call(entry_point, arguments)
-    except ReplayMiss:
-        return 3
-    except Exception as error:
+    except BaseException as error:
+        if _is_miss(error):
+            return 3
+        if not isinstance(error, Exception):
+            raise
         # The run decorator has handed the exception to the session, which compares it with the recorded one.
         print(f"freezeframe: the entry point raised {type(error).__name__}: {error}", file=sys.stderr)
     return 0
+
+
+def _is_miss(error: BaseException) -> bool:
+    """Tell whether an exception is a miss, or a task group's with one in it."""
+    return isinstance(error, ReplayMiss) or (isinstance(error, BaseExceptionGroup) and error.subgroup(ReplayMiss) is not None)
 
 
 def _find_entry_point(fixture: Fixture) -> Any:
@@ -206,7 +215,7 @@ def _quiet_misses() -> None:
     print_exception, print_thread_exception = sys.excepthook, threading.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if issubclass(kind, ReplayMiss):
+        if _is_miss(error):
             print(f"freezeframe: {error}", file=sys.stderr)
         else:
             print_exception(kind, error, trace)

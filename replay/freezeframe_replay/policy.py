@@ -25,6 +25,8 @@ class Policy:
     """Names of the tools that may run for real where the recording holds no answer."""
     stop_before: int | None = None
     """Step before which the replay ends."""
+    real_time: bool = False
+    """Answers take as long as they took, and chunks of streams come when they came."""
     fences: frozenset[Fence] = frozenset()
     """What the program is kept from besides the network, which is always fenced."""
     allow_paths: tuple[str, ...] = ()
@@ -57,6 +59,7 @@ def policy_to_json(policy: Policy) -> str:
             "live_from": policy.live_from,
             "allow_tools": sorted(policy.allow_tools),
             "stop_before": policy.stop_before,
+            "real_time": policy.real_time,
             "fences": sorted(policy.fences),
             "allow_paths": list(policy.allow_paths),
             "allow_programs": sorted(policy.allow_programs),
@@ -74,6 +77,7 @@ def policy_from_json(text: str) -> Policy:
         live_from=data["live_from"],
         allow_tools=frozenset(data["allow_tools"]),
         stop_before=data["stop_before"],
+        real_time=data["real_time"],
         fences=frozenset(Fence(name) for name in data["fences"]),
         allow_paths=tuple(data["allow_paths"]),
         allow_programs=frozenset(data["allow_programs"]),

@@ -9,6 +9,7 @@ Knows nothing of HTTP libraries: the seams of the instrumentation turn answers i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections import deque
@@ -122,7 +123,11 @@ class ReplaySession:
             return left.popleft() if left else None
 
     async def turn(self, answer: Exchange) -> None:
-        """Let answers reach concurrent tasks in the order in which they came in the run."""
+        """Let answers reach concurrent tasks in the order in which they came in the run; in real time, when they came."""
+        if self._policy.real_time:
+            if not answer.request.method:
+                await asyncio.sleep((answer.end_time_unix_nano - answer.start_time_unix_nano) / 1e9)
+            return
         chunks = answer.response.chunks
         offset_ns = chunks[0].offset_ns if answer.request.method and chunks else 0
         came_ns = answer.start_time_unix_nano + offset_ns if offset_ns else answer.end_time_unix_nano

@@ -34,6 +34,9 @@ _KEYS: Final = (
 )  # fmt: skip
 """Clients refuse to be built without one."""
 
+_HOP_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"connection", b"keep-alive"})
+"""True of the connection that was, not of this one."""
+
 _BASE_URLS: Final[Mapping[str, str]] = {
     "OPENAI_BASE_URL": "/v1",
     "OPENAI_API_BASE": "/v1",
@@ -163,11 +166,9 @@ class _Handler(BaseHTTPRequestHandler):
         if response.completion is Completion.NONE:  # the run got no answer: neither does this client
             return self._hang_up()
         self.send_response_only(response.status or 200)
-        names = {name.decode().lower() for name, _ in http.served_headers(exchange)}
         for name, value in http.served_headers(exchange):
-            self.send_header(name.decode("latin-1"), value.decode("latin-1"))
-        if "retry-after" in names and "retry-after-ms" not in names:
-            self.send_header("retry-after-ms", "1")  # a client that tries again should not wait for real
+            if name.lower() not in _HOP_HEADERS:
+                self.send_header(name.decode("latin-1"), value.decode("latin-1"))
         whole = response.completion is Completion.COMPLETE
         if whole and len(response.chunks) <= 1:
             self.send_header("content-length", str(len(response.body)))

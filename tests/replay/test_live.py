@@ -208,6 +208,7 @@ def test_a_policy_survives_its_way_to_the_replayed_process() -> None:
         live_from=3,
         allow_tools=frozenset({"x"}),
         stop_before=2,
+        real_time=True,
         fences=frozenset(Fence),
         allow_paths=("out",),
         allow_programs=frozenset({"git"}),

@@ -88,6 +88,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(_chat_events(number)) if body.get("stream") else self._json(_chat(number, body))
         elif self.path.endswith("/messages"):
             self._stream(_message_events(number)) if body.get("stream") else self._json(_message(number))
+        elif self.path.endswith("/responses"):
+            self._json(_response(number))
+        elif self.path.endswith("/events"):
+            self._open_stream(number)
         elif self.path.endswith("/embeddings"):
             self._json(_embeddings(number))
         else:
@@ -98,6 +102,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(
                 {"error": {"message": f"boom {number}", "type": "server_error"}}, status=500, extra={"retry-after-ms": "1"}
             )
+        elif fault == "429":
+            self._json({"error": {"message": f"busy {number}"}}, status=429, extra={"retry-after": "2", "retry-after-ms": "1"})
+        elif fault == "late":
+            time.sleep(0.3)
+            self._json(_chat(number, {}))
+        elif fault == "slow-stream":
+            self._stream(_chat_events(number), pause_s=0.05)
         elif fault == "429-cut":
             self._head(429, {"content-type": "application/json", "content-length": "400", "x-should-retry": "false"})
             self.wfile.write(b'{"error": {"message": "Rate limit reached for')
@@ -139,15 +150,23 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def _stream(self, events: Iterable[bytes]) -> None:
+    def _stream(self, events: Iterable[bytes], pause_s: float = 0.002) -> None:
         self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
         try:
             for event in events:
                 self._chunk(event)
-                time.sleep(0.002)  # so that chunks arrive one by one
+                time.sleep(pause_s)  # so that chunks arrive one by one
             self.wfile.write(b"0\r\n\r\n")
         except OSError:  # the client hung up: the test's business
             self.close_connection = True
+
+    def _open_stream(self, number: int) -> None:
+        """Send two events, then nothing until the client leaves."""
+        self._head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"})
+        for place in range(2):
+            self._chunk(f"data: event {number}.{place}\n\n".encode())
+        self.connection.recv(1)
+        self.close_connection = True
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
@@ -235,6 +254,21 @@ def _message_events(number: int) -> Iterable[bytes]:
     ]
     for event in events:
         yield f"event: {event['type']}\n".encode() + _sse(event)
+
+
+def _response(number: int) -> dict[str, Any]:
+    text = {"type": "output_text", "text": f"Answer {number}", "annotations": list[Any]()}
+    return {
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": 1,
+        "model": "gpt-4o-2024-08-06",
+        "status": "completed",
+        "output": [{"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": [text]}],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
 
 
 def _embeddings(number: int) -> dict[str, Any]:

@@ -84,25 +84,27 @@ STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; s
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("edit", "recorder", "responder")
+    __slots__ = ("edit", "real_time", "recorder", "responder")
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
         self.responder: Responder | None = None
         self.edit: EditRequest | None = None
+        self.real_time = False
 
 
 _switch: Final = _Switch()
 
 
-def serve(responder: Responder, *, edit: EditRequest | None = None) -> None:
+def serve(responder: Responder, *, edit: EditRequest | None = None, real_time: bool = False) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
 
-    `edit` changes HTTP requests before they are looked up or sent, in the seams of httpx and requests.
+    `edit` changes HTTP requests before they are looked up or sent, in the seams of httpx and requests. With
+    `real_time` functions take as long as they took, and chunks of httpx come when they came, counted from the call.
     """
     from freezeframe import seams
 
-    _switch.responder, _switch.edit = responder, edit
+    _switch.responder, _switch.edit, _switch.real_time = responder, edit, real_time
     seams.install()
 
 
@@ -114,6 +116,16 @@ def stop_serving() -> None:
 def edited(request: Request) -> bytes | None:
     """Return the body that goes out in place of the request's, or None where it stays."""
     return None if _switch.edit is None else _switch.edit(request)
+
+
+def time_to_take_s(answer: Exchange) -> float:
+    """Return the seconds that a function takes before it answers: none, unless the replay keeps the recorded times."""
+    return max(answer.end_time_unix_nano - answer.start_time_unix_nano, 0) / 1e9 if _switch.real_time else 0.0
+
+
+def is_real_time() -> bool:
+    """Tell whether the replay keeps the recorded times."""
+    return _switch.real_time
 
 
 async def take_turn(responder: Responder, answer: Exchange) -> None:

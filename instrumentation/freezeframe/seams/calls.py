@@ -5,6 +5,7 @@ Adapters describe the call; what happens to it is here. While a replay is served
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -57,6 +58,8 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
         if answer is None:
             with inside_live_call():
                 return invoke()
+        if _port.is_real_time():
+            time.sleep(_port.time_to_take_s(answer))
         return load(_result(answer))
     recording = _start(describe)
     if recording is None:

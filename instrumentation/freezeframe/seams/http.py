@@ -6,8 +6,10 @@ asked for. Secrets in headers and URLs are replaced before anything is kept.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -18,7 +20,7 @@ from freezeframe.seams import _port
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, lane_of_call
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import SECRET_REMOVED, Completion, Exchange, Headers, Kind, Request, Response
+from freezeframe_schemas.exchange import SECRET_REMOVED, Chunk, Completion, Exchange, Headers, Kind, Request, Response
 from freezeframe_schemas.wire import find_dialect
 
 _SECRET_HEADER: Final = re.compile(
@@ -135,8 +137,52 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
     )
 
 
+class Schedule:
+    """The chunks of a served response, one after another; where the replay keeps the recorded times, each when it came."""
+
+    __slots__ = ("_chunks", "_started_ns")
+
+    def __init__(self, response: Response) -> None:
+        self._chunks = response.chunks
+        self._started_ns = time.perf_counter_ns() if _port.is_real_time() else 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            if self._started_ns:
+                time.sleep(self._left_s(chunk))
+            yield chunk.data
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            if self._started_ns:
+                await asyncio.sleep(self._left_s(chunk))
+            yield chunk.data
+
+    def _left_s(self, chunk: Chunk) -> float:
+        return max(self._started_ns + chunk.offset_ns - time.perf_counter_ns(), 0) / 1e9
+
+
+_TRIED_AGAIN: Final = frozenset({408, 409, 429})
+"""Statuses below 500 after which SDKs try again."""
+
+_WAITS_AS_TOLD: Final = ("openai.", "anthropic.")
+"""Wire dialects whose SDKs wait as long as ``retry-after-ms`` says; others put headers into the text of their errors."""
+
+
 def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
-    """Return the recorded response headers that hold for a response built here."""
+    """Return the recorded response headers that hold for a response built here.
+
+    A model that refused for the moment is asked again at once.
+    """
+    headers = _recorded_headers(answer)
+    status = answer.response.status or 200
+    refused = status in _TRIED_AGAIN or status >= 500
+    if refused and (answer.dialect or "").startswith(_WAITS_AS_TOLD) and not _port.is_real_time():
+        headers = [pair for pair in headers if pair[0].lower() != b"retry-after-ms"] + [(b"retry-after-ms", b"1")]
+    return headers
+
+
+def _recorded_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
     return [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
         for name, value in answer.response.headers

@@ -7,6 +7,7 @@ patched instead, and custom transports go unseen; `doctor` says so.
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -182,7 +183,7 @@ class _Seam:
         response = self._module.Response(
             answer.response.status or 200,
             headers=http.served_headers(answer),
-            stream=stream([chunk.data for chunk in answer.response.chunks], end and self._with_request(end, request)),
+            stream=stream(http.Schedule(answer.response), end and self._with_request(end, request)),
             request=request,
             extensions={"http_version": b"HTTP/1.1"},
         )
@@ -285,23 +286,25 @@ def _make_streams(module: Any) -> _Streams:
             self._recording.finish(Completion.CLOSED_EARLY)
 
     class Served(sync_base):
-        def __init__(self, chunks: list[bytes], end: BaseException | None) -> None:
-            self._chunks = chunks
+        def __init__(self, schedule: http.Schedule, end: BaseException | None) -> None:
+            self._schedule = schedule
             self._end = end
 
         def __iter__(self) -> Iterator[bytes]:
-            yield from self._chunks
+            yield from self._schedule
             if self._end is not None:
                 raise self._end
 
     class AsyncServed(async_base):
-        def __init__(self, chunks: list[bytes], end: BaseException | None) -> None:
-            self._chunks = chunks
+        def __init__(self, schedule: http.Schedule, end: BaseException | None) -> None:
+            self._schedule = schedule
             self._end = end
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            for chunk in self._chunks:
+            async for chunk in self._schedule:
                 yield chunk
+            if isinstance(self._end, asyncio.CancelledError):
+                await asyncio.get_running_loop().create_future()  # the stream stayed open until its reader was cancelled
             if self._end is not None:
                 raise self._end
 

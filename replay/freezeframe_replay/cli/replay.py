@@ -55,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at-commit", action="store_true", help="run the code of the recorded commit, checked out for as long as it takes"
     )
+    parser.add_argument("--real-time", action="store_true", help="take as long as the run took, streams chunk by chunk")
     parser.add_argument("--hermetic", action="store_true", help="fence off started processes and changed files, too")
     parser.add_argument(
         "--fence",
@@ -117,6 +118,7 @@ def _policy(arguments: argparse.Namespace) -> Policy:
         live=frozenset(Kind(name) for name in arguments.live),
         live_from=arguments.live_from,
         allow_tools=frozenset(arguments.allow_tool),
+        real_time=arguments.real_time,
         fences=frozenset(map(Fence, arguments.fence)) | (HERMETIC if arguments.hermetic else frozenset()),
         allow_paths=tuple(arguments.allow_path),
         allow_programs=frozenset(arguments.allow_program),

@@ -1,0 +1,282 @@
+"""Scenarios that need time, another process or a server of their own: each re-enacted, and one change in each named."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+from capture_provider import Provider
+from mcp import StdioServerParameters
+from mcp.client.session import ClientSession
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+import freezeframe
+from freezeframe import seams
+from freezeframe.seams import serve, stop_serving
+from freezeframe.testing import capture
+from freezeframe_replay.fork import Edit, Target, fork
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.policy import Policy
+from freezeframe_replay.reenact import reenact
+from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_schemas.divergence import DivergenceKind, Report
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import build_run
+
+pytestmark = pytest.mark.long
+
+
+def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:
+    with capture() as captured:
+        outcome = freezeframe.run(name="agent")(agent)()
+        return freeze(build_run(captured.spans)), outcome
+
+
+def replay(agent: Callable[[], Any], fixture: Fixture, policy: Policy = Policy()) -> tuple[Report, Any]:  # noqa: B008 - frozen
+    session = ReplaySession(fixture, policy=policy)
+    outcome: Any = None
+    serve(session, real_time=policy.real_time)
+    try:
+        with contextlib.suppress(ReplayMiss, BaseExceptionGroup):  # a task group wraps the miss
+            outcome = freezeframe.run(name="agent")(agent)()
+    finally:
+        stop_serving()
+        seams.uninstall()
+    return session.report(), outcome
+
+
+# -- time ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
+    """Sleeping never ends early, so that the gaps' lower bound holds on any machine."""
+    with Provider() as provider:
+        provider.faults.append("slow-stream")
+        url = provider.url
+        gaps: list[float] = []
+        body: Any = {"model": "gpt-4o", "messages": [{"role": "user", "content": "slowly"}], "stream": True}
+
+        def note(last: list[float]) -> None:
+            gaps.append(time.perf_counter() - last[0])
+            last[0] = time.perf_counter()
+
+        def sync_agent() -> None:
+            last = [time.perf_counter()]
+            client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", http_client=httpx2.Client(verify=False))
+            for _ in client.chat.completions.create(**body):
+                note(last)
+
+        async def main() -> None:
+            last = [time.perf_counter()]
+            client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="x", http_client=httpx2.AsyncClient(verify=False))
+            async for _ in await client.chat.completions.create(**body):
+                note(last)
+
+        agent = (lambda: asyncio.run(main())) if asynchronous else sync_agent
+        fixture, _ = record(agent)
+    offsets = [chunk.offset_ns / 1e9 for chunk in fixture.steps[0].exchange.response.chunks]
+    recorded = [after - before for before, after in itertools.pairwise(offsets)]
+    gaps.clear()
+    report, _ = replay(agent, fixture, Policy(real_time=True))
+    assert report.identical
+    assert len(gaps) == len(recorded) + 1 or len(gaps) == len(recorded)
+    assert sum(gaps) >= 0.8 * sum(recorded)
+    gaps.clear()
+    replay(agent, fixture)
+    assert max(gaps) < max(recorded)
+
+
+def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:
+    import random
+
+    @freezeframe.tool
+    async def look(place: str) -> str:
+        await asyncio.sleep(random.uniform(0.001, 0.05))
+        return f"{place}: {random.random()}"
+
+    async def main() -> Any:
+        tasks = [asyncio.create_task(look(place)) for place in "ABC"]
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return [sorted(task.result() for task in done), [await task for task in tasks]]
+
+    fixture, outcome = record(lambda: asyncio.run(main()))
+    for _ in range(3):
+        report, again = replay(lambda: asyncio.run(main()), fixture, Policy(real_time=True))
+        assert report.identical
+        assert again[1] == outcome[1]
+
+
+FROZEN_TIME = """
+import asyncio, datetime, time
+import pydantic
+import freezeframe
+freezeframe.instrument()
+
+class Note(pydantic.BaseModel):
+    text: str
+    at: datetime.datetime = pydantic.Field(default_factory=datetime.datetime.now)
+    day: datetime.date = pydantic.Field(default_factory=datetime.date.today)
+
+@freezeframe.tool
+async def look(place):
+    await asyncio.sleep(0.01)
+    return place.upper()
+
+@freezeframe.run
+async def answer(place):
+    async with asyncio.timeout(5):
+        seen = await asyncio.wait_for(look(place), timeout=2)
+    await asyncio.sleep(0.02)
+    note = Note(text=seen)
+    again = Note.model_validate_json(note.model_dump_json())
+    assert again == note and isinstance(again.at, datetime.datetime)
+    return [note.text, note.day.isoformat(), note.at.strftime("%Y-%m-%d"), time.strftime("%Z")]
+
+if __name__ == "__main__":
+    asyncio.run(answer("lyon"))
+"""
+
+
+def test_asyncio_timeouts_and_pydantic_work_under_the_recorded_time(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(FROZEN_TIME)
+    environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "TZ": "Asia/Tokyo"}
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environ, timeout=60, check=True)
+    fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
+    moved = fork(fixture, [Edit(target=Target.CLOCK, value="2031-05-06T12:00:00Z")])
+    assert reenact(fixture, cwd=tmp_path).identical
+    outcome = reenact(moved, cwd=tmp_path).outcome
+    assert outcome == '["LYON", "2031-05-06", "2031-05-06", "JST"]'
+    (tmp_path / "agent.py").write_text(FROZEN_TIME.replace("wait_for(look(place)", "wait_for(look(place + '!')"))
+    first = reenact(fixture, cwd=tmp_path).first
+    assert first is not None
+    assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, 1)
+
+
+# -- a tool's result ----------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_tool_result_is_named_at_the_call_that_is_told_of_it_and_not_inside_of_the_tool() -> None:
+    with Provider() as provider:
+        url = provider.url
+
+        def ask(text: str) -> str:
+            client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", http_client=httpx2.Client(verify=False))
+            answer = client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": text}])
+            return answer.choices[0].message.content or ""
+
+        @freezeframe.tool
+        def look(place: str) -> str:
+            return f"{ask(f'What of {place}?')} in {place}"
+
+        def agent() -> str:
+            return ask(f"Say: {look('Lyon')}")
+
+        fixture, _ = record(agent)
+    assert [step.inside for step in fixture.steps] == [None, 1, None]
+    report, _ = replay(agent, fork(fixture, [Edit(target=Target.RESULT, step=1, value="nothing in Lyon")]))
+    assert [(item.kind, item.step) for item in report.divergences] == [(DivergenceKind.REQUEST_CHANGED, 3)]
+
+
+# -- MCP ----------------------------------------------------------------------------------------------------------------
+
+SERVER = """
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("shop")
+calls = []
+
+@server.tool()
+def get_order(order_id: str) -> str:
+    \"\"\"Look an order up.\"\"\"
+    calls.append(order_id)
+    return f"{order_id}: {len(calls)}"
+
+if sys.argv[1] == "stdio":
+    server.run("stdio")
+else:
+    import socket, uvicorn
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    print(listener.getsockname()[1], flush=True)
+    config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+    uvicorn.Server(config).run(sockets=[listener])
+"""
+
+
+async def orders(session: ClientSession, order: str) -> Any:
+    await session.initialize()
+    tools = await session.list_tools()
+    found = [await session.call_tool("get_order", {"order_id": name}) for name in ("AC-1", order)]
+    return [[tool.name for tool in tools.tools], [item.model_dump() for item in found]]
+
+
+def check_mcp(agent: Callable[[str], Any], stop_server: Callable[[], None]) -> None:
+    fixture, outcome = record(lambda: asyncio.run(agent("AC-1")))
+    stop_server()
+    assert {step.exchange.kind for step in fixture.askable} == {Kind.MCP}
+    calls = [step.number for step in fixture.askable if step.exchange.name == "tools/call"]
+    for _ in range(3):
+        report, again = replay(lambda: asyncio.run(agent("AC-1")), fixture)
+        assert report.identical, report
+        assert again == outcome
+    report, _ = replay(lambda: asyncio.run(agent("AC-2")), fixture)
+    first = report.first
+    assert first is not None
+    assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, calls[1])
+
+
+def test_an_mcp_server_over_stdio_is_absent_in_the_replay(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    parameters = StdioServerParameters(command=sys.executable, args=[str(script), "stdio"])
+
+    async def agent(order: str) -> Any:
+        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
+            return await orders(session, order)
+
+    check_mcp(agent, script.unlink)
+
+
+@contextlib.contextmanager
+def http_server(script: Path) -> Generator[tuple[str, Callable[[], None]]]:
+    server = subprocess.Popen([sys.executable, str(script), "http"], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+
+    def stop() -> None:
+        server.kill()
+        server.wait()
+
+    with server:
+        try:
+            yield f"http://127.0.0.1:{server.stdout.readline().strip()}/mcp", stop
+        finally:
+            stop()
+
+
+def test_an_mcp_server_over_http_is_absent_in_the_replay(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    with http_server(script) as (url, stop):
+
+        async def agent(order: str) -> Any:
+            async with streamable_http_client(url) as streams, ClientSession(streams[0], streams[1]) as session:
+                return await orders(session, order)
+
+        check_mcp(agent, stop)
