@@ -6,11 +6,12 @@ Kept in one private `ContextVar`. Never in OTel baggage: baggage travels to ever
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_schemas import exchange, genai, values
 
@@ -49,7 +50,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The run that is under way. `flags`, `readings` and `span` are shared by all that works for the run."""
+    """The run that is under way. `flags`, `readings`, `unrecorded` and `span` are shared by all that works for the run."""
 
     name: str
     id: str | None = None
@@ -59,7 +60,13 @@ class RunContext:
     flags: dict[str, object] = field(default_factory=dict[str, object])
     readings: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """Feed -> what it gave, in order (see `genai.CLOCK_READINGS`)."""
+    unrecorded: Counter[str] = field(default_factory=Counter[str])
+    """Host -> how many HTTP calls to it were not recorded (see `genai.UNRECORDED_HTTP`)."""
     span: Span | None = None
+
+    def shared(self) -> dict[str, Any]:
+        """Return the fields that a run inside this one has in common with it."""
+        return {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
 
     def note_reading(self, feed: str, value: str, limit: int) -> None:
         """Keep what a feed gave, up to `limit` values of one feed."""

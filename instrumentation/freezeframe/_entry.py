@@ -6,6 +6,7 @@ import json
 import os
 import random
 import sys
+from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -44,7 +45,7 @@ class EntryPoint:
 class EntryPayload:
     """What is kept beside an entry span until its export."""
 
-    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output", "readings")
+    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output", "readings", "unrecorded")
 
     def __init__(
         self,
@@ -52,7 +53,9 @@ class EntryPayload:
         flags: Mapping[str, object],
         environment: Mapping[str, str],
         readings: Mapping[str, list[str]] | None = None,
+        unrecorded: Mapping[str, int] | None = None,
     ) -> None:
+        self.unrecorded = {} if unrecorded is None else unrecorded
         self.flags = flags
         self.readings = {} if readings is None else readings
         self._environment = environment
@@ -74,6 +77,7 @@ class EntryPayload:
             genai.ENTRY_OUTPUT: self.output,
             genai.ERROR_CHAIN: self.error,
             genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
+            genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
         }
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,
@@ -104,7 +108,7 @@ class EntryScope:
         self.run = run
         self._place = Place(lane=Lane(), run=run)
         if outer.run is not None:
-            self._place = replace(outer, run=replace(run, flags=outer.run.flags, readings=outer.run.readings))
+            self._place = replace(outer, run=replace(run, **outer.run.shared()))
         elif (responder := _port.serving()) is not None:
             self._responder = responder
             responder.enter(point.target, point.input)
@@ -124,9 +128,8 @@ class EntryScope:
         self.run = replace(self._place.run or self.run, span=span)
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
-            self._payload = EntryPayload(
-                point, self.run.flags, told_environment(recorder.settings.record_env), self.run.readings
-            )
+            environment = told_environment(recorder.settings.record_env)
+            self._payload = EntryPayload(point, self.run.flags, environment, self.run.readings, self.run.unrecorded)
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -198,6 +201,8 @@ class ProcessRoot:
         self._payload: EntryPayload | None = None
         self._held_calls = False
         self._had_runs = False
+        self.unrecorded: Counter[str] = Counter()
+        """Host -> HTTP calls outside any run that were not recorded."""
         self._pid = os.getpid()
 
     def begin(self, recorder: Recorder) -> None:
@@ -259,7 +264,8 @@ class ProcessRoot:
         with guard("root.open"):
             point = command_entry()
             span = self._recorder.tracer.start_span(point.name)
-            self._payload = EntryPayload(point, {}, told_environment(self._settings.record_env))
+            environment = told_environment(self._settings.record_env)
+            self._payload = EntryPayload(point, {}, environment, unrecorded=self.unrecorded)
             self._span = span
         return self._span
 

@@ -129,6 +129,8 @@ ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry."""
 CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
 """JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there."""
+UNRECORDED_HTTP: Final = "freezeframe.entry.unrecorded_http"
+"""JSON object, host -> number of the run's HTTP calls that were neither a model's nor inside a recorded call."""
 
 # -- ours: the process (resource attributes) ----------------------------------------------------------------------------
 VCS_DIRTY: Final = "freezeframe.vcs.dirty"

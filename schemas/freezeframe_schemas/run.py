@@ -6,13 +6,14 @@ generated from the same rows.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.errors import RunError
+from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
 from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
@@ -151,12 +152,29 @@ def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord], exchan
     for span in spans:
         if span.dropped_attributes_count:
             yield f"span {span.span_id} ({span.name}): {span.dropped_attributes_count} attributes dropped by its SDK"
+        for host, count in _unrecorded(span).items():
+            yield (
+                f"{count} HTTP calls to {host} were not recorded, a replay will miss them: name the host in record_hosts, or "
+                "make them in a function marked @freezeframe.tool"
+            )
     for exchange in exchanges:
         for part, why in (("request", exchange.request.omitted), ("response", exchange.response.omitted)):
             if why:
                 yield f"span {exchange.span_id} ({exchange.name}): {part} body not kept, {why}"
         if not exchange.request.method and values.is_opaque(exchange.response.body.decode(errors="replace")):
             yield f"span {exchange.span_id} ({exchange.name}): the result holds an object that cannot be rebuilt"
+
+
+def _unrecorded(span: SpanRecord) -> dict[str, int]:
+    text = span.text(genai.UNRECORDED_HTTP)
+    if text is None:
+        return {}
+    try:
+        return {str(host): int(count) for host, count in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise WireError(
+            f"span {span.span_id}: {genai.UNRECORDED_HTTP}: found {text!r:.80}, expected JSON {{host: count}}"
+        ) from None
 
 
 # -- the replay kit -----------------------------------------------------------------------------------------------------

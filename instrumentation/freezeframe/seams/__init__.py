@@ -71,6 +71,7 @@ SEAMS: Final = (
     Seam(module="openfeature.api", installer="openfeature", distribution="openfeature-sdk", captures="values of feature flags"),
     Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
     Seam(module="botocore.httpsession", installer="botocore", distribution="botocore", captures="Bedrock and other AWS calls"),
+    Seam(module="botocore.credentials", installer="botocore", distribution="botocore", captures="no key needed in a replay"),
     Seam(module="mcp.shared.jsonrpc_dispatcher", installer="mcp", distribution="mcp", captures="requests of MCP clients"),
     Seam(module="mcp.shared.session", installer="mcp", distribution="mcp", captures="requests of sessions"),
     Seam(module="mcp.client.stdio", installer="mcp", distribution="mcp", captures="servers over stdio"),

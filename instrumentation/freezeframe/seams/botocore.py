@@ -19,7 +19,7 @@ from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, while_sending
 from freezeframe.seams.urllib3 import Watch, served_response
-from freezeframe_schemas.exchange import Completion, Exchange, Request
+from freezeframe_schemas.exchange import SECRET_REMOVED, Completion, Exchange, Request
 
 SEAM: Final = "botocore"
 
@@ -27,10 +27,25 @@ _SENDING: Final[ContextVar[Recording | None]] = ContextVar("freezeframe_botocore
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``botocore.httpsession``, and the response class that it uses."""
+    """Patch ``botocore.httpsession`` with the response class that it uses, or ``botocore.credentials``."""
+    if hasattr(module, "CredentialResolver"):
+        patches.replace(module.CredentialResolver, "load_credentials", functools.partial(_wrap_credentials, module=module))
+        return
     patches.replace(module.URLLib3Session, "send", _wrap_send)
     awsrequest: Any = module.botocore.awsrequest
     patches.replace(awsrequest.AWSResponse, "__init__", _wrap_response)
+
+
+def _wrap_credentials(original: Callable[..., Any], *, module: Any) -> Callable[..., Any]:
+    """Have a replay sign with a key that opens nothing: the machine may have none, and nobody reads the signature."""
+
+    @functools.wraps(original)
+    def load_credentials(self: Any) -> Any:
+        if _port.serving() is None:
+            return original(self)
+        return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")
+
+    return load_credentials
 
 
 def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:

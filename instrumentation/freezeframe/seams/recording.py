@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -160,6 +161,11 @@ class Recorder:
 
 class RootSpan(Protocol):
     """Where exchanges outside any run hang."""
+
+    @property
+    def unrecorded(self) -> Counter[str]:
+        """Host -> HTTP calls outside any run that were not recorded."""
+        ...
 
     def context_for_exchange(self) -> Context | None:
         """Return the parent context of a new exchange, None for the current one."""
