@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from freezeframe._context import current_place
-from freezeframe.seams import _port
+from freezeframe.seams import _port, credentials
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, lane_of_call
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
@@ -31,8 +31,6 @@ _SECRET_QUERY: Final = re.compile(
     r"(?<![^?&])((?:[\w.-]*[-_.])?(?:api[-_]?key|key|token|sig|signature|secret|password|credential|code)=)[^&#]*",
     re.IGNORECASE,
 )
-_HOP_HEADERS: Final = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive"})
-"""True of the connection that was, not of the answer that is built."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +60,17 @@ def is_telemetry(url: str) -> bool:
 
 
 def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
-    """Tell whether a call is one that we record."""
-    if _is_suppressed() or is_telemetry(url) or current_place().sending:
+    """Tell whether a call is one that we record. One that a replay will miss for lack of it is counted on its run."""
+    place = current_place()
+    if _is_suppressed() or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
-    if subject.kind is Kind.MODEL or current_place().inside_call:
+    if subject.kind is Kind.MODEL or place.inside_call:
         return True
-    hosts = recorder.settings.record_hosts
-    return "*" in hosts or host_of(url) in hosts
+    hosts, host = recorder.settings.record_hosts, host_of(url)
+    if "*" in hosts or host in hosts:
+        return True
+    (recorder.root.unrecorded if place.run is None else place.run.unrecorded)[host] += 1
+    return False
 
 
 def _is_suppressed() -> bool:
@@ -123,6 +125,11 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
         return None
     if is_telemetry(request.url):
         return Exchange(kind=Kind.HTTP, name="telemetry", seam=seam, request=request, response=Response(status=204))
+    look_up = credentials.answer_of(request)
+    if look_up is not None:
+        content_type, body = look_up
+        response = Response(status=200, headers=(("content-type", content_type),), chunks=(Chunk(data=body),))
+        return Exchange(kind=Kind.HTTP, name="credentials", seam=seam, request=request, response=response)
     return responder.respond(
         _port.Call(
             kind=subject.kind,
@@ -183,10 +190,12 @@ def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
 
 
 def _recorded_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
+    """Return all of them: SDKs put them into the text of their errors. But a length that redaction has made wrong."""
+    length = str(len(answer.response.body))
     return [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
         for name, value in answer.response.headers
-        if name.lower() not in _HOP_HEADERS
+        if name.lower() != "content-length" or value == length
     ]
 
 
