@@ -6,15 +6,16 @@ one bad span never takes its batch with it. The raw schema and why it is there: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from functools import lru_cache
+from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from freezeframe_collector import otlp_schema as raw
-from freezeframe_collector.otlp_encode import EncodedSpan, encode_spans, encode_traces, join_spans
+from freezeframe_collector.otlp_encode import HEAD_BYTES, EncodedSpan, encode_spans, encode_traces, join_spans
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
@@ -33,6 +34,8 @@ __all__ = [
 _SMALL: Final = 96
 """Attributes up to this many raw bytes are remembered after the first decode: model names, operation names, small numbers."""
 _REMEMBERED: Final = 50_000
+_HEADS_REMEMBERED: Final = 1_024
+_T = TypeVar("_T")
 _TIME_LIMIT: Final = 1 << 63
 _KINDS: Final = tuple(SpanKind)
 _STATUSES: Final = tuple(StatusCode)
@@ -86,8 +89,10 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
         for scope_spans in resource_spans.scope_spans:
             try:
                 if not resources:
-                    resources.append(_resource(resource_spans.resource, resource_spans.schema_url))
-                scope = _scope(scope_spans.scope, scope_spans.schema_url)
+                    resources.append(
+                        _remembered(_known_resource, _resource, resource_spans.resource, resource_spans.schema_url)
+                    )
+                scope = _remembered(_known_scope, _scope, scope_spans.scope, scope_spans.schema_url)
             except (DecodeError, UnicodeDecodeError, RecursionError) as error:
                 fault = SpanFault(reason="unreadable resource or scope", detail=_describe(error))
                 decoded.faults.extend([fault] * len(scope_spans.spans))
@@ -222,6 +227,15 @@ def _scope(data: bytes, schema_url: bytes) -> Scope:
         dropped_attributes_count=scope.dropped_attributes_count,
         schema_url=schema_url.decode(),
     )
+
+
+# A sender has the same resource and scopes in every request. As the same objects they are also redacted and encoded once.
+_known_resource = lru_cache(_HEADS_REMEMBERED)(_resource)
+_known_scope = lru_cache(_HEADS_REMEMBERED)(_scope)
+
+
+def _remembered(known: Callable[[bytes, bytes], _T], read: Callable[[bytes, bytes], _T], data: bytes, schema_url: bytes) -> _T:
+    return (known if len(data) + len(schema_url) <= HEAD_BYTES else read)(data, schema_url)
 
 
 # -- attributes ---------------------------------------------------------------------------------------------------------

@@ -4,14 +4,21 @@ encoding the rest again. The encoding itself is `freezeframe_schemas.otlp_encode
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final, TypeVar
 
 import xxhash
 
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp_encode import UNENCODABLE, delimited, encode_resource, encode_scope, encode_span, varint
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
+
+HEAD_BYTES: Final = 4_096
+"""Resources and scopes up to this size are remembered over requests."""
+_HEADS_REMEMBERED: Final = 2_048
+_H = TypeVar("_H", Resource, Scope)
+_heads: dict[int, tuple[Resource | Scope, bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,24 +45,29 @@ def encode_spans(spans: Iterable[SpanRecord]) -> list[EncodedSpan]:
     Raises:
         WireError: a value has no OTLP form (a lone surrogate in a text, an integer over 64 bits).
     """
-    scopes: dict[int, tuple[Scope, bytes]] = {}
-    resources: dict[int, tuple[Resource, bytes]] = {}
     encoded: list[EncodedSpan] = []
     for span in spans:
         try:
-            # By identity: the decoder makes one Resource and Scope per batch; holding them keeps the ids from being reused.
-            scope = scopes.get(id(span.scope))
-            if scope is None:
-                scope = scopes[id(span.scope)] = (span.scope, encode_scope(span.scope))
-            resource = resources.get(id(span.resource))
-            if resource is None:
-                resource = resources[id(span.resource)] = (span.resource, encode_resource(span.resource))
+            resource, scope = _head(span.resource, encode_resource), _head(span.scope, encode_scope)
             data = encode_span(span)
         except UNENCODABLE as error:
             raise WireError(f"span {span.span_id}: a value has no OTLP form ({type(error).__name__})") from None
-        key = xxhash.xxh3_64_intdigest(data, xxhash.xxh3_64_intdigest(resource[1] + scope[1]))
-        encoded.append(EncodedSpan(key=key, span=data, scope=scope[1], resource=resource[1]))
+        key = xxhash.xxh3_64_intdigest(data, xxhash.xxh3_64_intdigest(resource + scope))
+        encoded.append(EncodedSpan(key=key, span=data, scope=scope, resource=resource))
     return encoded
+
+
+def _head(value: _H, encode: Callable[[_H], bytes]) -> bytes:
+    # By identity: the decoder gives a sender's resource and scope as the same objects each time.
+    found = _heads.get(id(value))
+    if found is None:
+        found = (value, encode(value))
+        if len(found[1]) <= HEAD_BYTES:
+            if len(_heads) >= _HEADS_REMEMBERED:
+                _heads.clear()
+            # Holding the value keeps its id from being another one's.
+            _heads[id(value)] = found
+    return found[1]
 
 
 def join_spans(spans: Sequence[EncodedSpan]) -> bytes:
