@@ -19,16 +19,19 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from freezeframe._context import RunContext, current_place
+from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._entry import EntryPoint, EntryScope, command_entry, relative_path
 from freezeframe._guard import guard
 from freezeframe.seams import _port, calls
 from freezeframe.seams.functions import Binder
 from freezeframe_schemas import genai, values
+from freezeframe_schemas.exchange import Completion
 from freezeframe_schemas.run import EntryKind
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -194,70 +197,13 @@ def _wrap(function: Any, options: _Options) -> Any:
         )
         return EntryScope(point, options.context(name, args, kwargs))
 
+    def watched(*args: Any, **kwargs: Any) -> tuple[Any, _Yields]:
+        return function(*args, **kwargs), _Yields(begin(args, kwargs))
+
     if inspect.isasyncgenfunction(function):
-
-        @functools.wraps(function)
-        async def asyncgen_wrapper(*args: Any, **kwargs: Any) -> Any:
-            scope = begin(args, kwargs)
-            items: list[Any] = []
-            source = function(*args, **kwargs)
-            step: Any = functools.partial(anext, source)
-            while True:
-                try:
-                    with scope.inside():
-                        item = await step()
-                except StopAsyncIteration:
-                    scope.finish(output=values.encode({"yields": items, "return": None}))
-                    return
-                except BaseException as error:
-                    scope.finish(error=error)
-                    raise
-                items.append(item)
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    with scope.inside():
-                        await source.aclose()
-                    scope.finish(output=values.encode({"yields": items}))
-                    raise
-                except BaseException as error:
-                    step = functools.partial(source.athrow, error)
-                else:
-                    step = functools.partial(source.asend, sent)
-
-        return asyncgen_wrapper
+        return watched_async_generator(function, watched)
     if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def gen_wrapper(*args: Any, **kwargs: Any) -> Any:
-            scope = begin(args, kwargs)
-            items: list[Any] = []
-            source = function(*args, **kwargs)
-            step: Any = functools.partial(next, source)
-            while True:
-                try:
-                    with scope.inside():
-                        item = step()
-                except StopIteration as stop:
-                    scope.finish(output=values.encode({"yields": items, "return": stop.value}))
-                    return stop.value
-                except BaseException as error:
-                    scope.finish(error=error)
-                    raise
-                items.append(item)
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    with scope.inside():
-                        source.close()
-                    scope.finish(output=values.encode({"yields": items}))
-                    raise
-                except BaseException as error:
-                    step = functools.partial(source.throw, error)
-                else:
-                    step = functools.partial(source.send, sent)
-
-        return gen_wrapper
+        return watched_generator(function, watched)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -291,6 +237,31 @@ def _wrap(function: Any, options: _Options) -> Any:
         return result
 
     return wrapper
+
+
+class _Yields:
+    """Hears of an entry point that is a generator: its output is ``{"yields": [...], "return": ...}``."""
+
+    __slots__ = ("_items", "_scope")
+
+    def __init__(self, scope: EntryScope) -> None:
+        self._scope = scope
+        self._items: list[Any] = []
+
+    def inside(self) -> AbstractContextManager[None]:
+        return self._scope.inside()
+
+    def add(self, item: object) -> None:
+        self._items.append(item)
+
+    def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
+        if error is not None:
+            self._scope.finish(error=error)
+            return
+        output: dict[str, Any] = {"yields": self._items}
+        if completion is Completion.COMPLETE:
+            output["return"] = result
+        self._scope.finish(output=values.encode(output))
 
 
 def flag(key: str, value: _V) -> _V:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from freezeframe._context import PLACE, current_place
+from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.seams import _port, http
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
@@ -99,81 +99,45 @@ async def run_async(
     return result
 
 
-def run_generator(describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]) -> Generator[Any, Any, Any]:
-    """Yield what the call yields. Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all."""
+def begin_generator(
+    describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]
+) -> tuple[Generator[Any, Any, Any], Watcher]:
+    """Return what the call yields, and what is to watch it.
+
+    Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all.
+    """
     responder = _port.serving()
     if responder is not None:
-        return (yield from _replay(_recorded(responder, describe())))
+        return _replay(_recorded(responder, describe())), UNWATCHED
     recording = _start(describe)
-    if recording is None:
-        return (yield from invoke())
-    source = invoke()
-    step: Callable[[], Any] = partial(next, source)
-    items = _Items(recording)
-    while True:
-        try:
-            with recording.inside():
-                item = step()
-        except StopIteration as stop:
-            items.end(Completion.COMPLETE, result=stop.value)
-            return stop.value
-        except BaseException as error:
-            items.end(Completion.BROKEN, error)
-            raise
-        items.add(item)
-        try:
-            sent = yield item
-        except GeneratorExit:
-            source.close()
-            items.end(Completion.CLOSED_EARLY)
-            raise
-        except BaseException as error:
-            step = partial(source.throw, error)
-        else:
-            step = partial(source.send, sent)
+    return invoke(), UNWATCHED if recording is None else _Items(recording)
 
 
-async def run_async_generator(describe: Describe, invoke: Callable[[], AsyncGenerator[Any, Any]]) -> AsyncGenerator[Any, Any]:
-    """As `run_generator`, for an asynchronous generator."""
+def begin_async_generator(
+    describe: Describe, invoke: Callable[[], AsyncGenerator[Any, Any]]
+) -> tuple[AsyncGenerator[Any, Any], Watcher]:
+    """As `begin_generator`, for an asynchronous generator."""
     responder = _port.serving()
     if responder is not None:
-        answer = _recorded(responder, describe())
-        await _port.take_turn(responder, answer)
-        for item in _replay(answer):
-            yield item
-        return
+        return _replay_async(responder, _recorded(responder, describe())), UNWATCHED
     recording = _start(describe)
-    source = invoke()
-    items = None if recording is None else _Items(recording)
-    step: Callable[[], Awaitable[Any]] = partial(anext, source)
-    while True:
-        try:
-            if recording is None:
-                item = await step()
-            else:
-                with recording.inside():
-                    item = await step()
-        except StopAsyncIteration:
-            if items is not None:
-                items.end(Completion.COMPLETE)
-            return
-        except BaseException as error:
-            if items is not None:
-                items.end(Completion.BROKEN, error)
-            raise
-        if items is not None:
-            items.add(item)
-        try:
-            sent = yield item
-        except GeneratorExit:
-            await source.aclose()
-            if items is not None:
-                items.end(Completion.CLOSED_EARLY)
-            raise
-        except BaseException as error:
-            step = partial(source.athrow, error)
-        else:
-            step = partial(source.asend, sent)
+    return invoke(), UNWATCHED if recording is None else _Items(recording)
+
+
+class _Unwatched:
+    """Watches a generator that nothing records."""
+
+    def inside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def add(self, item: object) -> None:
+        """Nobody asks."""
+
+    def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
+        """Nobody asks."""
+
+
+UNWATCHED: Final = _Unwatched()
 
 
 class _Items:
@@ -184,6 +148,9 @@ class _Items:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._first = True
+
+    def inside(self) -> AbstractContextManager[None]:
+        return self._recording.inside()
 
     def add(self, item: object) -> None:
         with guard("calls.item"):
@@ -207,6 +174,12 @@ def _replay(answer: Exchange) -> Generator[Any, Any, Any]:
     if end is not None:
         raise end
     return recorded["return"]
+
+
+async def _replay_async(responder: _port.Responder, answer: Exchange) -> AsyncGenerator[Any, Any]:
+    await _port.take_turn(responder, answer)
+    for item in _replay(answer):
+        yield item
 
 
 def _start(describe: Describe) -> Recording | None:

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
+from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe.seams import calls
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
@@ -79,40 +80,19 @@ def watch(
         load: how it is read.
     """
     if inspect.isasyncgenfunction(function):
-
-        @functools.wraps(function)
-        async def asyncgen_wrapper(*args: Any, **kwargs: Any) -> Any:
-            source = calls.run_async_generator(
+        return watched_async_generator(
+            function,
+            lambda *args, **kwargs: calls.begin_async_generator(
                 functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
-            )
-            step = functools.partial(anext, source)
-            while True:
-                try:
-                    item = await step()
-                except StopAsyncIteration:
-                    return
-                try:
-                    sent = yield item
-                except GeneratorExit:
-                    await source.aclose()
-                    raise
-                except BaseException as error:
-                    step = functools.partial(source.athrow, error)
-                else:
-                    step = functools.partial(source.asend, sent)
-
-        return asyncgen_wrapper
+            ),
+        )
     if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def gen_wrapper(*args: Any, **kwargs: Any) -> Any:
-            return (
-                yield from calls.run_generator(
-                    functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
-                )
-            )
-
-        return gen_wrapper
+        return watched_generator(
+            function,
+            lambda *args, **kwargs: calls.begin_generator(
+                functools.partial(describe, args, kwargs), functools.partial(function, *args, **kwargs)
+            ),
+        )
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
