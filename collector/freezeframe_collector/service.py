@@ -27,9 +27,9 @@ from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.workers.pool import WorkerPool
-from freezeframe_collector.writer import RetrySettings, Writer
+from freezeframe_collector.writer import RetrySettings, SpanSink, Writer
 from freezeframe_redaction.keys import load_or_create_keys
-from freezeframe_redaction.policy import load_policy
+from freezeframe_redaction.policy import BUILT_IN, load_policy
 from freezeframe_schemas.errors import ConfigError
 
 _LOG = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Service:
         self._log = Log(config.data_directory / "wal", _log_settings(config))
         self._own_spans = build_own_spans(config, self._log)
         self._writer = Writer(
-            self._log, self._store, config.data_directory / "set-aside", _retry_settings(config), self._own_spans
+            self._log, _sink(config, self._store), config.data_directory / "set-aside", _retry_settings(config), self._own_spans
         )
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
@@ -177,6 +177,18 @@ def _log_settings(config: CollectorConfig) -> LogSettings:
         remembered_spans=wal.remembered_spans,
         retry_after_s=config.admission.retry_after_s,
     )
+
+
+def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
+    """Return what the writer writes to: the store, behind the model tier of redaction where the policy asks for it."""
+    if config.redaction.policy in BUILT_IN:
+        return store  # none of them asks for it
+    policy = load_policy(config.redaction.policy)
+    if not (policy.model_tier and policy.redacts):
+        return store
+    from freezeframe_collector.processors.read_prose import ProseReader
+
+    return ProseReader(store, policy, load_or_create_keys(config.keys_directory))
 
 
 def _retry_settings(config: CollectorConfig) -> RetrySettings:

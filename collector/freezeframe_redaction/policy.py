@@ -7,6 +7,7 @@ A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). 
     classes = "all"                  # or a list of classes
     except = ["IP"]                  # classes taken off again
     allow = ["support@acme.com"]     # values that are never findings
+    model_tier = true                # names and addresses that rules do not see; needs `freezeframe[names]`
     allow_patterns = ["[^@]+@acme\\\\.com"]
 
     [[class]]
@@ -34,7 +35,8 @@ from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_schemas.errors import ConfigError
 
 _VERSION = 1
-_BUILT_IN = ("strict", "minimal", "off")
+BUILT_IN = ("strict", "minimal", "off")
+"""Policies that come with the package, by name."""
 _KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
 _CLASS_KEYS = frozenset({"name", "pattern", "keys", "example"})
 _CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
@@ -97,7 +99,7 @@ def load_policy(name_or_path: str | Path = "strict") -> Policy:
         ConfigError: no such policy, or the file is no policy; all faults are named at once.
     """
     text = str(name_or_path)
-    if text in _BUILT_IN:
+    if text in BUILT_IN:
         source = (files("freezeframe_redaction") / "policies" / f"{text}.toml").read_text("utf-8")
         where = f"policy {text}"
     else:
@@ -106,7 +108,7 @@ def load_policy(name_or_path: str | Path = "strict") -> Policy:
             source = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(
-                f"redaction policy {text!r}: neither built in ({', '.join(_BUILT_IN)}) nor a readable file"
+                f"redaction policy {text!r}: neither built in ({', '.join(BUILT_IN)}) nor a readable file"
                 f" ({type(error).__name__})",
                 do="give one of the names, or the path of a TOML file",
             ) from None
@@ -153,6 +155,8 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
         allow_patterns=tuple(patterns),
         model_tier=raw.get("model_tier", False) is True,
     )
+    if not isinstance(raw.get("model_tier", False), bool):
+        faults.append(f"model_tier: found {raw['model_tier']!r}, expected true or false")
     if faults:
         raise ConfigError(f"{where}: " + "; ".join(faults), do="see docs/redaction.md, section Policies")
     return policy

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import cast
 
-from freezeframe_redaction import detectors, encoded, repeats, walk
+from freezeframe_redaction import detectors, encoded, prose, repeats, walk
 from freezeframe_redaction.custom import custom_detectors, custom_replacement
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.keys import TenantKey
@@ -78,8 +78,10 @@ def engine_of(policy: Policy) -> Engine:
 class Scanner:
     """Finds what a policy calls a finding, without a key: the half of the redactor that `Aliaser` shares."""
 
-    def __init__(self, policy: Policy, known: Mapping[str, str]) -> None:
+    def __init__(self, policy: Policy, known: Mapping[str, str], *, hot: bool = False) -> None:
+        """`hot` leaves the policy's model tier out."""
         self.policy = policy
+        self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
         self._engine = engine_of(policy) if policy.redacts else None
         self.telling = frozenset(key for entry in policy.custom for key in entry.keys)
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
@@ -112,6 +114,14 @@ class Scanner:
             batch = "\x1f".join(parts)
         ends = list(accumulate(len(part) + 1 for part in parts))
         found = self._engine.find(batch, ends)
+        if self._prose is not None:
+            starts = [0, *ends]
+            for index, (text, prefix) in enumerate(leaves):
+                view = views[index].text if index in views else text
+                low = starts[index] + len(prefix)
+                read = [one._replace(start=one.start + low, end=one.end + low) for one in self._prose.find(view)]
+                if read:
+                    found.setdefault(index, []).extend((one, prose.NAME) for one in read)
         for index in range(len(leaves)) if report_known else found:
             text, prefix = leaves[index]
             high = ends[index] - 1
@@ -176,8 +186,12 @@ class Redactor:
         *,
         surrogates: Mapping[str, str] = {},
         cache_characters: int = 32_000_000,
+        hot: bool = False,
     ) -> None:
         """Build the redactor.
+
+        `hot` leaves out the model tier that the policy may ask for: for a path that must be fast, and whose spans go through a
+        redactor with it before they are stored.
 
         `surrogates` are known ones (from a fixture): they are taken as such wherever they stand and left alone.
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
@@ -186,7 +200,7 @@ class Redactor:
         self.key = key
         self.label = policy.label
         self.resources = Resources()
-        self._scanner = Scanner(policy, surrogates)
+        self._scanner = Scanner(policy, surrogates, hot=hot)
         self._prf = Prf(key.secret)
         self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
         self._texts = Memory[tuple[str, str], Settled](cache_characters)

@@ -1,4 +1,7 @@
-"""The redaction stage: each tenant's spans through the redactor with the tenant's own key. Fails closed: see `Stage`."""
+"""The redaction stage: each tenant's spans through the redactor with the tenant's own key. Fails closed: see `Stage`.
+
+The model tier, where the policy asks for it, comes later: see `read_prose`.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,6 @@ class RedactStage:
 
     def _redactor_of(self, tenant: str) -> Redactor:
         with self._lock:
-            redactor = self._redactors.get(tenant) or Redactor(self._policy, self._keys.current(tenant or "default"))
+            redactor = self._redactors.get(tenant) or Redactor(self._policy, self._keys.current(tenant or "default"), hot=True)
             self._redactors[tenant] = redactor
             return redactor

@@ -339,7 +339,7 @@ def _is_foreign_pair(first: str, last: str) -> bool:
     if not first.isascii() or not last.isascii():
         # Letters with marks stand in names and places; a place has no surname.
         return surname or first_lower in GIVEN or first_lower in SURNAMES or bool(_SURNAME_ENDING.search(last_lower))
-    return (surname and first_lower in SURNAMES) or (
+    return (surname and (first_lower in SURNAMES or first_lower[-1] in "aeio")) or (
         bool(_SURNAME_ENDING.search(last_lower))
         and (surname or first_lower in GIVEN or first_lower in SURNAMES or len(last) > 6)
     )
@@ -444,7 +444,13 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         spans = [span for span in spans if text[span[0]].isupper() and text[span[0] + 1 : span[1]].islower()]
         words = [text[a:b] for a, b in spans]
         given = sum(_is_plainly_given(word) for word in words)
-        if len(words) < 3 or given * 2 <= len(words) or any(_ordinary(word) and not _given(word) for word in words):
+        # "Jones, Smith and Davis" are a company more often than three people.
+        if (
+            len(words) < 3
+            or given * 2 <= len(words)
+            or all(word.lower() in SURNAMES for word in words)
+            or any(_ordinary(word) and not _given(word) for word in words)
+        ):
             return ()
         return tuple(found for span in spans for found in _accept(text, [span], "listed"))
     return ()

@@ -1,0 +1,69 @@
+"""The model tier of redaction, between the log and the store: reads prose for names that rules do not see, before the commit.
+
+Requests are answered before, from what the rules made of them; a slow model only makes the log longer. Fails closed: a span
+that cannot be read is refused, and set aside like any that the store refuses. Off unless the policy says ``model_tier = true``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from freezeframe_collector.store import Rejected
+from freezeframe_collector.writer import SpanSink
+from freezeframe_redaction.keys import KeyRing
+from freezeframe_redaction.policy import Policy
+from freezeframe_redaction.redactor import Redactor
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import PermanentStoreError
+from freezeframe_schemas.span import SpanRecord
+
+
+class ProseReader:
+    """A sink that redacts once more, with the model, what it hands to the sink behind it.
+
+    The same spans give the same result, so an insert that is tried again is the same insert.
+    """
+
+    def __init__(self, sink: SpanSink, policy: Policy, keys: KeyRing) -> None:
+        """Load the model.
+
+        Raises:
+            ConfigError: it is not installed.
+        """
+        self._sink = sink
+        self._policy = policy
+        self._keys = keys
+        self._redactors: dict[str, Redactor] = {}
+        self._redactor("default")
+
+    def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
+        """Read the spans and store them.
+
+        Raises:
+            PermanentStoreError: a span cannot be read; the message names it, and holds nothing of it.
+        """
+        self._sink.insert([self._read(span) for span in spans], token)
+
+    def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
+        """Store the reasons of rejected spans."""
+        self._sink.insert_rejected(rejected, token)
+
+    def holds(self, spans: Sequence[SpanRecord]) -> bool:
+        """Return whether the store has these spans."""
+        return self._sink.holds(spans)
+
+    def _read(self, span: SpanRecord) -> SpanRecord:
+        if not span.text(genai.REDACTION_POLICY):
+            return span  # about the collector itself, which writes no prose of anybody
+        try:
+            return self._redactor(span.text(genai.TENANT) or "default").redact_span(span)
+        except Exception as error:
+            raise PermanentStoreError(
+                f"span {span.span_id}: cannot be read by the model tier of redaction ({type(error).__name__})"
+            ) from None
+
+    def _redactor(self, tenant: str) -> Redactor:
+        redactor = self._redactors.get(tenant)
+        if redactor is None:
+            redactor = self._redactors[tenant] = Redactor(self._policy, self._keys.current(tenant))
+        return redactor

