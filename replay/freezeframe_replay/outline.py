@@ -219,7 +219,7 @@ def _exchange_node(
         lane=format_lane(exchange.lane) or ROOT_LANE,
         span_id=exchange.span_id,
         request=_body(exchange.request) if full else None,
-        response=_body(exchange.response) if full else None,
+        response=(_body(exchange.response) or error_text(exchange.error or "")) if full else None,
     )
 
 

@@ -260,12 +260,12 @@ def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
         if names:
             yield from _wrapped(f"  {label}: ", printable(", ".join(names)), width)
     if divergence.would_have_returned:
-        yield short(f"  would have returned: {_unquoted(divergence.would_have_returned)}", width)
+        yield short(f"  would have returned: {unquoted(divergence.would_have_returned)}", width)
     if divergence.note:
         yield from _wrapped("  note: ", printable(divergence.note), width)
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """Return what a JSON string says, so that a body is not shown with its quotes escaped; other text as it is."""
     try:
         value: object = json.loads(text)

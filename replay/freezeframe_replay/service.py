@@ -1,12 +1,15 @@
-"""The replay service: runs and fixtures over HTTP on the loopback interface, read-only.
+"""The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
-    GET /healthz                     {"status": "ok"}
-    GET /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]
-    GET /api/runs/ID                 the outline, bodies included
-    GET /api/runs/ID/fixture         the fixture as tar.gz
-    GET /   and   GET /runs/ID       the same as pages
+    GET  /healthz                     {"status": "ok"}
+    GET  /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]; also service=, user=, since=1h, words=
+    GET  /api/runs/ID                 the outline, bodies included
+    GET  /api/runs/ID/fixture         the fixture as tar.gz
+    GET  /   and   GET /runs/ID       the same as pages
+    GET  /diff?before=ID&after=ID     two runs beside each other
+    POST /runs/ID/replay              the run re-enacted, offline, by the code beside the data directory
 
-It never writes, never replays, and answers only to a Host of this machine, so that no web page can reach it by DNS rebinding.
+It answers only to a Host of this machine, so that no web page can reach it by DNS rebinding, and replays only for a form of its
+own pages (their Origin, and a token that only they hold). It changes nothing in the store.
 """
 
 from __future__ import annotations
@@ -15,28 +18,34 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
+import datetime as dt
 import io
 import json
 import os
+import secrets
 import signal
 import sys
 import tarfile
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from freezeframe_replay.cli.options import json_form
+from freezeframe_replay.cli.options import json_form, seconds
 from freezeframe_replay.daemon import flush, replay_ports_file, store_url
-from freezeframe_replay.home import Home, find_home, make_home
+from freezeframe_replay.home import NAME, Home, find_home, make_home
 from freezeframe_replay.outline import outline_run
 from freezeframe_replay.web import pages
-from freezeframe_schemas.errors import FreezeframeError, RunError
+from freezeframe_replay.web.comparison import comparison_body
+from freezeframe_replay.web.replay import replay_page
+from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 
 if TYPE_CHECKING:
+    from freezeframe_replay.align import Comparison
     from freezeframe_replay.store import RunRow, RunStore
+    from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.run import Run
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -45,6 +54,9 @@ LOOPBACK: Final = "127.0.0.1"
 _OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _MOST_RUNS: Final = 1000
 _HOME: Final = web.AppKey("home", Home)
+_TOKEN: Final = web.AppKey("token", str)
+_REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
+"""One replay at a time: each is a process that runs the agent's code."""
 
 _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
@@ -59,6 +71,8 @@ def make_app(home: Home) -> web.Application:
     started again is found again."""
     app = web.Application(middlewares=[_guard])
     app[_HOME] = home
+    app[_TOKEN] = secrets.token_urlsafe(24)
+    app[_REPLAYING] = asyncio.Lock()
     app.add_routes(
         [
             web.get("/healthz", _healthz),
@@ -67,6 +81,8 @@ def make_app(home: Home) -> web.Application:
             web.get("/api/runs/{run}/fixture", _api_fixture),
             web.get("/", _runs_page),
             web.get("/runs/{run}", _run_page),
+            web.get("/diff", _diff_page),
+            web.post("/runs/{run}/replay", _replay_page),
         ]
     )
     return app
@@ -136,12 +152,56 @@ async def _api_fixture(request: web.Request) -> web.Response:
 
 async def _runs_page(request: web.Request) -> web.Response:
     runs = await asyncio.to_thread(_list, request)
-    return _html(pages.runs_page(runs, failed=_failed_only(request)))
+    return _html(pages.runs_page(runs, request.query))
 
 
 async def _run_page(request: web.Request) -> web.Response:
     run = await asyncio.to_thread(_load, request)
-    return _html(pages.run_page(outline_run(run, full=True)))
+    return _html(pages.run_page(outline_run(run, full=True), token=request.app[_TOKEN]))
+
+
+async def _diff_page(request: web.Request) -> web.Response:
+    before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
+    if not before or not after:
+        raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
+    found = await asyncio.to_thread(_compare, request, before, after)
+    return _html(pages.page("diff", f'<nav><a href="/">all runs</a></nav>{comparison_body(found)}'))
+
+
+async def _replay_page(request: web.Request) -> web.Response:
+    """Replay the run for a form of our own page: the code is run that the command line would run, in the same folder."""
+    form = await request.post()
+    own = f"http://{request.headers.get('Host', '')}"
+    given = str(form.get("token", "")).encode()
+    if request.headers.get("Origin") != own or not secrets.compare_digest(given, request.app[_TOKEN].encode()):
+        raise web.HTTPForbidden(text="replay: expected a form of this service's own page")
+    run = await asyncio.to_thread(_load, request)
+    folder = _folder(request.app[_HOME])
+    async with request.app[_REPLAYING]:
+        report = await asyncio.to_thread(_reenact, run, folder)
+    return _html(replay_page(report, folder))
+
+
+def _reenact(run: Run, folder: Path) -> Report:
+    from freezeframe_replay.freeze import freeze
+    from freezeframe_replay.reenact import reenact
+
+    return reenact(freeze(run), cwd=folder)
+
+
+def _folder(home: Home) -> Path:
+    """Return where the agent is started: beside ``.freezeframe``, or where the service was started."""
+    return home.directory.parent if home.directory.name == NAME else Path.cwd()
+
+
+def _compare(request: web.Request, before: str, after: str) -> Comparison:
+    from freezeframe_replay.align import compare_runs
+    from freezeframe_replay.freeze import freeze
+    from freezeframe_schemas.run import build_run
+
+    with contextlib.closing(_open(request)) as store:
+        one, other = (freeze(build_run(store.load_spans(run))) for run in (before, after))
+    return compare_runs(one, other)
 
 
 def fixture_archive(run: Run) -> bytes:
@@ -189,11 +249,25 @@ def _list(request: web.Request) -> Sequence[RunRow]:
     if not limit.isdecimal():
         raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
     with contextlib.closing(_open(request)) as store:
-        return store.list_runs(min(int(limit), _MOST_RUNS), status="error" if _failed_only(request) else None)
+        return store.list_runs(min(int(limit), _MOST_RUNS), **_filters(request.query))
 
 
-def _failed_only(request: web.Request) -> bool:
-    return request.query.get("failed", "") in ("1", "true")
+def _filters(query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the filters of a list as `RunStore.list_runs` takes them; an empty field of the form filters nothing."""
+    filters: dict[str, Any] = {name: query[name] for name in ("service", "user") if query.get(name)}
+    if query.get("failed", "") in ("1", "true"):
+        filters["status"] = "error"
+    if query.get("since"):
+        try:
+            age = dt.timedelta(seconds=seconds(query["since"]))
+        except argparse.ArgumentTypeError as error:
+            raise web.HTTPBadRequest(text=f"since: {error}") from None
+        filters["since"] = dt.datetime.now(dt.UTC) - age
+    if query.get("words"):
+        fields = ("name", "input", "output", "first_error", "run_id", "trace_id")
+        condition = " OR ".join(f"positionCaseInsensitiveUTF8({field}, {{words:String}}) > 0" for field in fields)
+        filters |= {"where": condition, "parameters": {"words": query["words"]}}
+    return filters
 
 
 # -- answers ------------------------------------------------------------------------------------------------------------
@@ -224,7 +298,7 @@ def _host_name(host: str) -> str:
 
 
 def _error(request: web.Request, error: FreezeframeError) -> web.Response:
-    status = 404 if isinstance(error, RunError) else 503
+    status = 404 if isinstance(error, RunError) else 422 if isinstance(error, ReplayError) else 503
     if request.path.startswith("/api/"):
         return web.json_response({"error": error.message, "do": error.do}, status=status)
     return _html(pages.error_page(error.message, error.do), status=status)

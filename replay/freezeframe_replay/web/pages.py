@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -34,21 +35,44 @@ def style() -> str:
 def content_security_policy() -> str:
     """Return the policy: no script, no request, no frame; the one style sheet by its hash."""
     digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 
-def runs_page(runs: Sequence[RunRow], *, failed: bool) -> str:
-    """Return the list of runs."""
-    other = '<a href="/">all runs</a>' if failed else '<a href="/?failed=1">failed runs only</a>'
-    head = "<tr><th>started<th>run<th>entry<th>input<th>steps<th>tokens<th>time<th>status</tr>"
+def runs_page(runs: Sequence[RunRow], filters: Mapping[str, str]) -> str:
+    """Return the list of runs, under the form that filters it."""
+    head = (
+        "<tr><th>started<th>run<th>entry<th>input<th>came to<th class=number>steps<th class=number>tokens"
+        "<th class=number>time<th>status</tr>"
+    )
     body = "".join(_run_row(run) for run in runs)
-    empty = "<p>No runs yet. Record one: <code>freezeframe run -- python your_agent.py</code></p>"
+    asked = any(filters.get(name) for name in _FILTERS)
+    empty = (
+        "<p>No run is like that.</p>"
+        if asked
+        else "<p>No runs yet. Record one: <code>freezeframe run -- python your_agent.py</code></p>"
+    )
     table = f"<table>{head}{body}</table>" if runs else empty
-    return page("runs", f"<h1>freezeframe</h1><nav>{len(runs)} runs, newest first · {other}</nav>{table}")
+    count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}, newest first"
+    return page("runs", f"<h1>freezeframe</h1>{_filter_form(filters)}<nav>{count}</nav>{table}")
 
 
-def run_page(outline: Outline) -> str:
-    """Return the page of one run, made from a whole outline."""
+_FILTERS: Final = ("words", "service", "user", "since", "failed")
+
+
+def _filter_form(filters: Mapping[str, str]) -> str:
+    fields = "".join(
+        f'<label>{name} <input name="{name}" value="{escape(filters.get(name, ""))}" placeholder="{hint}"></label>'
+        for name, hint in (("words", "id, input, outcome, error"), ("service", ""), ("user", ""), ("since", "15m, 1h, 7d"))
+    )
+    checked = " checked" if filters.get("failed") in ("1", "true") else ""
+    return (
+        f'<form action="/" method="get">{fields}<label><input type="checkbox" name="failed" value="1"{checked}> failed</label>'
+        f'<button>show</button> <a href="/">all</a></form>'
+    )
+
+
+def run_page(outline: Outline, *, token: str = "") -> str:
+    """Return the page of one run, made from a whole outline. `token` is what its form for a replay sends back."""
     run = escape(outline.run_id)
     nav = (
         f'<nav><a href="/">all runs</a> · <a href="/api/runs/{quote(outline.run_id)}">as JSON</a> · '
@@ -59,6 +83,7 @@ def run_page(outline: Outline) -> str:
         f"<h1>run <code>{run}</code> {state}</h1>",
         nav,
         _facts(outline),
+        _actions(outline, token),
         "<h2>Steps</h2>",
         _tree(outline.nodes),
         "<h2>Replay kit</h2>",
@@ -70,6 +95,22 @@ def run_page(outline: Outline) -> str:
         f"<h2>Next</h2><pre>freezeframe replay {run}\nfreezeframe fixture {run} -o tests/regressions/{run[:8]} --pytest</pre>"
     )
     return page(outline.run_id[:8], "".join(parts))
+
+
+def _actions(outline: Outline, token: str) -> str:
+    """Return the forms under the facts: replay this run, lay it beside another one."""
+    run = quote(outline.run_id)
+    replay = (
+        f'<form action="/runs/{run}/replay" method="post"><input type="hidden" name="token" value="{escape(token)}">'
+        '<button>replay offline</button> <span class="dim">runs the code beside the data directory, answered from the recording'
+        "</span></form>"
+    )
+    cold = '<p class="dim">A cold case: it cannot be re-enacted, see the replay kit below.</p>'
+    compare = (
+        f'<form action="/diff" method="get"><input type="hidden" name="before" value="{escape(outline.run_id)}">'
+        '<input name="after" placeholder="id of another run, or last" size="34"><button>compare</button></form>'
+    )
+    return f"{cold if outline.cold else replay}{compare}"
 
 
 def error_page(message: str, do: str | None) -> str:
@@ -97,10 +138,20 @@ def _run_row(run: RunRow) -> str:
     return (
         f'<tr><td class="time">{moment(run.start_time)}'
         f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
-        f'<td class="name">{shown(run.name)}<td class="name">{shown(input_text(run.input)[:160])}'
-        f'<td class="number">{run.exchanges}<td class="number">{run.input_tokens:,} &gt; {run.output_tokens:,}'
+        f'<td class="entry">{shown(run.name)}<td class="name">{shown(input_text(run.input)[:160])}'
+        f'<td class="name">{_came_to(run)}'
+        f'<td class="number">{run.exchanges}<td class="number">{_tokens(run)}'
         f'<td class="number">{duration(run.ms)}<td>{status}</tr>'
     )
+
+
+def _tokens(run: RunRow) -> str:
+    return f"{run.input_tokens:,} &gt; {run.output_tokens:,}" if run.input_tokens or run.output_tokens else ""
+
+
+def _came_to(run: RunRow) -> str:
+    text, mark = (run.first_error, "bad") if run.status == "error" and run.first_error else (run.output, "dim")
+    return f'<span class="{mark}">{shown(text[:160])}</span>'
 
 
 def _facts(outline: Outline) -> str:
@@ -123,7 +174,9 @@ def _tree(nodes: Iterable[Node]) -> str:
 def _node_row(node: Node) -> str:
     name = f'{shown(node.name)} <span class="dim">{shown(node.detail[:160])}</span>'
     if node.request is not None or node.response is not None:
-        name = f"<details><summary>{name}</summary>{_body('request', node.request)}{_body('response', node.response)}</details>"
+        is_open = " open" if node.failed else ""
+        bodies = _body("request", node.request) + _body("response", node.response)
+        name = f"<details{is_open}><summary>{name}</summary>{bodies}</details>"
     tokens = "" if node.tokens is None else f"{node.tokens[0]:,} &gt; {node.tokens[1]:,}"
     return (
         f'<tr><td class="number">{"" if node.step is None else node.step}<td>{escape(node.kind)}'
@@ -136,8 +189,19 @@ def _node_row(node: Node) -> str:
 def _body(what: str, text: str | None) -> str:
     if not text:
         return f'<div class="dim">{what}: empty</div>'
+    text = _indented(text)
     cut = "" if len(text) <= _BODY_LIMIT else f'<div class="dim">the first {_BODY_LIMIT:,} of {len(text):,} characters</div>'
     return f'<div class="dim">{what}</div><pre>{escape(text[:_BODY_LIMIT])}</pre>{cut}'
+
+
+def _indented(text: str) -> str:
+    """Return a body of JSON as a person reads it, every other one as it is."""
+    if text[:1] not in ("{", "[") or len(text) > _BODY_LIMIT:
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _kit(outline: Outline) -> str:

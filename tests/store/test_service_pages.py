@@ -1,0 +1,150 @@
+"""The replay service's pages over a real store: filters, a run, two runs beside each other, and the replay button."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.web import Application, Request
+
+from freezeframe_collector.store import Store
+from freezeframe_replay.home import Home
+from freezeframe_replay.service import make_app
+from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_schemas.run import Run
+
+pytestmark = pytest.mark.long  # a store, and programs that are started again
+
+Client = TestClient[Request, Application]
+
+AGENT = """
+import sys
+import freezeframe
+
+freezeframe.instrument()
+
+
+@freezeframe.tool
+def find_orders(name):
+    return ["AC-1", "<b>AC-2</b>"]
+
+
+@freezeframe.tool
+def track(order):
+    if order == "lost":
+        raise LookupError("no such order: <script>lost</script>")
+    return {"order": order, "place": "Lyon"}
+
+
+@freezeframe.run(user="ann")
+def answer(question):
+    order = "lost" if "lost" in question else find_orders(question)[0]
+    return f"it is in {track(order)['place']}"
+
+
+if __name__ == "__main__":
+    answer(sys.argv[1])
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "agent.py").write_text(AGENT)
+    (folder / ".freezeframe").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path, store: Store) -> dict[str, Run]:
+    """A run that went well, and one that failed, recorded for real and stored."""
+    recorded: dict[str, Run] = {}
+    for name, question in (("good", "where is zanzibar?"), ("failed", "where is the lost one?")):
+        spans = folder / f"{name}.jsonl"
+        environment = {**os.environ, "FREEZEFRAME_FILE": str(spans), "OTEL_SERVICE_NAME": "page-agent"}
+        subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
+        recorded[name] = load_run_of_file(spans)
+        store.insert(list(recorded[name].spans), token=f"pages-{name}")
+    return recorded
+
+
+@pytest_asyncio.fixture
+async def client(folder: Path, facade_url: str, runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+    monkeypatch.setenv("FREEZEFRAME_STORE", facade_url)
+    async with TestClient(TestServer(make_app(Home(directory=folder / ".freezeframe")))) as made:
+        yield made
+
+
+async def text(client: Client, path: str) -> str:
+    answer = await client.get(path)
+    assert answer.status == 200, await answer.text()
+    return await answer.text()
+
+
+async def test_the_list_is_filtered_by_words_state_service_and_age(client: Client, runs: dict[str, Run]) -> None:
+    good, failed = (f"/runs/{runs[name].trace_id}" for name in ("good", "failed"))
+    assert good in await text(client, "/?words=ZANZIBAR")
+    assert failed not in await text(client, "/?words=zanzibar")
+    only_failed = await text(client, "/?failed=1&service=page-agent")
+    assert failed in only_failed and good not in only_failed
+    assert "LookupError" in only_failed
+    both = await text(client, "/?service=page-agent&since=7d&user=ann")
+    assert good in both and failed in both
+    assert "No run is like that." in await text(client, "/?service=nobody")
+    assert 'value="nobody"' in await text(client, "/?service=nobody")
+    assert (await client.get("/?since=often")).status == 400
+
+
+async def test_the_page_of_a_failed_run_opens_where_it_failed(client: Client, runs: dict[str, Run]) -> None:
+    page = await text(client, f"/runs/{runs['failed'].trace_id}")
+    (opened,) = re.findall(r"<details open><summary>(.*?)</summary>", page)
+    assert "track" in opened
+    assert "LookupError: no such order: &lt;script&gt;lost&lt;/script&gt;" in page
+    assert "<script>" not in page
+
+
+async def test_two_runs_stand_beside_each_other(client: Client, runs: dict[str, Run]) -> None:
+    page = await text(client, f"/diff?before={runs['good'].trace_id}&after={runs['failed'].trace_id}")
+    assert "only in the first" in page
+    assert (await client.get("/diff?before=x")).status == 400
+    assert (await client.get(f"/diff?before={runs['good'].trace_id}&after=ffff0000ffff")).status == 404
+
+
+async def test_the_button_replays_the_run_with_the_code_beside_the_data_directory(
+    client: Client, runs: dict[str, Run], folder: Path
+) -> None:
+    path = f"/runs/{runs['good'].trace_id}"
+    page = await text(client, path)
+    (token,) = re.findall(r'name="token" value="([^"]+)"', page)
+    origin = {"Origin": str(client.make_url("")).rstrip("/")}
+    answer = await client.post(f"{path}/replay", data={"token": token}, headers=origin)
+    assert answer.status == 200, await answer.text()
+    assert '<span class="good">identical</span>' in await answer.text()
+    source = (folder / "agent.py").read_text()
+    try:
+        (folder / "agent.py").write_text(source.replace("find_orders(question)[0]", "find_orders(question)[1]"))
+        diverged = await (await client.post(f"{path}/replay", data={"token": token}, headers=origin)).text()
+    finally:
+        (folder / "agent.py").write_text(source)
+    assert "REPLAY-101 at step 2: tool track" in diverged
+    assert "&lt;b&gt;AC-2&lt;/b&gt;" in diverged and "<b>AC-2</b>" not in diverged
+
+
+@pytest.mark.parametrize(
+    ("token", "origin"), [("", "own"), ("guessed", "own"), ("right", "https://evil.example"), ("right", None)]
+)
+async def test_no_other_page_can_have_a_run_replayed(
+    client: Client, runs: dict[str, Run], token: str, origin: str | None
+) -> None:
+    path = f"/runs/{runs['good'].trace_id}"
+    (right,) = re.findall(r'name="token" value="([^"]+)"', await text(client, path))
+    headers = {} if origin is None else {"Origin": str(client.make_url("")).rstrip("/") if origin == "own" else origin}
+    answer = await client.post(f"{path}/replay", data={"token": right if token == "right" else token}, headers=headers)
+    assert answer.status == 403
