@@ -23,7 +23,7 @@ from freezeframe_schemas.fixture import Fixture
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200)]
 
 TIMES: Final = int(os.environ.get("FREEZEFRAME_SOAK_TIMES", "20"))
-AGENT = '''
+AGENT = """
 import openai
 import freezeframe
 
@@ -50,7 +50,7 @@ def answer(question):
 
 if __name__ == "__main__":
     answer("Where is my order?")
-'''
+"""
 
 
 @pytest.fixture(scope="module")
