@@ -1,0 +1,123 @@
+"""What the embedded store promises when things go wrong: a killed process, a damaged file, a second process, an odd end.
+
+Each store is a process's own, since one process opens one directory.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+SUPPORT = Path(__file__).parents[1] / "support"
+# acks each batch on stdout once `insert` has returned, as the collector takes its segment off the log then
+WRITER = """
+import sys
+sys.path.insert(0, sys.argv[2])
+import agent_loops
+from freezeframe_collector.store import open_store
+store = open_store(sys.argv[1])
+store.migrate()
+for number in range(int(sys.argv[3]), int(sys.argv[4])):
+    spans = agent_loops.agent_run(number, turns=3)
+    store.insert(spans, token=f"batch-{number}")
+    print(number, spans[0].trace_id, len(spans), flush=True)
+store.close()
+"""
+
+
+def order(directory: Path, order: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "freezeframe_collector.store", f"chdb://{directory}"],
+        input=json.dumps(order),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def answer(directory: Path, action: str) -> Any:
+    done = order(directory, {"action": action})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+def start_writer(directory: Path, first: int, last: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, f"chdb://{directory}", str(SUPPORT), str(first), str(last)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def fill(directory: Path, runs: int) -> int:
+    """Store some runs and return how many spans they have."""
+    writer = start_writer(directory, 0, runs)
+    output, _ = writer.communicate(timeout=120)
+    assert writer.returncode == 0
+    return sum(int(line.split()[2]) for line in output.splitlines())
+
+
+def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
+    acked: dict[int, int] = {}
+    for round_ in range(3):
+        writer = start_writer(tmp_path, len(acked), 10_000)
+        assert writer.stdout is not None
+        for line in writer.stdout:
+            number, _, spans = line.split()
+            acked[int(number)] = int(spans)
+            if len(acked) % 7 == 6:  # in the middle of the next insert
+                break
+        writer.send_signal(signal.SIGKILL)
+        writer.wait(20)
+        writer.stdout.close()
+        stats = answer(tmp_path, "stats")
+        # the batch that was under way may be there too, whole or in part: it is sent again under the same token
+        assert stats["spans"] >= sum(acked.values()), f"round {round_}"
+        assert answer(tmp_path, "check") == {"damaged": []}
+
+
+def test_a_damaged_file_is_found_and_named(tmp_path: Path) -> None:
+    fill(tmp_path, 3)
+    largest = max((tmp_path / "clickhouse" / "store").rglob("data.bin"), key=lambda path: path.stat().st_size)
+    raw = bytearray(largest.read_bytes())
+    raw[len(raw) // 2] ^= 0xFF
+    largest.write_bytes(raw)
+    found = answer(tmp_path, "check")["damaged"]
+    assert [one["part"] for one in found] == [largest.parent.name]
+    assert "Checksum" in found[0]["fault"] or "checksum" in found[0]["fault"]
+
+
+def test_a_backup_heals_a_store_whose_damaged_part_was_taken_away(tmp_path: Path) -> None:
+    """The way that docs/store.md gives: restore a backup made before; rows that are there count once."""
+    directory, copy = tmp_path / "store", tmp_path / "backup"
+    spans = fill(directory, 3)
+    assert order(directory, {"action": "backup", "directory": str(copy)}).returncode == 0
+    part = max((directory / "clickhouse" / "store").rglob("data.bin"), key=lambda path: path.stat().st_size).parent
+    for file in part.iterdir():
+        file.unlink()
+    part.rmdir()
+    assert order(directory, {"action": "restore", "directory": str(copy)}).returncode == 0
+    assert answer(directory, "stats")["spans"] == spans
+    assert answer(directory, "check") == {"damaged": []}
+
+
+def test_a_second_process_is_told_who_has_the_store(tmp_path: Path) -> None:
+    writer = start_writer(tmp_path, 0, 10_000)
+    assert writer.stdout is not None
+    writer.stdout.readline()
+    refused = order(tmp_path, {"action": "stats"})
+    writer.kill()
+    writer.wait(20)
+    writer.stdout.close()
+    assert refused.returncode == 1
+    assert "another process holds this data directory" in json.loads(refused.stdout)["error"]
