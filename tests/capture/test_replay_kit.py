@@ -126,7 +126,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
     lines = (home / "spans.jsonl").read_text().splitlines()
     run = build_run(span for line in lines for span in spans_from_otlp_json(json.loads(line)))
     write_fixture(freeze(run), home / "fixture")
-    yield Story(fixture=load_fixture(home / "fixture"), run=run, commit=git("rev-parse", "HEAD", cwd=home), random_state=state)
+    return Story(fixture=load_fixture(home / "fixture"), run=run, commit=git("rev-parse", "HEAD", cwd=home), random_state=state)
 
 
 def steps(fixture: Fixture, kind: Kind, name: str = "") -> list[Step]:

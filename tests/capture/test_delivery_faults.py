@@ -1,0 +1,190 @@
+"""Whatever is wrong with collector or disk: the application's results are those without us; the loss is counted, and said."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from capture_provider import Provider
+
+import freezeframe
+from freezeframe import _instrument, seams
+from freezeframe._config import load_settings
+from freezeframe._tracing import make_provider
+
+Options = dict[str, Any]
+Fault = Callable[[ExitStack, Path, pytest.MonkeyPatch], Options]
+"""Puts the fault in place, and returns the options of `instrument()` that lead to it."""
+
+
+@contextmanager
+def listener(behave: Callable[[socket.socket], None]) -> Generator[str]:
+    """Listen, and do with each connection as `behave` says; give the URL."""
+    server = socket.create_server(("127.0.0.1", 0))
+    held: list[socket.socket] = []
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            held.append(connection)
+            try:
+                behave(connection)
+            except OSError:
+                connection.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.getsockname()[1]}"
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    for connection in held:
+        connection.close()
+    thread.join()
+
+
+def answering(data: bytes) -> Fault:
+    """A collector that answers each request with these bytes, and hangs up."""
+
+    def behave(connection: socket.socket) -> None:
+        connection.recv(1 << 20)
+        connection.sendall(data)
+        connection.close()
+
+    return lambda stack, path, patch: {"endpoint": stack.enter_context(listener(behave))}
+
+
+def down(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
+    """Nobody listens."""
+    return {"endpoint": "http://127.0.0.1:9"}
+
+
+def silent(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
+    """A collector that takes everything and never answers."""
+    return {"endpoint": stack.enter_context(listener(lambda connection: None))}
+
+
+def no_name(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
+    """A host that nobody knows."""
+    return {"endpoint": "http://collector.invalid:4318"}
+
+
+def full_disk(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
+    """A file on a disk that is full."""
+    return {"file": "/dev/full"}
+
+
+def no_directory(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
+    """A file in a directory that is not there."""
+    return {"file": str(path / "gone" / "spans.jsonl")}
+
+
+def full_spool(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
+    """Nobody listens, and the spool's disk is full."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    key = path / "spool.key"
+    key.write_bytes(bytes(32))
+    key.chmod(0o600)
+    patch.setattr(os, "fsync", full)
+    return {"endpoint": "http://127.0.0.1:9", "spool": str(path / "spool"), "spool_key": str(key)}
+
+
+FAULTS: dict[str, Fault] = {
+    "down": down,
+    "no such host": no_name,
+    "silent": silent,
+    "hangs up": answering(b""),
+    "answers garbage": answering(b"\x00\x01 this is no HTTP\r\n\r\n"),
+    "answers half": answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\r\ncontent-length: 100\r\n\r\nhalf"),
+    "answers with an endless header": answering(b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000),
+    "answers 500": answering(b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n"),
+    "answers 302": answering(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n"),
+    "full disk": full_disk,
+    "no directory": no_directory,
+    "full spool": full_spool,
+}
+
+
+def application(provider: str) -> list[Any]:
+    """Return all that an agent with a tool and a model call comes to, an exception of its own included."""
+
+    @freezeframe.tool
+    def double(number: int) -> int:
+        return number * 2
+
+    @freezeframe.tool
+    def fail() -> None:
+        raise ValueError("the application's own")
+
+    seen: list[Any] = []
+    with freezeframe.run("agent"):
+        body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "x"}]}
+        seen.append(httpx.post(f"{provider}/v1/chat/completions", json=body).json())
+        seen.append(double(21))
+        try:
+            fail()
+        except ValueError as error:
+            seen.append(repr(error))
+    return seen
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_application_does_not_notice_and_the_loss_is_counted_and_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Provider() as provider:
+        bare = application(provider.url)
+    with ExitStack() as stack, Provider() as provider, caplog.at_level(logging.WARNING, logger="freezeframe"):
+        options = FAULTS[name](stack, tmp_path, monkeypatch)
+        timing = {"batch_interval_s": 0.01, "export_timeout_s": 0.2, "exit_timeout_s": 0.5}
+        settings = load_settings({"root": "never", **timing, **options}, environ={})
+        handle = _instrument.start_recording(
+            settings, _instrument.make_exporter(settings), provider=make_provider("shop"), environment=dict
+        )
+        seams.install()
+        recorded = application(provider.url)
+        handle.uninstrument()
+    assert recorded == bare
+    assert handle.counts is not None
+    assert (handle.counts.exported, handle.counts.lost) == (0, 4)
+    assert "4 could not be sent" in caplog.text
+
+
+def test_a_collector_that_never_answers_does_not_hold_the_application(provider: Provider) -> None:
+    """The application runs to its end while the first batch still waits for its answer."""
+    asked = threading.Event()
+
+    def hold(connection: socket.socket) -> None:
+        connection.recv(1)
+        asked.set()
+
+    with listener(hold) as url:
+        settings = load_settings(
+            {"root": "never", "endpoint": url, "batch_interval_s": 0.0, "exit_timeout_s": 0.1, "export_timeout_s": 30.0},
+            environ={},
+        )
+        handle = _instrument.start_recording(
+            settings, _instrument.make_exporter(settings), provider=make_provider("shop"), environment=dict
+        )
+        seams.install()
+        application(provider.url)
+        assert asked.wait(10)
+        for _ in range(20):
+            application(provider.url)
+        assert handle.counts is not None
+        assert (handle.counts.exported, handle.counts.lost) == (0, 0)  # still under way
+        handle.uninstrument()
+        assert handle.counts.lost == 84
