@@ -280,3 +280,54 @@ def test_an_mcp_server_over_http_is_absent_in_the_replay(tmp_path: Path) -> None
                 return await orders(session, order)
 
         check_mcp(agent, stop)
+
+
+# -- another version of the SDK -----------------------------------------------------------------------------------------
+
+TWO_VERSIONS = """
+import os, sys
+import openai
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def version():
+    return openai.__version__
+
+@freezeframe.run
+def answer(question):
+    client = openai.OpenAI(api_key="x")
+    messages = [{"role": "user", "content": question}]
+    said = client.chat.completions.create(model="gpt-4o", messages=messages, temperature=0.5).choices[0].message.content
+    messages.append({"role": "user", "content": said})
+    stream = client.chat.completions.create(model="gpt-4o", messages=messages, stream=True)
+    return [version(), said, "".join(chunk.choices[0].delta.content or "" for chunk in stream)]
+
+if __name__ == "__main__":
+    print(answer(sys.argv[1]), openai.__version__)
+"""
+
+
+def python_with_openai_2() -> Path | None:
+    """Return the interpreter of an environment of the client table that has openai 2."""
+    environments = Path(__file__).parents[2] / ".venv-clients"
+    found = next(environments.glob("*/lib/python*/site-packages/openai-2.*.dist-info"), None)
+    return None if found is None else found.parents[3] / "bin" / "python"
+
+
+def test_one_fixture_replays_under_openai_2_and_3(tmp_path: Path) -> None:
+    other = python_with_openai_2()
+    if other is None:
+        pytest.skip("needs an environment of `make test-clients` with openai 2")
+    (tmp_path / "agent.py").write_text(TWO_VERSIONS)
+    with Provider() as provider:
+        environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "OPENAI_BASE_URL": f"{provider.url}/v1"}
+        subprocess.run([sys.executable, "agent.py", "hello"], cwd=tmp_path, env=environ, timeout=60, check=True)
+    fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
+    assert reenact(fixture, cwd=tmp_path).identical
+    report = reenact(fixture, [str(other), "agent.py", "hello"], cwd=tmp_path)
+    assert report.identical, report
+    (tmp_path / "agent.py").write_text(TWO_VERSIONS.replace("temperature=0.5", "temperature=0.7"))
+    first = reenact(fixture, [str(other), "agent.py", "hello"], cwd=tmp_path).first
+    assert first is not None
+    assert (first.kind, first.step, first.path) == (DivergenceKind.REQUEST_CHANGED, 1, "$.body.temperature")

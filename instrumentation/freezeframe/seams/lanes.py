@@ -10,11 +10,11 @@ import asyncio
 import contextvars
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._context import PLACE, WORK, Place, current_place
 from freezeframe._guard import guard
@@ -23,6 +23,15 @@ from freezeframe.seams.recording import outside_lane
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
+
+
+async def _no_items() -> AsyncGenerator[None]:
+    yield
+
+
+_CLOSES_GENERATOR: Final = type(_no_items().aclose())
+"""What the loop makes a task of to close an asynchronous generator that was left in the middle: when it is found to be garbage,
+wherever the program is by then, and for generators of the real network, too. Such a task is no work of the application's."""
 
 
 def install(patches: Patches) -> None:
@@ -47,9 +56,10 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_task(loop: Any, coro: Any, **options: Any) -> Any:
         with guard("lanes.create_task"):
-            context: contextvars.Context = options.get("context") or contextvars.copy_context()
-            if _set_place(context, child_place()):
-                options["context"] = context
+            if not isinstance(coro, _CLOSES_GENERATOR):
+                context: contextvars.Context = options.get("context") or contextvars.copy_context()
+                if _set_place(context, child_place()):
+                    options["context"] = context
         return original(loop, coro, **options)
 
     return create_task
