@@ -261,7 +261,7 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
     elif _UPPER_BODY.match(body) and any(map(str.isalpha, body)):
         alphabet, mark = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "RDXRDX"
     else:
-        alphabet, mark = BASE62, "rDxrDx" if len(body) >= 12 else "rDx"
+        alphabet, mark = BASE62, "rDxrDx" if len(body) >= 12 or head else "rDx"
     # Separators inside stay where they are, as parsers split on them.
     made = mark + prf.letters("SECRET", value, alphabet, max(0, len(body)))
     supply = iter(made)

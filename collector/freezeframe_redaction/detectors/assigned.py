@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.secrets import MARKS
+from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 CLASS = "SECRET"
@@ -52,7 +52,7 @@ def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Ca
     end = start + len(value)
     value = value.rstrip(".,;:!?\\")
     end = start + len(value)
-    if any(mark in value for mark in MARKS):
+    if is_marked_secret(value):
         return (Candidate(start, end, "*"),)
     if scheme and scheme.strip().lower() != "token":
         return (
@@ -96,7 +96,7 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     value = match.group(1).rstrip(".,;:!?")
     start = match.start(1)
-    if any(mark in value for mark in MARKS):
+    if is_marked_secret(value):
         return (Candidate(start, start + len(value), "*"),)
     has_digit = any(char.isdigit() for char in value)
     has_symbol = any(char in _SYMBOLS for char in value.strip("-_"))
@@ -122,7 +122,7 @@ def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _LOGIN.finditer(text, max(low, at - 90), min(high, at + 200)):
         if match.end() >= at:
             password = match.group(2)
-            if any(mark in password for mark in MARKS):
+            if is_marked_secret(password):
                 return (Candidate(match.start(2), match.end(2), "*"),)
             return () if password.startswith(("$", "{", "<")) else (Candidate(match.start(2), match.end(2), CLASS, "password"),)
     return ()

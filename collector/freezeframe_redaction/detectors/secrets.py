@@ -12,8 +12,16 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 
 CLASS = "SECRET"
 
-MARKS = ("rDxrDx", "facadefacade", "RDXRDX", "rDx", "999rdx")
-"""What the redactor writes into a secret's surrogate; no credential that holds one is looked at again."""
+_MARKS = ("rDxrDx", "facadefacade", "RDXRDX")
+_SHORT_MARK = "rDx"
+"""What the redactor writes into a secret's surrogate; no credential that holds one is looked at again. The short one, for what has
+no room for more, counts at the beginning only: inside, one token in seven thousand has it by chance."""
+
+
+def is_marked_secret(value: str) -> bool:
+    """Whether the value is a surrogate."""
+    return value.startswith(_SHORT_MARK) or any(mark in value for mark in _MARKS)
+
 
 _PREFIXED: tuple[tuple[str, str, str, str], ...] = (
     # name, trigger, exact form, example
@@ -95,7 +103,7 @@ def _finder(name: str, form: str) -> Callable[[str, int, int, int], tuple[Candid
             if start > at or (start > low and text[start - 1].isalnum() and text[start - 1] != "n"):
                 return ()
             value = match.group()
-            if any(mark in value for mark in MARKS):
+            if is_marked_secret(value):
                 return (Candidate(start, end, "*"),)
             if _is_sample(value):
                 return (Candidate(start, end, ""),)
