@@ -30,6 +30,20 @@ def test_rates_lag_log_and_rejects_in_words() -> None:
     ]
 
 
+def test_recent_rates_true_lag_and_workers_are_told_where_the_collector_tells_them() -> None:
+    """The last minute says more than the time since the start, and the oldest waiting span more than the writer."""
+    newer = {
+        **FIGURES,
+        "rates": {"over_s": 60.0, "received": 250.04, "stored": 249.0},
+        "lag_s": 1.5,
+        "workers": [{"pid": 11, "restarts": 1}, {"pid": 12, "restarts": 0}],
+    }
+    lines = dict(collector_figures(newer))
+    assert lines["spans"].endswith("; 250.0 a second in the last 60.00 s")
+    assert lines["lag"] == "1.50 s"
+    assert lines["workers"] == "2, started again 1 times"
+
+
 def test_a_collector_that_does_not_answer_is_said_to() -> None:
     """And nothing is made up."""
     assert collector_figures({"error": "does not answer: TimeoutError"}) == [("fault", "does not answer: TimeoutError")]

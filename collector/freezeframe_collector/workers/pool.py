@@ -219,7 +219,9 @@ class _Worker:
                 self._ready.set()
                 return
             delay_s = _FIRST_DELAY_S if time.monotonic() - started > _LIVED_S else min(_LONGEST_DELAY_S, delay_s * 2)
-            _LOG.error("worker %d ended with code %d; another one starts in %.1f s", self.pid, code, delay_s)
+            why = f": {self._failure}" if self._failure else ""
+            _LOG.error("worker %d ended with code %d%s; another one starts in %.1f s", self.pid, code, why, delay_s)
+            self._failure = ""
             if self._pool.stopping.wait(delay_s):
                 return
             self.restarts += 1

@@ -89,8 +89,11 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         rate = f"; {recent['received']:,.1f} a second in the last {duration(recent['over_s'] * 1000)}"
     rejected = figures.get("rejected_by_reason") or {}
     missing = spans.get("missing")
+    workers = figures.get("workers") or []
+    restarts = sum(int(worker.get("restarts", 0)) for worker in workers)
     return [
         ("version", f"{figures.get('version', '?')}, up {duration(uptime_s * 1000)}"),
+        ("workers", f"{len(workers)}, started again {restarts} times" if workers else ""),
         ("not ready", str(figures.get("not_ready_because") or "")),
         ("spans", ", ".join(f"{spans.get(key, 0):,} {words}" for key, words in _SPANS.items()) + rate),
         ("missing", f"{missing:,} spans unaccounted for: please report this as a bug" if missing else ""),
