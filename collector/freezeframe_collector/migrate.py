@@ -12,7 +12,7 @@ from typing import Final
 
 from freezeframe_collector.store.engine import Engine, quote_identifier, quote_text
 from freezeframe_schemas.errors import PermanentStoreError
-from freezeframe_schemas.tables.ddl import checksum, migrations
+from freezeframe_schemas.tables.ddl import TABLES, checksum, migrations
 from freezeframe_schemas.tables.views import views
 
 _LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
@@ -39,9 +39,9 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
     Raises:
         PermanentStoreError: a migration in the ledger is unknown here (the database is newer), or its text was edited.
     """
-    names = _placeholders(database, cluster)
     applied = _applied(engine, database)
     files = migrations()
+    shards = [] if cluster is None else [("cluster/distributed", distributed_sql())]
     _refuse_newer(applied, {name for name, _ in files})
     for name, sql in files:
         if name in applied and applied[name] != checksum(sql):
@@ -51,19 +51,20 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
                 do="never edit an applied migration: add a new one; install the version that created this database",
             )
     pending = [(name, sql) for name, sql in files if name not in applied]
-    pending += [(f"view/{name}", sql) for name, sql in views() if applied.get(f"view/{name}") != checksum(sql)]
+    changing = [*shards, *((f"view/{name}", sql) for name, sql in views())]
+    pending += [(name, sql) for name, sql in changing if applied.get(name) != checksum(sql)]
     if dry_run or not pending:
         return [Migration(name=name, statements=len(list(statements(sql)))) for name, sql in pending]
-    engine.command(render("CREATE DATABASE IF NOT EXISTS {db} {on_cluster} ENGINE = Atomic", names))
-    engine.command(render(_LEDGER, names))
+    engine.command(render("CREATE DATABASE IF NOT EXISTS {db} {on_cluster} ENGINE = Atomic", database, cluster))
+    engine.command(render(_LEDGER, database, cluster))
     done: list[Migration] = []
     for name, sql in pending:
         count = 0
         for statement in statements(sql):
-            engine.command(render(statement, names))
+            engine.command(render(statement, database, cluster))
             count += 1
         engine.command(
-            f"INSERT INTO {names['db']}.schema_migrations (name, checksum)"
+            f"INSERT INTO {quote_identifier(database)}.schema_migrations (name, checksum)"
             f" VALUES ({quote_text(name)}, {quote_text(checksum(sql))})"
         )
         done.append(Migration(name=name, statements=count))
@@ -87,25 +88,44 @@ def statements(sql: str) -> Iterator[str]:
         yield text
 
 
-def render(statement: str, names: dict[str, str]) -> str:
-    """Fill in ``{name}``; query parameters, ``{name:Type}``, stay."""
-    return _PLACEHOLDER.sub(lambda match: names.get(match[1], match[0]), statement)
+def render(statement: str, database: str, cluster: str | None = None) -> str:
+    """Fill in ``{name}``; query parameters, ``{name:Type}``, stay.
 
-
-def _placeholders(database: str, cluster: str | None) -> dict[str, str]:
-    prefix = "Replicated" if cluster else ""
-    return {
+    On a cluster a table whose name ends in ``{sfx}`` is a shard's part, and lies behind a Distributed one; every other table is
+    whole on each node.
+    """
+    names = {
         "db": quote_identifier(database),
         "db_text": quote_text(database),
+        "cluster": quote_text(cluster or ""),
         "on_cluster": f"ON CLUSTER {quote_text(cluster)}" if cluster else "",
         "sfx": "_local" if cluster else "",
-        "replacing": f"{prefix}ReplacingMergeTree",
-        "replacing_at": f"{prefix}ReplacingMergeTree(applied_at)",
-        "aggregating": f"{prefix}AggregatingMergeTree",
-        "merge_tree": f"{prefix}MergeTree",
+        "replacing": "ReplacingMergeTree",
+        "replacing_at": "ReplacingMergeTree(applied_at)",
+        "aggregating": "AggregatingMergeTree",
+        "merge_tree": "MergeTree",
         # a Replicated table deduplicates by itself
         "durable": _DURABLE + ("" if cluster else ", non_replicated_deduplication_window = 1000"),
     }
+    if cluster:
+        # the server's macros fill in the paths: by default one a shard, and for whole tables one for all nodes
+        whole = "" if "{sfx}" in statement else "'/clickhouse/tables/{uuid}/all', '{shard}-{replica}'"
+        names |= {
+            "replacing": f"ReplicatedReplacingMergeTree({whole})",
+            "replacing_at": f"ReplicatedReplacingMergeTree({', '.join(filter(None, (whole, 'applied_at')))})",
+            "aggregating": f"ReplicatedAggregatingMergeTree({whole})",
+            "merge_tree": f"ReplicatedMergeTree({whole})",
+        }
+    return _PLACEHOLDER.sub(lambda match: names.get(match[1], match[0]), statement)
+
+
+def distributed_sql() -> str:
+    """Return the tables of a cluster that stand before its shards' parts. A run lives on one shard: its joins need no other."""
+    return "\n".join(
+        f"CREATE TABLE IF NOT EXISTS {{db}}.{table} {{on_cluster}} AS {{db}}.{table}{{sfx}}"
+        f" ENGINE = Distributed({{cluster}}, {{db_text}}, '{table}{{sfx}}', cityHash64(trace_id));"
+        for table, _ in TABLES
+    )
 
 
 def _applied(engine: Engine, database: str) -> dict[str, str]:
@@ -121,7 +141,7 @@ def _applied(engine: Engine, database: str) -> dict[str, str]:
 
 
 def _refuse_newer(applied: dict[str, str], known: set[str]) -> None:
-    newer = sorted(name for name in applied if name not in known and not name.startswith("view/"))
+    newer = sorted(name for name in applied if name not in known and not name.startswith(("view/", "cluster/")))
     if newer:
         raise PermanentStoreError(
             f"the database has migrations that this version does not know: {', '.join(newer)}",

@@ -110,7 +110,7 @@ def expire(store: Store, retention: Retention, *, today: dt.date) -> list[Expire
             _check_copy(store, table, day, keep)
         kept_runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})")
         for table in (*_TABLES, "run_rows"):
-            store.engine.command(f"ALTER TABLE {db}.{table} DROP PARTITION (0, {_date(day)})")
+            store.engine.command(f"ALTER TABLE {store.stored(table)} DROP PARTITION (0, {_date(day)})")
         _audit(store, "expire", str(day), before - kept_runs, f"{kept_runs} runs kept")
         done.append(Expired(day=day, kept_runs=kept_runs, dropped_runs=before - kept_runs))
     if done:
@@ -147,7 +147,7 @@ def enable_search(store: Store) -> None:
     Searches become some forty times faster; payloads take about half as much disk again, and inserting them two to three times
     the CPU. `search` answers the same without it.
     """
-    table = f"{store.database}.piece_rows"
+    table = store.stored("piece_rows")
     store.engine.command(
         f"ALTER TABLE {table} ADD INDEX IF NOT EXISTS ix_text lower(body) TYPE text(tokenizer = 'splitByNonAlpha')"
     )
@@ -239,9 +239,8 @@ def _delete_where(store: Store, condition: str) -> None:
         runs = ", ".join(f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id in rows)
         day = f" AND {condition.partition(' AND ')[0]}" if condition.startswith("kept = 1") else ""
         for table in (*reversed(_TABLES), "run_rows"):
-            store.engine.command(
-                f"ALTER TABLE {db}.{table} DELETE WHERE (tenant, trace_id) IN ({runs}){day} SETTINGS mutations_sync = 2"
-            )
+            gone = f"DELETE WHERE (tenant, trace_id) IN ({runs}){day} SETTINGS mutations_sync = 2"
+            store.engine.command(f"ALTER TABLE {store.stored(table)} {gone}")
         store.forget()
         for table in (*_TABLES, "run_rows"):
             _, left = store.query(f"SELECT count() FROM {db}.{table} WHERE (tenant, trace_id) IN ({runs}){day}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import orjson
 from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
@@ -25,6 +25,10 @@ class ServerEngine:
 
         parts = urlsplit(dsn)
         secure = parts.scheme in {"clickhouses", "https"}
+        options = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        # a run lives on one shard: a subquery over the same run needs no other shard
+        self._settings = {"distributed_product_mode": "local"} if "cluster" in options else {}
+        self._durably = {"distributed_foreground_insert": 1} if "cluster" in options else {}
         try:
             # no session: sessions serialise requests
             self._client = clickhouse_connect.get_client(
@@ -33,6 +37,7 @@ class ServerEngine:
                 username=unquote(parts.username or "default"),
                 password=unquote(parts.password or ""),
                 secure=secure,
+                ca_cert=options.get("ca"),
                 autogenerate_session_id=False,
                 client_name="freezeframe-collector",
             )
@@ -51,7 +56,7 @@ class ServerEngine:
                 sql,
                 parameters=dict(parameters or {}),
                 fmt="JSONCompact",
-                settings={"output_format_json_quote_64bit_integers": 0},
+                settings={"output_format_json_quote_64bit_integers": 0, **self._settings},
             )
         except ClickHouseConnectError as error:
             raise _error(error, sql[:60]) from error
@@ -83,6 +88,7 @@ class ServerEngine:
                     "async_insert": 0,
                     "deduplicate_blocks_in_dependent_materialized_views": 1,
                     "max_partitions_per_insert_block": 1000,
+                    **self._durably,
                 },
             )
         except ClickHouseConnectError as error:

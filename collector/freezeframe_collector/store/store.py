@@ -10,10 +10,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from freezeframe_collector.migrate import Migration, migrate
-from freezeframe_collector.store.engine import Engine
+from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_schemas import tables
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
@@ -101,6 +101,9 @@ class _Stored(Mapping[str, AbstractSet[bytes]]):
 def open_store(dsn: str, *, database: str = DATABASE) -> Store:
     """Open ``chdb:///absolute/directory`` or ``clickhouse://user:password@host:8123/database``.
 
+    A server's DSN may end in ``?cluster=NAME`` (Replicated tables behind Distributed ones, sharded by run), and that of TLS,
+    ``clickhouses://``, in ``?ca=FILE`` where the certificate is not of a public authority.
+
     Raises:
         ConfigError: the DSN is of no such form, or the embedded engine is not installed.
         PermanentStoreError: the directory is held by another process.
@@ -118,7 +121,8 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
         case "clickhouse" | "clickhouses" | "http" | "https":
             from freezeframe_collector.store.server import ServerEngine
 
-            return Store(ServerEngine(dsn), database=parts.path.strip("/") or database)
+            cluster = parse_qs(parts.query).get("cluster", [None])[0]
+            return Store(ServerEngine(dsn), database=parts.path.strip("/") or database, cluster=cluster)
         case _:
             raise ConfigError(
                 f"store: found scheme {parts.scheme!r}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
@@ -128,9 +132,10 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
 class Store:
     """Tables of spans over an engine. Safe to use from many threads; inserts are best kept to one at a time."""
 
-    def __init__(self, engine: Engine, *, database: str = DATABASE) -> None:
+    def __init__(self, engine: Engine, *, database: str = DATABASE, cluster: str | None = None) -> None:
         self.engine = engine
         self.database = database
+        self.cluster = cluster
         self._opened_s = int(time.time())
         self._lock = threading.Lock()
         self._hours: OrderedDict[str, int] = OrderedDict()
@@ -143,7 +148,13 @@ class Store:
         Raises:
             PermanentStoreError: the database is newer than this version, or an applied migration was edited.
         """
-        return migrate(self.engine, self.database, dry_run=dry_run)
+        return migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
+
+    def stored(self, table: str) -> str:
+        """Return how a statement names the table's own rows (ALTER, OPTIMIZE): on a cluster, every shard's part."""
+        if self.cluster is None:
+            return f"{self.database}.{table}"
+        return f"{self.database}.{table}_local ON CLUSTER {quote_text(self.cluster)}"
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
         """Store `spans`: on disk when this returns. The same token again changes nothing, also after a crash midway.
