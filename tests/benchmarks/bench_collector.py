@@ -1,8 +1,8 @@
 """What accepting and storing a span costs, next to collectors that others use; the last line is one JSON object.
 
-    python tests/benchmarks/bench_collector.py [--peers rotel,phoenix] [--scale 1.0]
+    python tests/benchmarks/bench_collector.py [--peers rotel,phoenix,mlflow] [--scale 1.0]
 
-Peers are installed from the package index into an environment of their own (``.freezeframe/bench-peers``). Every subject gets
+Peers are installed from the package index, each into an environment of its own below ``.freezeframe``. Every subject gets
 the same bytes over OTLP/HTTP from eight connections. CPU is user and system time of all processes of the subject, its store
 included, from the first request until every span is stored. Ours redacts and syncs before it acks; no peer does either.
 """
@@ -139,13 +139,16 @@ def _span(size_bytes: int, texts: Texts, resource: Resource, scope: Scope) -> Sp
     )
 
 
-def send(port: int, bodies: Sequence[bytes]) -> list[float]:
+PROTOBUF = {"content-type": "application/x-protobuf"}
+
+
+def send(subject: Subject, bodies: Sequence[bytes]) -> list[float]:
     """Send all bodies over `CONNECTIONS` connections, again where told to come later; return the ack latencies in seconds."""
     left, lock, acks = list(reversed(bodies)), threading.Lock(), list[float]()
     faults: list[str] = []
 
     def work() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", subject.port, timeout=120)
         while True:
             with lock:
                 if not left or faults:
@@ -153,7 +156,7 @@ def send(port: int, bodies: Sequence[bytes]) -> list[float]:
                 body = left.pop()
             started = time.perf_counter()
             while True:
-                connection.request("POST", "/v1/traces", body, {"content-type": "application/x-protobuf"})
+                connection.request("POST", "/v1/traces", body, PROTOBUF | subject.headers)
                 answer = connection.getresponse()
                 answer.read()
                 if answer.status not in (429, 503):
@@ -183,6 +186,8 @@ class Subject(Protocol):
 
     name: str
     port: int
+    headers: dict[str, str]
+    """What its requests need beside the content type."""
     processes: list[subprocess.Popen[bytes]]
 
     def start(self, directory: Path) -> None:
@@ -225,9 +230,12 @@ def get(url: str) -> bytes:
 class Ours:
     """freezeframe-collector with the embedded store."""
 
-    def __init__(self, policy: str) -> None:
-        self.name = "freezeframe" if policy == "strict" else f"freezeframe, policy {policy}"
+    def __init__(self, policy: str, workers: int = 1) -> None:
+        several = f", {workers} workers" if workers > 1 else ""
+        self.name = ("freezeframe" if policy == "strict" else f"freezeframe, policy {policy}") + several
+        self._workers = workers
         self.port = 0
+        self.headers: dict[str, str] = {}
         self.processes: list[subprocess.Popen[bytes]] = []
         self._policy = policy
 
@@ -235,7 +243,11 @@ class Ours:
         ports = directory / "ports.json"
         ports.unlink(missing_ok=True)
         free = ["--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0"]
-        environment = {**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": self._policy}
+        environment = {
+            **os.environ,
+            "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": self._policy,
+            "FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": str(self._workers),
+        }
         command = [sys.executable, "-m", "freezeframe_collector", "--data", str(directory), *free]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
         self.processes = [process]
@@ -248,7 +260,10 @@ class Ours:
     def stored(self) -> int:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/flush?timeout_s=300", method="POST")
         with urllib.request.urlopen(request, timeout=330):
-            return int(json.loads(get(f"http://127.0.0.1:{self.port}/status"))["audit"]["stored"])
+            audit = json.loads(get(f"http://127.0.0.1:{self.port}/status"))["audit"]
+        if audit["rejected"] or audit["missing"]:
+            raise RuntimeError(f"{audit['rejected']} spans rejected, {audit['missing']} unaccounted for: no figure can be had")
+        return int(audit["stored"])
 
     def stored_after_kill(self, directory: Path) -> int:
         self.start(directory)
@@ -262,6 +277,7 @@ class Rotel:
 
     def __init__(self) -> None:
         self.port = 0
+        self.headers: dict[str, str] = {}
         self.processes: list[subprocess.Popen[bytes]] = []
         self._sink_port = 0
 
@@ -278,7 +294,7 @@ class Rotel:
             "--otlp-http-endpoint": f"127.0.0.1:{self.port}",
             "--otlp-grpc-max-recv-msg-size-mib": "64",
         }
-        command = [str(peer_binary("rotel-agent")), "start", *(word for pair in options.items() for word in pair)]
+        command = [str(peer_binary("rotel")), "start", *(word for pair in options.items() for word in pair)]
         log = (directory / "rotel.log").open("wb")
         self.processes.append(subprocess.Popen(command, stdout=log, stderr=log))
         wait_port(self.port)
@@ -299,6 +315,7 @@ class Phoenix:
 
     def __init__(self) -> None:
         self.port = 0
+        self.headers: dict[str, str] = {}
         self.processes: list[subprocess.Popen[bytes]] = []
         self._database = Path()
 
@@ -327,28 +344,60 @@ class Phoenix:
         return self.stored()
 
 
-_PACKAGES = {"rotel": "rotel", "phoenix": "arize-phoenix"}
-_BINARIES = {"rotel": "rotel-agent", "phoenix": "phoenix"}
+class Mlflow:
+    """MLflow's tracking server with SQLite."""
+
+    name = "mlflow"
+
+    def __init__(self) -> None:
+        self.port = 0
+        self.headers = {"x-mlflow-experiment-id": "0"}
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._database = Path()
+
+    def start(self, directory: Path) -> None:
+        self.port, self._database = free_port(), directory / "mlflow.db"
+        log = (directory / "mlflow.log").open("wb")
+        doors = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
+        stores = ["--backend-store-uri", f"sqlite:///{self._database}", "--default-artifact-root", str(directory / "artifacts")]
+        command = [str(peer_binary("mlflow")), "server", *doors, *stores]
+        self.processes = [subprocess.Popen(command, cwd=directory, stdout=log, stderr=log)]
+        wait_port(self.port)
+
+    def stored(self) -> int:
+        with sqlite3.connect(f"file:{self._database}?mode=ro", uri=True, timeout=30) as connection:
+            return int(connection.execute("SELECT count(*) FROM spans").fetchone()[0])
+
+    def stored_after_kill(self, directory: Path) -> int:
+        return self.stored()
 
 
-def peer_binary(name: str) -> Path:
+_PACKAGES = {"rotel": "rotel==0.0.1a15", "phoenix": "arize-phoenix", "mlflow": "mlflow"}
+_BINARIES = {"rotel": "rotel-agent", "phoenix": "phoenix", "mlflow": "mlflow"}
+
+
+def peer_binary(peer: str) -> Path:
     """Return the command of an installed peer; rotel's lies in its package."""
-    inside = sorted(PEERS.absolute().glob(f"lib/*/site-packages/*/{name}"))
-    return inside[0] if inside else PEERS.absolute() / "bin" / name
+    home, name = PEERS.absolute() / peer, _BINARIES[peer]
+    inside = sorted(home.glob(f"lib/*/site-packages/*/{name}"))
+    return inside[0] if inside else home / "bin" / name
 
 
 def install(peer: str) -> bool:
-    """Install a peer into the peers' environment; return whether its command is there."""
-    binary = peer_binary(_BINARIES[peer])
-    if not binary.exists():
+    """Install a peer into an environment of its own; return whether its command is there."""
+    home = PEERS.absolute() / peer
+    if not peer_binary(peer).exists():
         print(f"installing {_PACKAGES[peer]} ...", flush=True)
-        if not PEERS.exists():
-            subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
-        command = [str(PEERS / "bin" / "python"), "-m", "pip", "install", "-q", _PACKAGES[peer]]
-        if peer == "rotel":
-            command.append("--pre")
-        subprocess.run(command, check=False)
-    return binary.exists()
+        uv = Path(sys.executable).with_name("uv")
+        if uv.exists():
+            make = [str(uv), "venv", "-q", "--clear", "-p", sys.executable, str(home)]
+            add = [str(uv), "pip", "install", "-q", "-p", str(home), _PACKAGES[peer]]
+        else:
+            make = [sys.executable, "-m", "venv", "--clear", str(home)]
+            add = [str(home / "bin" / "python"), "-m", "pip", "install", "-q", _PACKAGES[peer]]
+        subprocess.run(make, check=True)
+        subprocess.run(add, check=False)
+    return peer_binary(peer).exists()
 
 
 # -- measuring ----------------------------------------------------------------------------------------------------------
@@ -410,12 +459,12 @@ def measure(subject: Subject, load: Load, texts: Texts) -> Measured:
     try:
         subject.start(directory)
         warm = Load(name="warm", span_bytes=load.span_bytes, spans_per_request=load.spans_per_request, requests=2)
-        send(subject.port, make_requests(warm, texts))
+        send(subject, make_requests(warm, texts))
         before = wait_stored(subject, 2 * load.spans_per_request, 120)
         bodies = make_requests(load, texts)
         spans = load.requests * load.spans_per_request
         cpu_before, started = cpu_s(subject), time.perf_counter()
-        acks = send(subject.port, bodies)
+        acks = send(subject, bodies)
         wall, accepted = time.perf_counter() - started, cpu_s(subject)
         found = wait_stored(subject, before + spans, 300)
         if found < before + spans:
@@ -440,7 +489,7 @@ def lost_at_kill(subject: Subject, texts: Texts) -> int:
     try:
         subject.start(directory)
         load = Load(name="kill", span_bytes=9_000, spans_per_request=50, requests=20)
-        send(subject.port, make_requests(load, texts))
+        send(subject, make_requests(load, texts))
         # The store of a peer is another program; only the collector is killed.
         killed = subject.processes[-1]
         killed.kill()
@@ -468,10 +517,13 @@ def rows_of(results: dict[tuple[str, str], Measured], lost: dict[str, int]) -> l
         if subject == "freezeframe" and peer is not None:
             ratio = cost / (peer.stored_cpu_s / peer.spans * 1e6)
             add(f"{label}: CPU per stored span, ratio to rotel", ratio, "x", "<= 1", ratio <= 1)
-        phoenix = results.get((Phoenix.name, load))
-        if subject == "freezeframe" and phoenix is not None:
-            ratio = phoenix.stored_cpu_s / phoenix.spans * 1e6 / cost
-            add(f"{label}: cheaper than phoenix", ratio, "x", ">= 50", ratio >= 50)
+        for name, goal in ((Phoenix.name, 50), (Mlflow.name, None)):
+            other = results.get((name, load))
+            if subject == "freezeframe" and other is not None:
+                ratio = other.stored_cpu_s / other.spans * 1e6 / cost
+                add(
+                    f"{label}: cheaper than {name}", ratio, "x", f">= {goal}" if goal else None, ratio >= goal if goal else None
+                )
         add(f"{label}: CPU per stored span", cost, "us")
         add(f"{label}: CPU per accepted span", found.accepted_cpu_s / found.spans * 1e6, "us")
         add(f"{label}: accepted", found.spans / found.wall_s, "spans/s")
@@ -492,12 +544,12 @@ def rows_of(results: dict[tuple[str, str], Measured], lost: dict[str, int]) -> l
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers", default="rotel,phoenix", help="comma-separated; empty measures freezeframe alone")
+    parser.add_argument("--peers", default="rotel,phoenix,mlflow", help="comma-separated; empty measures freezeframe alone")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of requests")
     options = parser.parse_args()
     wanted = [peer for peer in options.peers.split(",") if peer]
-    subjects: list[Subject] = [Ours("strict"), Ours("off")]
-    for peer, subject in (("rotel", Rotel), ("phoenix", Phoenix)):
+    subjects: list[Subject] = [Ours("strict"), Ours("off"), Ours("strict", workers=2)]
+    for peer, subject in (("rotel", Rotel), ("phoenix", Phoenix), ("mlflow", Mlflow)):
         if peer in wanted and install(peer):
             subjects.append(subject())
         elif peer in wanted:
@@ -508,7 +560,7 @@ def main() -> None:
     print(f"{'subject':<26} {'load':<11}" + "".join(f" {column:>11}" for column in columns))
     for load in LOADS:
         for subject in subjects:
-            share = 0.2 if isinstance(subject, Phoenix) else 1.0  # it takes minutes for what the others do in seconds
+            share = 0.2 if isinstance(subject, Phoenix | Mlflow) else 1.0  # it takes minutes for what the others do in seconds
             requests = max(2, int(load.requests * options.scale * share))
             scaled = Load(
                 name=load.name, span_bytes=load.span_bytes, spans_per_request=load.spans_per_request, requests=requests
@@ -530,7 +582,11 @@ def main() -> None:
             print(f"{subject.name:<26} {load.name:<11}" + "".join(f" {figure:>11.1f}" for figure in figures), flush=True)
     lost: dict[str, int] = {}
     for subject in subjects:
-        lost[subject.name] = lost_at_kill(subject, texts)
+        try:
+            lost[subject.name] = lost_at_kill(subject, texts)
+        except RuntimeError as error:
+            print(f"{subject.name:<26} {error}", flush=True)
+            continue
         print(f"{subject.name:<26} acked spans lost at kill -9: {lost[subject.name]} of 1000", flush=True)
     print(json.dumps({"bench": "collector", "rows": rows_of(results, lost)}))
 
