@@ -1,7 +1,8 @@
 """One table of every setting: option of `instrument()`, environment variable, default, type, help.
 
 `docs/configuration.md` is generated from `OPTIONS` (``python -m freezeframe._config``), and a test holds the two equal. An
-option given in code wins over the environment. All faults are named at once, in one `ConfigError`.
+option given in code wins over the environment. All faults are named at once, in one `ConfigError`. It is as long as
+the table is.
 """
 
 from __future__ import annotations
