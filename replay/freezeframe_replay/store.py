@@ -116,8 +116,9 @@ class RunStore:
             RunError: no such run, or several; the message names near ones.
             WireError: the stored run is damaged.
         """
-        trace_id = self.find(run)
-        where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
+        trace_id = run.lower() if _TRACE_ID.fullmatch(run.lower()) else self.find(run)
+        places = self._places(trace_id) or self._places(self.find(run))
+        where, parameters = self._where(f"{places} AND trace_id = {{trace_id:String}}", {"trace_id": trace_id})
         # one thread each: a run is a few granules of a hundred columns, and waking threads for them costs more than it saves
         pieces_sql = f"SELECT body FROM piece_rows WHERE {where} SETTINGS max_threads = 1"
         spans_sql = (
@@ -159,7 +160,7 @@ class RunStore:
             where, values = self._where(test, parameters)
             ids = [
                 row["trace_id"].decode()
-                for row in self._rows(f"SELECT DISTINCT trace_id FROM spans WHERE {where} LIMIT 6", values)
+                for row in self._rows(f"SELECT DISTINCT trace_id FROM run_rows WHERE {where} LIMIT 6", values)
             ]
             if len(ids) == 1:
                 return ids[0]
@@ -239,6 +240,20 @@ class RunStore:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+
+    def _places(self, trace_id: str) -> str:
+        """Return the condition on tenant and hour under which a run's rows lie, empty where there is no such run.
+
+        The small table of runs is quick to search; in the large ones the key then leads to the run's own granules.
+        """
+        where, values = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
+        columns = "toUnixTimestamp(run_hour) AS hour, hex(tenant) AS name"
+        found = self._rows(f"SELECT DISTINCT {columns} FROM run_rows WHERE {where} SETTINGS max_threads = 1", values)
+        if not found:
+            return ""
+        hours = ", ".join(f"toDateTime({int(row['hour'])}, 'UTC')" for row in found)
+        tenants = ", ".join(f"unhex('{row['name'].decode()}')" for row in found)
+        return f"run_hour IN ({hours}) AND tenant IN ({tenants})"
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         result = self._ask(query, parameters, _BYTES)

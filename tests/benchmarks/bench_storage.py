@@ -156,8 +156,13 @@ def disk_bytes(store: Store, database: str, tables: str = "") -> int:
 
 def load_run(store: Store, trace_id: str) -> int:
     """Load a run as replay does: rows and payloads, hash-checked, rebuilt to spans."""
-    where = f"trace_id = '{trace_id}'"
     db = store.database
+    _, places = store.query(
+        f"SELECT DISTINCT tenant, toUnixTimestamp(run_hour) FROM {db}.run_rows WHERE trace_id = '{trace_id}'"
+    )
+    tenants = ", ".join(f"'{tenant}'" for tenant, _ in places)
+    hours = ", ".join(f"toDateTime({hour}, 'UTC')" for _, hour in places)
+    where = f"tenant IN ({tenants}) AND run_hour IN ({hours}) AND trace_id = '{trace_id}'"
     order = "ORDER BY start_time, span_id LIMIT 1 BY span_id"
     with ThreadPoolExecutor(1) as beside:
         pieces = beside.submit(store.query, f"SELECT body FROM {db}.piece_rows WHERE {where}")
