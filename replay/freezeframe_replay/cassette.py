@@ -7,8 +7,11 @@ and moves no clock: the test's own assertions say what should hold.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -22,6 +25,7 @@ from freezeframe_schemas.errors import FixtureError, ReplayMiss
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.keys import canonical_json, digest
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.span import SpanRecord
 
 _T = TypeVar("_T")
 
@@ -39,6 +43,10 @@ class Mode(StrEnum):
     """Never, and nothing is played either: the function runs for real."""
 
 
+class _NotHeld(AssertionError):
+    """The function asked what the recording does not hold."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cassette:
     """A recording that may not exist yet, and when it is made."""
@@ -47,31 +55,53 @@ class Cassette:
     mode: Mode = Mode.NONE
     ignore: tuple[str, ...] = ()
     """Components of the request key that do not decide, for example ``body.temperature``."""
+    redact: str | None = None
+    """Name of the policy that a recording is redacted under before it is written; None writes what the test gave."""
 
     def play(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, its calls answered from the recording, or recorded, as the mode says.
 
-        A coroutine function is run to its end.
+        A coroutine function is run to its end; inside of a running event loop the result is a coroutine to await.
 
         Raises:
             FixtureError: there is no recording, and the mode makes none.
             AssertionError: the function asks something that the recording does not hold.
         """
+        if inspect.iscoroutinefunction(function) and asyncio._get_running_loop() is not None:
+            return self._play_async(function, *args, **kwargs)
+        *first, last = self._tapes()
+        for tape in first:
+            with contextlib.suppress(_NotHeld), tape:
+                return _finish(self._marked(function)(*args, **kwargs))
+        with last:
+            return _finish(self._marked(function)(*args, **kwargs))
+
+    async def _play_async(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        *first, last = self._tapes()
+        for tape in first:
+            with contextlib.suppress(_NotHeld), tape:
+                return await self._marked(function)(*args, **kwargs)
+        with last:
+            return await self._marked(function)(*args, **kwargs)
+
+    def _marked(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        import freezeframe
+
+        return function if self.mode is Mode.LIVE else freezeframe.run(function)
+
+    def _tapes(self) -> list[AbstractContextManager[None]]:
+        """Return what the function is to run in; the next only where it does not fit the one before."""
         if self.mode is Mode.LIVE:
-            return _finish(function(*args, **kwargs))
+            return [contextlib.nullcontext()]
         if not (self.directory / "manifest.json").exists():
             if self.mode is Mode.NONE:
                 raise FixtureError(f"{self.directory}: nothing recorded yet", do="record it once: pytest --freezeframe=once")
-            return self._record(function, *args, **kwargs)
-        try:
-            return self._replay(load_fixture(self.directory), function, *args, **kwargs)
-        except AssertionError:
-            if self.mode is not Mode.AUTO:
-                raise
-        return self._record(function, *args, **kwargs)
+            return [self._recording()]
+        again = [self._recording()] if self.mode is Mode.AUTO else []
+        return [self._replaying(load_fixture(self.directory)), *again]
 
-    def _record(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        import freezeframe
+    @contextlib.contextmanager
+    def _recording(self) -> Generator[None]:
         from freezeframe._instrument import active_handle
         from freezeframe.testing import capture
 
@@ -80,28 +110,41 @@ class Cassette:
             running.uninstrument()
         with capture() as seen:
             try:
-                return _finish(freezeframe.run(function)(*args, **kwargs))
+                yield
             finally:
-                fixture = freeze(build_run(seen.spans))
+                spans = seen.spans if self.redact is None else _redacted(seen.spans, self.redact)
+                fixture = freeze(build_run(spans))
                 name = digest(canonical_json([step.key for step in fixture.steps]))
                 write_fixture(replace(fixture, run_id=name), self.directory)
 
-    def _replay(self, fixture: Fixture, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        import freezeframe
+    @contextlib.contextmanager
+    def _replaying(self, fixture: Fixture) -> Generator[None]:
         from freezeframe import seams
         from freezeframe._instrument import active_handle
 
         session = ReplaySession(fixture, policy=Policy(ignore=self.ignore))
         seams.serve(session)
         try:
-            return _finish(freezeframe.run(function)(*args, **kwargs))
-        except ReplayMiss:
+            yield
+        except (ReplayMiss, BaseExceptionGroup) as error:
+            if isinstance(error, BaseExceptionGroup) and error.subgroup(ReplayMiss) is None:
+                raise
             message = f"the code asks what {self.directory} does not hold\n\n{report_text(session.report())}"
+        else:
+            return
         finally:
             seams.stop_serving()
             if active_handle() is None:
                 seams.uninstall()
-        raise AssertionError(message)
+        raise _NotHeld(message)
+
+
+def _redacted(spans: Sequence[SpanRecord], policy: str) -> list[SpanRecord]:
+    """Return the spans as a collector with the policy would keep them, under a key that nobody keeps."""
+    from freezeframe_redaction import Redactor, TenantKey, load_policy
+
+    redactor = Redactor(load_policy(policy), TenantKey(id="cassette", secret=os.urandom(32)))
+    return [redactor.redact_span(span) for span in spans]
 
 
 def _finish(result: Any) -> Any:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARKER = "freezeframe"
 _DEFAULT_TIMEOUT_S = 120.0
-_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic"})
+_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "folder", "redact"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,16 +141,33 @@ def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
         directory=request.path.parent / str(options.get("path", own)),
         mode=Mode(str(request.config.getoption("--freezeframe"))),
         ignore=_texts(options.get("ignore", ())),
+        redact=options.get("redact"),
     )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test of each fixture below the marker's `folder`."""
+    folder = next(
+        (marker.kwargs["folder"] for marker in metafunc.definition.iter_markers(MARKER) if "folder" in marker.kwargs), None
+    )
+    if folder is None or "freezeframe_fixture" not in metafunc.fixturenames:
+        return
+    root = metafunc.definition.path.parent / str(folder)
+    found = sorted(path.parent for path in root.rglob("manifest.json"))
+    if not found:
+        _fail(f"marker {MARKER}: folder={str(folder)!r}: found no fixture below {root}")
+    ids = [path.relative_to(root).as_posix() for path in found]
+    metafunc.parametrize("freezeframe_fixture", found, indirect=True, ids=ids)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, so that --strict-markers accepts it."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic): the recorded run that `freezeframe_fixture` replays. "
-        "Paths are relative to the test's file; command is a list of arguments; ignore names request components that do not "
-        "decide; hermetic=True fences off processes and written files.",
+        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, folder, redact): the run that `freezeframe_fixture` replays."
+        " Paths are relative to the test's file; command is a list of arguments; ignore names request components that do not "
+        "decide; hermetic=True fences off processes and written files; folder makes a test of each fixture below it; redact "
+        "names the policy under which a cassette is redacted before it is written.",
     )
 
 
@@ -159,7 +176,9 @@ def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
     """A recorded run: by default the fixture beside the test's file (or in a folder named after it)."""
     options = _marker_options(request)
     beside = request.path.parent
-    directory = beside / str(options["path"]) if "path" in options else _directory_for(request.path)
+    directory = getattr(request, "param", None) or (
+        beside / str(options["path"]) if "path" in options else _directory_for(request.path)
+    )
     fixture = _load(directory)
     command = options.get("command")
     if isinstance(command, str):

@@ -57,3 +57,42 @@ def test_what_asks_something_new_fails_until_it_is_recorded_anew(project: Projec
     for mode in ("auto", "none"):
         done = project.pytest(f"--freezeframe={mode}")
         assert done.returncode == 0, done.stdout
+
+
+ASYNC_CASE = """
+import asyncio, agent, pytest
+
+@agent.freezeframe.tool
+async def look(name):
+    open("touched", "a").write("x")
+    return f"{name} is in Lyon"
+
+async def ask(name):
+    async with asyncio.TaskGroup() as group:
+        return await group.create_task(look(name))
+
+def test_in_a_loop_of_its_own(freezeframe_cassette):
+    async def main():
+        return await freezeframe_cassette.play(ask, "Maria Keller <maria.keller@example.org>")
+    asyncio.run(main())
+
+@pytest.mark.freezeframe(redact="strict")
+def test_redacted(freezeframe_cassette):
+    assert "is in Lyon" in freezeframe_cassette.play(ask, "Maria Keller <maria.keller@example.org>")
+"""
+
+
+def test_a_cassette_is_played_inside_of_a_running_loop_and_may_be_redacted(project: Project) -> None:
+    (project.root / "test_it.py").write_text(ASYNC_CASE)
+    assert project.pytest("--freezeframe=once").returncode == 0
+    done = project.pytest()
+    assert done.returncode == 0, done.stdout
+    assert (project.root / "touched").read_text() == "xx"
+    cassettes = project.root / "cassettes" / "test_it"
+    held = {path.name: (path / "steps.json").read_text() for path in cassettes.iterdir()}
+    assert "maria.keller" in held["test_in_a_loop_of_its_own"]
+    assert "maria.keller" not in held["test_redacted"]
+    (project.root / "test_it.py").write_text(ASYNC_CASE.replace("look(name))", "look(name + '!'))"))
+    changed = project.pytest()
+    assert changed.returncode == 1
+    assert changed.stdout.count("REPLAY-101 diverged at step 1 (tool look, lane 0)") >= 2

@@ -60,6 +60,10 @@ def test_program_gone(freezeframe_fixture):
 def test_hermetic(freezeframe_fixture):
     freezeframe_fixture.replay().assert_not_reenacted()
 
+@pytest.mark.freezeframe(folder="pair", cwd="unchanged")
+def test_each(freezeframe_fixture):
+    assert freezeframe_fixture.replay().report.identical
+
 @pytest.mark.freezeframe("nowhere")
 def test_nowhere(freezeframe_fixture): ...
 
@@ -97,6 +101,8 @@ def outcomes(
         (root / case / f"test_{case}.py").write_text(regression_test(frozen, case, expect=expect))
     for case in ("unchanged", "writes"):
         (root / case / "start.py").write_text("import agent\nagent.answer('where is it?')\n")
+    for name in ("one", "two"):
+        write_fixture(frozen, root / "pair" / name)
     (root / "test_marked.py").write_text(MARKED)
     done = make_project(root=root).pytest("--junitxml=junit.xml", "--strict-markers")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -157,6 +163,12 @@ def test_the_marker_names_fixture_and_program(outcomes: dict[str, str]) -> None:
     assert outcomes["test_program"] == ""
 
 
+def test_a_folder_of_fixtures_is_a_test_of_each(outcomes: dict[str, str]) -> None:
+    """`folder` finds the fixtures below it; each has its own name."""
+    each = {name: shown for name, shown in outcomes.items() if name.startswith("test_each")}
+    assert each == {"test_each[one]": "", "test_each[two]": ""}
+
+
 def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
     """The command that was started in place of the entry point never reached it."""
     assert "the replay cannot be compared" in outcomes["test_program_gone"]
@@ -167,7 +179,7 @@ def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
     [
         ("test_nowhere", "manifest.json: not found"),
         ("test_command_as_text", "expected a list of arguments"),
-        ("test_misspelt", "found paht, expected command, cwd, hermetic, ignore, path, timeout_s"),
+        ("test_misspelt", "found paht, expected command, cwd, folder, hermetic, ignore, path, redact, timeout_s"),
     ],
 )
 def test_a_wrong_marker_says_what_is_wrong(outcomes: dict[str, str], test: str, message: str) -> None:
