@@ -164,10 +164,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, so that --strict-markers accepts it."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, folder, redact): what `freezeframe_fixture` "
-        "replays. Paths are relative to the test's file; command is a list of arguments; ignore names request components that do not "
-        "decide; hermetic=True fences off processes and written files; folder makes a test of each fixture below it; redact "
-        "names the policy under which a cassette is redacted before it is written.",
+        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, folder, redact): what `freezeframe_fixture` replays. Paths "
+        "are relative to the test's file; command is a list of arguments; ignore names request components that do not decide; "
+        "hermetic=True fences off processes and written files; folder makes a test of each fixture below it; redact names the "
+        "policy under which a cassette is redacted before it is written.",
     )
 
 
