@@ -30,8 +30,13 @@ class LibraryReport:
     """What is captured of it; or, where nothing is, what to do."""
 
 
+_GENAI: Final = "use google-genai, which is captured"
 _NOT_CAPTURED: Final = (
     ("grpcio", "gRPC calls are not recorded; use the provider's REST transport, or mark the caller with @freezeframe.tool"),
+    ("google-cloud-aiplatform", f'its clients speak gRPC; aiplatform.init(api_transport="rest"), or {_GENAI}'),
+    ("google-generativeai", f'its model calls go over gRPC; genai.configure(transport="rest"), or {_GENAI}'),
+    ("google-ai-generativelanguage", f'its calls go over gRPC; make its clients with transport="rest", or {_GENAI}'),
+    ("xai-sdk", "its model calls go over gRPC; x.ai speaks OpenAI's wire too: the openai SDK with its base URL is captured"),
     ("websockets", "realtime sessions over WebSocket are not recorded"),
     ("pycurl", "its HTTP is not recorded; mark the caller with @freezeframe.tool"),
     ("urllib3", "used directly its HTTP is not recorded (through requests and botocore it is)"),

@@ -14,6 +14,8 @@ from freezeframe_schemas.exchange import Exchange, exchange_from_span
 from freezeframe_schemas.span import SpanRecord
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
     from freezeframe._export import Deadline, Fate
     from freezeframe._instrument import Handle
 
@@ -47,8 +49,10 @@ class MemoryExporter:
 class Captured:
     """What a `capture()` block has seen so far."""
 
-    def __init__(self, handle: Handle, exporter: MemoryExporter) -> None:
+    def __init__(self, handle: Handle, exporter: MemoryExporter, provider: TracerProvider) -> None:
         self.handle = handle
+        self.provider = provider
+        """For other instrumentations that are to be seen beside ours."""
         self._exporter = exporter
 
     @property
@@ -101,7 +105,7 @@ def capture(**options: Any) -> Generator[Captured]:
     handle = _instrument.start_recording(settings, exporter, provider=provider, environment=dict)
     seams.install()
     try:
-        yield Captured(handle, exporter)
+        yield Captured(handle, exporter, provider)
     finally:
         handle.uninstrument()
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import aiohttp
+import anthropic
 import httpx2
 import openai
+import pytest
 from capture_provider import Provider
 from capture_replay import replaying
+from openinference.instrumentation.anthropic import AnthropicInstrumentor
+from openinference.instrumentation.openai import OpenAIInstrumentor
 
 import freezeframe
 from freezeframe.testing import capture
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
@@ -40,3 +52,60 @@ async def test_a_client_on_top_of_another_is_recorded_once_and_served_once(provi
     with replaying(exchanges) as recorded:
         assert await ask() == first
     assert recorded.left == []
+
+
+ASK: Any = {"messages": [{"role": "user", "content": "Where is AC-1?"}]}
+
+
+def ask_openai(url: str) -> Any:
+    client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
+    return client.chat.completions.create(model="gpt-4o", **ASK).model_dump()
+
+
+def ask_anthropic(url: str) -> Any:
+    client = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
+    return client.messages.create(model="claude-test", max_tokens=50, **ASK).model_dump()
+
+
+@pytest.mark.parametrize(("ask", "instrumentor"), [(ask_openai, OpenAIInstrumentor), (ask_anthropic, AnthropicInstrumentor)])
+def test_beside_openinference_a_call_is_one_exchange_below_its_span(ask: Any, instrumentor: Any, provider: Provider) -> None:
+    """Its span is the topology, ours the bytes; what runs count and replays ask for is the exchange."""
+    with capture() as captured:
+        instrumentor().instrument(tracer_provider=captured.provider)
+        try:
+            first = freezeframe.run(ask)(provider.url)
+        finally:
+            instrumentor().uninstrument()
+        spans, exchanges = captured.spans, captured.exchanges
+    (exchange,) = exchanges
+    assert exchange.kind is Kind.MODEL
+    (theirs,) = [span for span in spans if span.scope.name.startswith("openinference")]
+    (ours,) = [span for span in spans if genai.EXCHANGE_KIND in span.attributes]
+    (run,) = [span for span in spans if genai.ENTRY_KIND in span.attributes]
+    assert ours.parent_span_id == theirs.span_id
+    assert theirs.parent_span_id == run.span_id
+    provider.stop()
+    with replaying(exchanges) as recorded:
+        assert ask(provider.url) == first
+    assert recorded.left == []
+
+
+PROGRAM = """
+import sys, freezeframe
+freezeframe.instrument()
+import anthropic
+client = anthropic.Anthropic(base_url=sys.argv[1], api_key="x", max_retries=0)
+client.messages.create(model="claude-test", max_tokens=50, messages=[{"role": "user", "content": "Where is AC-1?"}])
+"""
+
+
+@pytest.mark.long
+def test_the_native_spans_of_an_sdk_do_not_double_its_calls(provider: Provider, tmp_path: Path) -> None:
+    """anthropic makes LLM spans of its own on the process's provider, unless it is told not to."""
+    script, file = tmp_path / "agent.py", tmp_path / "spans.jsonl"
+    script.write_text(PROGRAM)
+    environment = {**os.environ, "FREEZEFRAME_FILE": str(file)}
+    subprocess.run([sys.executable, script, provider.url], env=environment, check=True, timeout=60)
+    spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
+    calls = [span for span in spans if span.text(genai.REQUEST_MODEL) is not None]
+    assert [span.scope.name for span in calls] == [genai.SCOPE]

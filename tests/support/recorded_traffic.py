@@ -409,6 +409,7 @@ def coverage_page(checked: list[Checked]) -> str:
             f"* **Replayed: {len(checked) - len(failed):,} of {len(checked):,} conversations.**",
             f"* Asked through an SDK: {exchanges - by_hand:,} exchanges. Asked by hand: {by_hand:,}, because the provider's",
             "  own SDK is not among the test dependencies: the recorded body is sent as it is, so they show only the seam.",
+            "  Their own SDKs ask for them in `make test-clients`: [coverage.md](coverage.md).",
             "* The recordings hold no chunk times; streams are cut at their events.",
             "",
             "| client | provider and API | exchanges | streamed | errors | request JSON as recorded |",

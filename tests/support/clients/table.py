@@ -19,10 +19,15 @@ from typing import Any, Final
 import clients.libraries
 from clients.client import CORE, Client, Column, Trial
 from clients.harness import Outcome, run_trial
+from clients.own_sdks import SDKS
 
 ROOT: Final = Path(__file__).parents[3]
+TRAFFIC: Final = ROOT / "tests" / "data" / "clients" / "traffic.json"
 RESULTS: Final = ROOT / "tests" / "data" / "clients" / "results.json"
 PAGE: Final = ROOT / "docs" / "coverage.md"
+
+BESIDE: Final[Mapping[str, set[str]]] = {"sdks": {"uvloop"}}
+"""What the other tests in tests/clients need."""
 
 Cell = dict[str, Any]
 """``{"captured": true, "replayed": true}``, or ``{"why": "..."}`` where there is nothing to try."""
@@ -45,7 +50,9 @@ def environments() -> list[str]:
 
 def requirements(environment: str) -> list[str]:
     """Return what an environment installs."""
-    return sorted({name for client in all_clients() if client.environment == environment for name in client.requires})
+    needed = {name for client in all_clients() if client.environment == environment for name in client.requires}
+    needed |= BESIDE.get(environment, set())
+    return sorted(needed | {sdk.name for sdk in SDKS.values() if sdk.environment == environment})
 
 
 # -- running ------------------------------------------------------------------------------------------------------------
@@ -86,10 +93,25 @@ def write_cell(client: Client, column: Column, cell: Cell, seams: frozenset[str]
     RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False, sort_keys=True) + "\n", "utf-8")
 
 
+def load_traffic() -> dict[str, Row]:
+    """Return what became of the recorded exchanges asked through the providers' own SDKs, by provider."""
+    return json.loads(TRAFFIC.read_text("utf-8")) if TRAFFIC.exists() else {}
+
+
+def write_traffic(provider: str, sdk: str, counts: Mapping[str, int]) -> None:
+    """Put one provider into it."""
+    rows = load_traffic()
+    rows[provider] = {"sdk": sdk, "version": version(sdk), **counts}
+    TRAFFIC.write_text(json.dumps(rows, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
 # -- the page -----------------------------------------------------------------------------------------------------------
 
 
-def page(rows: Mapping[str, Row]) -> str:
+_TRAFFIC_COLUMNS: Final = ("sdk", "version", "exchanges", "streamed", "errors", "equal")
+
+
+def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
     """Return the page on what is captured and replayed of which client."""
     reasons: list[str] = []
     lines = [_line(client, rows[client.name], reasons) for client in all_clients() if client.name in rows]
@@ -125,6 +147,21 @@ def page(rows: Mapping[str, Row]) -> str:
             "*stream* is tried synchronously and asynchronously where the library has both.",
             "",
             *notes,
+            "",
+            "## Recorded traffic through the providers' own SDKs",
+            "",
+            "Every recorded exchange of these providers, whole conversations in order, asked through the SDK and judged as",
+            "above: *equal* counts those of which the SDK makes the same in a replay as of the original bytes. Where a",
+            "recorded request is not one that the SDK of today would build, it asks a plain question; the answer is what",
+            "counts. The rest of the 2,236 is asked through the openai and anthropic SDKs:",
+            "[replay-coverage.md](replay-coverage.md).",
+            "",
+            f"| provider | {' | '.join(_TRAFFIC_COLUMNS)} |",
+            f"|---|{'---|' * len(_TRAFFIC_COLUMNS)}",
+            *[
+                f"| {provider} | {' | '.join(str(row[name]) for name in _TRAFFIC_COLUMNS)} |"
+                for provider, row in sorted(traffic.items())
+            ],
             "",
             "## Not captured",
             "",
