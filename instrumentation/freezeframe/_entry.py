@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._context import PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe._environment import told_environment
 from freezeframe._guard import guard
+from freezeframe._streams import StandardStreams
 from freezeframe.seams import _port
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.run import EntryKind
@@ -68,6 +69,11 @@ class EntryPayload:
     def size(self) -> int:
         """Bytes held, about: a random state is 6 KiB of digits."""
         return len(self._point.input) + len(self.output or "") + 8000
+
+    def add_input(self, name: str, value: object) -> None:
+        """Add what the entry point was given after its start."""
+        given = {**values.decode(self._point.input), name: value}
+        self._point = replace(self._point, input=values.encode(given))
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the attributes of the span as an entry's."""
@@ -203,11 +209,14 @@ class ProcessRoot:
         self._had_runs = False
         self.unrecorded: Counter[str] = Counter()
         """Host -> HTTP calls outside any run that were not recorded."""
+        self._streams = StandardStreams()
         self._pid = os.getpid()
 
     def begin(self, recorder: Recorder) -> None:
         """Take the recorder; open the span now where the policy says so."""
         self._recorder = recorder
+        if self._wanted():
+            self._streams.begin()
         if self._settings.root == "always":
             from opentelemetry import context, trace
 
@@ -242,6 +251,7 @@ class ProcessRoot:
 
     def end(self) -> None:
         """End the root span; the process is about to end."""
+        self._streams.end()
         if self._span is None or os.getpid() != self._pid or (self._had_runs and not self._held_calls):
             return
         with guard("root.end"):
@@ -249,6 +259,10 @@ class ProcessRoot:
             if self._payload is not None and self._recorder is not None:
                 if isinstance(error, BaseException):
                     self._payload.error = values.encode_exception(error)
+                elif self._streams.printed is not None:
+                    self._payload.output = values.encode({"stdout": self._streams.printed})
+                if self._streams.read is not None:
+                    self._payload.add_input("stdin", self._streams.read)
                 self._recorder.sink.expect(self._span, self._payload)
             self._span.end()
             self._span = None

@@ -26,6 +26,7 @@ from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
+    from freezeframe._streams import StandardStreams
     from freezeframe_replay.session import ReplaySession
 
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
@@ -43,6 +44,7 @@ def activate() -> None:
     if directory is None or _state:
         return
     import freezeframe
+    from freezeframe._streams import StandardStreams
     from freezeframe.seams import serve
     from freezeframe.seams.framework_state import BEGINNINGS
     from freezeframe_replay.fences import Fences
@@ -80,6 +82,9 @@ def activate() -> None:
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
+    if fixture.entry.kind is EntryKind.COMMAND:
+        _state["streams"] = streams = StandardStreams()
+        streams.begin()
     atexit.register(_write_report)
     fences.raise_fences()
     fences.up = fixture.entry.kind is not EntryKind.FUNCTION
@@ -227,11 +232,24 @@ def _quiet_misses() -> None:
     sys.excepthook, threading.excepthook = excepthook, thread_excepthook
 
 
+def _compare_outcome() -> None:
+    """Hand over what a whole process printed, or what ended it, where the recording has the like."""
+    fixture: Fixture = _state["fixture"]
+    streams: StandardStreams | None = _state.get("streams")
+    recorded: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
+    if streams is None or streams.printed is None or not isinstance(recorded, dict) or "stdout" not in recorded:
+        return
+    error = getattr(sys, "last_value", None)
+    ended = values.encode_exception(error) if isinstance(error, Exception) else None
+    _state["session"].leave(values.encode({"stdout": streams.printed}), ended)
+
+
 def _write_report() -> None:
     path = os.environ.get(REPORT_VARIABLE)
     if path is None or _state.get("pid") != os.getpid():  # a forked child of the program is not the replay
         return
     _state["fences"].up = False
+    _compare_outcome()
     partial = Path(path).with_suffix(".partial")
     partial.write_text(report_to_json(_state["session"].report()), encoding="utf-8")
     partial.replace(path)

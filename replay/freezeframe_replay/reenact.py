@@ -89,7 +89,7 @@ def reenact(
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.child:activate", variables)
-        outcome = _run(started, variables, cwd, timeout_s, quiet)
+        outcome = _run(started, variables, cwd, timeout_s, quiet, _stdin(loaded))
         if not report_path.exists():
             raise ReplayError(
                 f"{' '.join(started)}: ended with status {outcome.returncode} and left no report",
@@ -123,6 +123,13 @@ def _entry_command(fixture: Fixture) -> list[str]:
     return [sys.executable, *(str(part) for part in argv[1:])]
 
 
+def _stdin(fixture: Fixture) -> bytes:
+    """Return what the recorded command read from standard input, nothing where it read none."""
+    given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
+    read = given.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(given, dict) else None
+    return read.encode() if isinstance(read, str) else read or b""
+
+
 def _environment(fixture: Fixture) -> dict[str, str]:
     """Return the variables that put the program where the run was: the recorded ones, and its time zone."""
     recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
@@ -140,20 +147,29 @@ def _own(fixture: Fixture, policy: Policy) -> dict[str, str]:
 
 
 def _run(
-    command: Sequence[str], variables: Mapping[str, str], cwd: Path | None, timeout_s: float, quiet: bool
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    cwd: Path | None,
+    timeout_s: float,
+    quiet: bool,
+    stdin: bytes,
 ) -> subprocess.CompletedProcess[str]:
     try:
-        process = subprocess.Popen(
-            command,
-            env=dict(variables),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if quiet else None,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # a group of its own: what the program starts ends with it
-        )
+        # A file and no pipe: the program may read as much of it as it likes, and nobody has to write meanwhile.
+        with tempfile.TemporaryFile() as given:
+            given.write(stdin)
+            given.seek(0)
+            process = subprocess.Popen(
+                command,
+                env=dict(variables),
+                cwd=cwd,
+                stdin=given,
+                stdout=subprocess.PIPE if quiet else None,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,  # a group of its own: what the program starts ends with it
+            )
     except OSError as error:
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
     with process:

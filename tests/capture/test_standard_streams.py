@@ -1,0 +1,88 @@
+"""Standard input and output of a whole process: recorded as input and outcome, given again in a replay, and not disturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from freezeframe_replay.freeze import freeze
+from freezeframe_replay.reenact import reenact
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.fixture import write_fixture
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.run import Run, build_run
+
+pytestmark = pytest.mark.long  # each test starts processes
+
+HEAD = """
+import sys, freezeframe
+@freezeframe.tool
+def double(number): return number * 2
+"""
+READERS = {
+    "lines": "for line in sys.stdin: print(double(int(line)))",
+    "all": "print(*map(double, map(int, sys.stdin.read().split())))",
+    "input": "print(double(int(input('number? '))), double(int(input())))",
+    "bytes": "print(double(len(sys.stdin.buffer.read())))",
+    "none": "print(double(21))",
+    "file number": "import os; print(double(len(os.read(sys.stdin.fileno(), 100))))",
+}
+
+
+def run(path: Path, stdin: bytes, *command: str) -> subprocess.CompletedProcess[bytes]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
+    return subprocess.run(command, input=stdin, cwd=path, env=environ, capture_output=True, timeout=60, check=False)
+
+
+def recorded(path: Path, stdin: bytes) -> tuple[Run, bytes]:
+    """Run agent.py as `freezeframe run` does; return its run and what it printed."""
+    spans = path / "spans.jsonl"
+    done = run(path, stdin, sys.executable, "-m", "freezeframe._cli", "run", "--file", str(spans), sys.executable, "agent.py")
+    assert done.returncode == 0, done.stderr
+    return build_run(
+        span for line in spans.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))
+    ), done.stdout
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_program_reads_and_prints_as_without_us_and_both_are_recorded(reader: str, tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(HEAD + READERS[reader] + "\n")
+    bare = run(tmp_path, b"1\n20\n", sys.executable, "agent.py")
+    found, printed = recorded(tmp_path, b"1\n20\n")
+    assert printed == bare.stdout
+    given: Any = values.decode(found.entry.input or "")
+    assert given.get("stdin") == (None if reader in ("none", "file number") else "1\n20\n")
+    assert values.decode(found.entry.output or "") == {"stdout": printed.decode()}
+
+
+def test_a_replay_gives_the_recorded_input_and_compares_what_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(HEAD + READERS["lines"] + "\n")
+    found, _ = recorded(tmp_path, b"1\n20\n")
+    write_fixture(freeze(found), tmp_path / "fixture")
+    same = reenact(tmp_path / "fixture", cwd=tmp_path, quiet=True)
+    assert (same.identical, len(same.served)) == (True, 2)
+    (tmp_path / "agent.py").write_text(HEAD + READERS["lines"].replace("print(", "print('got', ") + "\n")
+    changed = reenact(tmp_path / "fixture", cwd=tmp_path, quiet=True)
+    assert [item.kind for item in changed.divergences] == [DivergenceKind.OUTCOME_CHANGED]
+
+
+def test_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(HEAD + READERS["bytes"] + "\n")
+    found, _ = recorded(tmp_path, b"\xff\x00\xfe")
+    given: Any = values.decode(found.entry.input or "")
+    assert given["stdin"] == b"\xff\x00\xfe"
+
+
+def test_too_much_is_left_out_and_disturbs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(HEAD + "text = sys.stdin.read(); double(1); print(text)\n")
+    found, printed = recorded(tmp_path, b"x" * 2_000_000)
+    assert len(printed) == 2_000_001
+    assert "stdin" not in values.decode(found.entry.input or "")
+    assert found.entry.output is None
