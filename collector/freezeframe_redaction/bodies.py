@@ -6,23 +6,23 @@ everywhere else; the surrogate is split again at the same places. Bytes around a
 
 from __future__ import annotations
 
+import base64
 import gzip
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from freezeframe_redaction import walk
+from freezeframe_redaction import eventstream, walk
 
 if TYPE_CHECKING:
     from freezeframe_redaction.redactor import Redactor
 
 _MAX_DECODED = 64_000_000
-_SSE_LINE = re.compile(r"^data:[ \t]?(.*?)\r?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,8 @@ class Plan:
 def plan_body(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
     """Return the plan of a body: settle its nodes, then `finish` gives the redacted body with the sizes of its chunks."""
     encoding = header(headers, "content-encoding").lower()
+    if isinstance(body, bytes) and header(headers, "content-type").lower().startswith(eventstream.CONTENT_TYPE):
+        return _plan_frames(redactor, body, sizes)
     if isinstance(body, str) or encoding in ("", "identity"):
         return _plan_plain(redactor, body, sizes)
     decoded = decode(body, encoding)
@@ -165,6 +167,76 @@ def _plan_plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...]) -
     return Plan(tuple(node for _, node in placed), finish)
 
 
+def _plan_frames(redactor: Redactor, body: bytes, sizes: tuple[int, ...]) -> Plan:
+    """Return the plan of a binary event stream: its payloads spell one answer; frames get their lengths and checksums anew."""
+    parsed = eventstream.parse_frames(body)
+    if parsed is None:
+        return Plan((), lambda: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
+    frames, rest = parsed
+    payloads = [_Payload(redactor, frame.payload) for frame in frames]
+    # What is left of a frame that never came whole cannot be checked anyway; it is read as text.
+    tail = _Payload(redactor, rest) if rest else None
+
+    def finish() -> Body:
+        parts: list[bytes] = []
+        moved: list[tuple[int, int, int]] = []
+        at = 0
+        for frame, payload in zip(frames, payloads, strict=True):
+            old, new = frame.to_bytes(), frame
+            made = payload.finish()
+            if made is not frame.payload:
+                new = replace(frame, payload=made)
+                moved.append((at, at + len(old), len(new.to_bytes())))
+            at += len(old)
+            parts.append(old if new is frame else new.to_bytes())
+        last = tail.finish() if tail else b""
+        if last is not rest and tail:
+            moved.append((at, at + len(rest), len(last)))
+        if not moved:
+            return Body(body, sizes)
+        return Body(b"".join([*parts, last]), _shift(sizes, moved))
+
+    return Plan(tuple(payload.node for payload in [*payloads, *([tail] if tail else [])]), finish)
+
+
+class _Payload:
+    """The payload of one frame: JSON, or JSON that holds the event's JSON in base64 (``{"bytes": "..."}``)."""
+
+    __slots__ = ("_inner", "_raw", "_text", "node")
+
+    def __init__(self, redactor: Redactor, raw: bytes) -> None:
+        self._raw = raw
+        try:
+            self._text = raw.decode()
+        except UnicodeDecodeError:
+            self._text = raw.decode("latin-1")
+        self._inner = _inner_event(raw)
+        self.node = redactor.plant(self._inner[1] if self._inner else self._text, stream=True)
+
+    def finish(self) -> bytes:
+        made = walk.render(self.node)
+        if made is self.node.raw:
+            return self._raw
+        if self._inner is None:
+            return made.encode("utf-8" if self._text.encode() == self._raw else "latin-1")
+        blob = self._inner[0]
+        return self._raw.replace(blob, base64.b64encode(made.encode()), 1)
+
+
+def _inner_event(raw: bytes) -> tuple[bytes, str] | None:
+    """Return the base64 of the event inside a payload, and the text that it spells."""
+    match = _INNER.search(raw)
+    if match is None:
+        return None
+    try:
+        return match.group(1), base64.b64decode(match.group(1), validate=True).decode()
+    except ValueError:
+        return None
+
+
+_INNER = re.compile(rb'^\{[^{}]{0,200}"bytes" ?: ?"([A-Za-z0-9+/=]+)"')
+
+
 def _stream_lines(text: str) -> list[tuple[int, int]] | None:
     """Return the spans of the lines of a server-sent or newline-delimited stream; None where it is none.
 
@@ -201,6 +273,13 @@ def move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], 
         byte_end = byte_start + len(text[start:end].encode(codec, "surrogatepass"))
         moved.append((byte_start, byte_end, len(new.encode(codec, "surrogatepass"))))
         byte_position, char_position = byte_end, end
+    return _shift(sizes, moved)
+
+
+def _shift(sizes: tuple[int, ...], moved: Sequence[tuple[int, int, int]]) -> tuple[int, ...]:
+    """Return the sizes of the chunks after spans of bytes (start, end) got new lengths."""
+    if not sizes:
+        return ()
     borders: list[int] = []
     shift, index = 0, 0
     for border in accumulate(sizes):
