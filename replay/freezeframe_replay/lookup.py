@@ -44,6 +44,8 @@ class Lookup:
         self._moments = Moments()
         self.relaxations: Counter[str] = Counter()
         """What did not decide -> calls that would not have been found if it did."""
+        self.first_ignored: dict[str, int] = {}
+        """Ignored component of the key -> the first step that was found though it differed there."""
         self.recorded = [
             Recorded(step=step, key=exchange_key(step.exchange, alias=alias, ignore=ignore)) for step in fixture.askable
         ]
@@ -97,7 +99,9 @@ class Lookup:
         """Count the ignored components in which a call differs from the step that answers it."""
         if self._ignore:
             differing = exchange_key(found.step.exchange, alias=self._alias).differing(self._key(call, ()))
-            self.relaxations.update(name for name in differing if name in self._ignore)
+            for name in set(differing) & set(self._ignore):
+                self.relaxations[name] += 1
+                self.first_ignored.setdefault(name, found.step.number)
 
     def _key(self, call: Call, ignore: tuple[str, ...]) -> RequestKey:
         transient = transient_fields(call.request.method, call.request.url)

@@ -13,7 +13,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -229,13 +229,23 @@ class ReplaySession:
                 outcome=self._outcome,
                 entered=self._entered,
                 sockets_tried=self._sockets_tried,
-                warnings=warnings,
+                warnings=(*warnings, *self._ignored_too_much(divergences)),
                 names={str(item.step.number): _step_name(item.step) for item in self._lookup.recorded},
                 relaxations=dict(self._lookup.relaxations),
                 made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,
             )
+
+    def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
+        """Yield a warning for each ignored component that may decide: it differed, and then the program went elsewhere."""
+        if not divergences:
+            return
+        left_at = divergences[0].step
+        for name, step in sorted(self._lookup.first_ignored.items()):
+            if left_at is None or step < left_at:
+                told = f"{name} is ignored and differed from step {step} on, and then the run left the recording"
+                yield f"{told}: it may decide now"
 
     # -- leaving the recording --------------------------------------------------------------------------------------------
 

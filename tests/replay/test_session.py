@@ -169,6 +169,21 @@ def test_an_ignored_component_does_not_decide() -> None:
     assert answer_to(session, call_of(model_call("a", "", model="new"))).response.status == 200
 
 
+def test_an_ignored_component_that_differed_before_the_run_left_the_recording_is_warned_of() -> None:
+    run = make_run(model_call("a", "1", model="old"), model_call("b", "2", model="old"))
+    session = session_of(run, policy=Policy(ignore=("body.model",)))
+    answer_to(session, call_of(model_call("a", "", model="new")))
+    answer_to(session, call_of(model_call("b", "", model="new")))
+    finish(session)
+    assert session.report().warnings == ()
+    left = session_of(run, policy=Policy(ignore=("body.model",)))
+    answer_to(left, call_of(model_call("a", "", model="new")))
+    with pytest.raises(ReplayMiss):
+        answer_to(left, call_of(model_call("c", "", model="new")))
+    (warning,) = left.report().warnings
+    assert warning.startswith("body.model is ignored and differed from step 1 on, and then the run left the recording")
+
+
 def test_a_program_that_never_reaches_its_entry_point_is_not_called_identical() -> None:
     report = session_of(make_run(model_call("a", "1"))).report()
     assert not report.entered
