@@ -1,0 +1,129 @@
+"""Every view over recorded OTLP of other instrumentations, tau-bench's agent runs and a run made by hand: golden, row by row.
+
+To accept a change: delete the golden file, run the test, which writes it and fails once, and read the difference as code.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import airline
+import pytest
+from handmade_runs import make_run, model_call, tool_call
+
+from freezeframe_collector.otlp import decode_traces
+from freezeframe_collector.processors.normalise import normalise
+from freezeframe_collector.store import Rejected, Store
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, Kind
+from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.tables.views import views
+
+pytestmark = pytest.mark.long
+
+TESTS = Path(__file__).parents[1]
+RECORDED = TESTS / "data" / "otlp"
+GOLDEN = TESTS / "golden" / "views"
+SCENARIOS = ("openai-chat-oi", "langgraph-chat-genai", "anthropic-msg-tl", "pydanticai-chat-native", "vercelai-chat-aisdk6")
+VIEWS = sorted({re.findall(r"VIEW \{db\}\.(\w+)", sql)[0] for _, sql in views()} - {"search"})
+DATABASE = "golden_views"
+
+
+@pytest.fixture(scope="module")
+def filled(store: Store) -> Iterator[Store]:
+    """A database with the recorded traces of some instrumentations, as the collector stores them."""
+    made = Store(store.engine, database=DATABASE)
+    made.migrate()
+    for scenario in SCENARIOS:
+        for path in sorted((RECORDED / scenario).glob("*.traces.pb")):
+            spans = [normalise(span, "") for span in decode_traces(path.read_bytes()).spans]
+            made.insert(spans, token=f"{scenario}/{path.name}")
+    for number, spans in enumerate(airline_runs(2)):
+        made.insert(spans, token=f"airline/{number}")
+    made.insert(odd_run(), token="odd")
+    reject = Rejected(trace_id="0" * 31, span_id="1" * 16, name="chat", reason="ids", detail="31 digits", time_unix_nano=10**18)
+    made.insert_rejected([reject], token="rejected")
+    yield made
+    store.engine.command(f"DROP DATABASE {DATABASE}")
+
+
+def airline_runs(count: int) -> Iterator[list[SpanRecord]]:
+    """Yield tau-bench's first runs as the seams would have recorded them: a call of the model a turn, and the tools."""
+    for number, recorded in enumerate(airline.load_runs()[:count]):
+        exchanges: list[Exchange] = []
+        asked = ""
+        for message in recorded["traj"]:
+            text = str(message["content"] or "")[:200]
+            match message["role"]:
+                case "assistant":
+                    exchanges.append(model_call(asked, text, model="gpt-4o"))
+                case "tool":
+                    exchanges.append(tool_call(message["name"], text))
+                case _:
+                    asked = text
+        spans = make_run(*exchanges, question=asked)
+        failed = StatusCode.UNSET if recorded["reward"] else StatusCode.ERROR
+        yield [
+            replace(span, trace_id=f"{number + 1:032x}", status_code=failed if not span.parent_span_id else span.status_code)
+            for span in spans
+        ]
+
+
+def odd_run() -> list[SpanRecord]:
+    """Return a run with what the others lack: flags, a retrieval, a tool that fails, a rate limit, tokens that cost."""
+    limited = model_call("where?", "slow down")
+    assert limited.response is not None
+    limited = replace(limited, response=replace(limited.response, status=429))
+    search = replace(tool_call("policies", [{"id": "chunk-7", "content": "thirty days"}], "returns"), kind=Kind.RETRIEVAL)
+    spans = make_run(limited, model_call("where?", "there", model="gpt-4o"), search, tool_call("refund", None, "A-1057"))
+    entry, rate_limit, call, retrieval, tool = spans
+    return [
+        replace(span, trace_id="f" * 32)
+        for span in (
+            entry.with_attributes({genai.FLAGS: '{"new_ranker": true}', genai.USER_ID: "anna#3f", genai.TENANT: "acme"}),
+            rate_limit.with_attributes({genai.TENANT: "acme", genai.REQUEST_MODEL: "gpt-4o", genai.ERROR_TYPE: "429"}),
+            call.with_attributes(
+                {
+                    genai.TENANT: "acme",
+                    genai.REQUEST_MODEL: "gpt-4o",
+                    genai.RESPONSE_MODEL: "gpt-4o-2024-11-20",
+                    genai.USAGE_INPUT_TOKENS: 1200,
+                    genai.USAGE_OUTPUT_TOKENS: 80,
+                }
+            ),
+            retrieval.with_attributes({genai.TENANT: "acme", genai.DATA_SOURCE_ID: "policies"}),
+            replace(
+                tool.with_attributes({genai.TENANT: "acme", genai.TOOL_NAME: "refund", genai.ERROR_TYPE: "TimeoutError"}),
+                status_code=StatusCode.ERROR,
+                status_message="no answer within 5 s",
+            ),
+        )
+    ]
+
+
+def rows_of(store: Store, view: str) -> list[Any]:
+    columns, rows = store.query(f"SELECT * FROM {DATABASE}.{view}")
+    found = [{name: value for name, value in zip(columns, row, strict=True) if is_told(value)} for row in rows]
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def is_told(value: Any) -> bool:
+    """Tell whether a cell says something: a row has a hundred columns, most of them empty."""
+    return value not in (None, "", 0, [], {}, "0")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_view_says_of_recorded_traces_what_it_said(filled: Store, view: str) -> None:
+    found = rows_of(filled, view)
+    path = GOLDEN / f"{view}.json"
+    text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        pytest.fail(f"{path.name} was not there and is written: read it, and run again")
+    assert json.loads(text) == json.loads(path.read_text(encoding="utf-8"))
