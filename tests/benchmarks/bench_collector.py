@@ -210,7 +210,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait_port(port: int, timeout_s: float = 90.0) -> None:
+def wait_port(port: int, timeout_s: float = 240.0) -> None:
     """Wait until somebody listens."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

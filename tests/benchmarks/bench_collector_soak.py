@@ -139,6 +139,19 @@ def _start(data: Path, policy: str, workers: int) -> tuple[subprocess.Popen[byte
     return process, json.loads((data / "ports.json").read_text())
 
 
+def _settled(port: int) -> dict[str, Any]:
+    """Return the status when nothing is in the log, or the last one: a span about the last segment comes after it."""
+    status: dict[str, Any] = {}
+    for _ in range(5):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/flush?timeout_s=300", method="POST")
+        with urllib.request.urlopen(request, timeout=330):
+            status = json.loads(get(f"http://127.0.0.1:{port}/status"))
+        if not status["audit"]["in_log"]:
+            break
+        time.sleep(3.0)
+    return status
+
+
 def rows_of(looks: Sequence[Look], status: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of the JSON line: the middle third against the last, when all caches are full."""
     third = len(looks) // 3
@@ -195,9 +208,7 @@ def main() -> None:
                 flush=True,
             )
         senders.stop()
-        request = urllib.request.Request(f"http://127.0.0.1:{ports['http']}/v1/flush?timeout_s=300", method="POST")
-        with urllib.request.urlopen(request, timeout=330):
-            status = json.loads(get(f"http://127.0.0.1:{ports['http']}/status"))
+        status = _settled(int(ports["http"]))
         rows = rows_of(looks, status)
         for row in rows:
             print(f"{row['name']:<45} {row['value']:>12,.2f} {row['unit']}")
