@@ -291,7 +291,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         accepts=_one_of("none", "gzip", "zstd"),
         expected="none, gzip or zstd",
         help="Compress batches; worth it when the collector is not on this host. `zstd` needs `pip install 'freezeframe[zstd]'`"
-        " and HTTP; without them it is `gzip`, and `freezeframe.doctor()` says so.",
+        " and HTTP; without them it is `gzip`, and `freezeframe doctor` says so.",
     ),
     Option(
         name="spool",

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from freezeframe_replay import daemon, processes
 from freezeframe_replay.home import Home, read_ports
-from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 _GIB: Final = 1 << 30
 _LEAST_FREE_BYTES: Final = _GIB // 10
@@ -67,6 +67,7 @@ def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[
         _python,
         _packages,
         _libraries,
+        _delivery,
         lambda: _directory(home),
         lambda: _key_files(home),
         lambda: _disk(home),
@@ -122,6 +123,20 @@ def _libraries() -> Iterable[Finding]:
     else:
         do = "functions marked with @freezeframe.tool are captured without any"
         yield Finding(check="libraries captured", grade=Grade.WARN, found="none that is known is installed here", do=do)
+
+
+def _delivery() -> Iterable[Finding]:
+    """Say what the environment's settings of delivery come to, and what waits on the disk."""
+    from freezeframe._delivery_report import delivery_reports
+
+    try:
+        reports = delivery_reports()
+    except ConfigError as error:
+        yield Finding(check="settings", grade=Grade.FAIL, found=error.message, do=error.do or "")
+        return
+    for report in reports:
+        grade = Grade.OK if report.ok else Grade.WARN
+        yield Finding(check=report.subject, grade=grade, found=report.found, do=report.do)
 
 
 def _directory(home: Home) -> Iterable[Finding]:

@@ -16,6 +16,7 @@ from otlp_receiver import Receiver
 import freezeframe
 from freezeframe import _cli, _instrument, seams
 from freezeframe._config import load_settings
+from freezeframe._delivery_report import delivery_reports
 from freezeframe._export_spool import SpoolingExporter
 from freezeframe._seal import make_seal
 from freezeframe._spool import Header, Spool, SpoolFileError, SpoolFull
@@ -309,3 +310,23 @@ def test_the_header_says_how_many_spans_wait_and_nothing_else(receiver: Receiver
     header = json.loads(next(spool.iterdir()).read_bytes().partition(b"\n")[0])
     assert set(header) == {"freezeframe_spool", "protection", "key", "spans"}
     assert header["spans"] == 1
+
+
+def test_doctor_says_what_waits_and_what_to_do(receiver: Receiver, spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spooled(receiver.url, spool, "one")
+    monkeypatch.setenv("FREEZEFRAME_SPOOL", str(spool))
+    monkeypatch.setenv("FREEZEFRAME_SAMPLE", "0.25")
+    said = {report.subject: report for report in delivery_reports()}
+    assert (said["spool"].ok, said["spool"].found) == (False, f"1 batches wait in {spool}, protected by: encrypt")
+    assert "freezeframe drain" in said["spool"].do
+    assert said["sampling"].found == "25.0% of runs are kept"
+    monkeypatch.setenv("FREEZEFRAME_SPOOL_KEY", str(spool))
+    assert "Is a directory" in {report.subject: report for report in delivery_reports()}["spool"].found
+
+
+def test_doctor_says_that_zstd_is_not_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    settings = load_settings({"compression": "zstd"}, environ={})
+    found = [report for report in delivery_reports(settings) if not report.ok]
+    assert [report.subject for report in found] == ["compression"]
+    assert "pip install 'freezeframe[zstd]'" in found[0].do

@@ -1,0 +1,76 @@
+"""How delivery stands: what the settings come to here, what waits on the disk, what was lost. For `freezeframe doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from freezeframe._config import Settings, load_settings
+from freezeframe._export import Counts
+from freezeframe_schemas.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryReport:
+    """One thing about delivery."""
+
+    subject: str
+    ok: bool
+    found: str
+    do: str = ""
+
+
+def delivery_reports(settings: Settings | None = None) -> tuple[DeliveryReport, ...]:
+    """Return what there is to say about delivery: of what `instrument()` does in this process, or would do.
+
+    Raises:
+        ConfigError: the environment's settings are wrong.
+    """
+    from freezeframe._instrument import active_handle
+
+    handle = active_handle()
+    if settings is None:
+        settings = load_settings({}) if handle is None else handle.settings
+    counts = None if handle is None else handle.counts
+    return (*_compression(settings), *_sampling(settings), *_spool(settings), *_losses(counts))
+
+
+def _compression(settings: Settings) -> Iterable[DeliveryReport]:
+    from freezeframe._compression import make_compression
+
+    compression = make_compression(settings.compression, settings.protocol)
+    if compression.notice:
+        found, _, do = compression.notice.partition("; ")
+        yield DeliveryReport(subject="compression", ok=False, found=found, do=do)
+
+
+def _sampling(settings: Settings) -> Iterable[DeliveryReport]:
+    if settings.sample < 1:
+        failed = ", failed ones too" if settings.sample_errors else ""
+        yield DeliveryReport(subject="sampling", ok=True, found=f"{settings.sample:.1%} of runs are kept{failed}")
+
+
+def _spool(settings: Settings) -> Iterable[DeliveryReport]:
+    if settings.spool is None or settings.file is not None:
+        return
+    from freezeframe._instrument import make_spooling_exporter
+
+    try:
+        exporter = make_spooling_exporter(settings, settings.spool)
+    except ConfigError as error:
+        yield DeliveryReport(subject="spool", ok=False, found=error.message, do=error.do or "")
+        return
+    waiting, where = exporter.waiting, f"in {settings.spool}, protected by: {settings.spool_protection}"
+    if waiting:
+        do = "freezeframe drain, or let the next process deliver them"
+        yield DeliveryReport(subject="spool", ok=False, found=f"{waiting} batches wait {where}", do=do)
+    else:
+        yield DeliveryReport(subject="spool", ok=True, found=f"empty, {where}")
+
+
+def _losses(counts: Counts | None) -> Iterable[DeliveryReport]:
+    if counts is None:
+        return
+    found = f"{counts.exported} spans delivered, {counts.spooled} spooled, {counts.dropped} dropped, {counts.failed} failed"
+    do = "see docs/delivery.md for what each of these means" if counts.lost else ""
+    yield DeliveryReport(subject="delivery", ok=not counts.lost, found=found, do=do)
