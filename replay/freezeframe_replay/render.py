@@ -277,7 +277,7 @@ def unquoted(text: str) -> str:
 def _steps(report: Report, width: int) -> Iterable[str]:
     for item in report.served[:_STEPS_SHOWN]:
         name = report.names.get(str(item.step), "")
-        moved = "" if item.how == "exact" else f"  ({item.how}: asked at another place in the run)"
+        moved = "" if item.how == "exact" else f"  ({item.how}: asked at another place, or with another time or name)"
         yield short(f"  {item.step:>4}  {name}{moved}".rstrip(), width)
     if len(report.served) > _STEPS_SHOWN:
         yield f"  and {len(report.served) - _STEPS_SHOWN} more"

@@ -63,7 +63,7 @@ class Served:
 
     step: int
     how: str
-    """``exact`` (lane, key and ordinal), ``relaxed`` (same request, asked at another place in the run)."""
+    """``exact`` (lane, key and ordinal), ``relaxed`` (asked at another place, or with another time or name)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

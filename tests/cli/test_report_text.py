@@ -44,7 +44,7 @@ def test_an_identical_replay() -> None:
         == """\
 identical: 2 of 2 steps identical, run abababababababab
      1  tool find_orders
-     2  tool track  (relaxed: asked at another place in the run)
+     2  tool track  (relaxed: asked at another place, or with another time or name)
   outcome: returned "it is in Lyon\""""
     )
 
