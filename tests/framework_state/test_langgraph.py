@@ -146,7 +146,7 @@ def test_each_border_between_supersteps_is_recorded(recorded: Fixture) -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", ["sync", "async", "saver"])
+@pytest.mark.parametrize("kind", ["async", "saver"])
 def test_a_replay_from_the_middle_runs_the_later_nodes_only_and_ends_as_recorded(folder: Path, ran: Path, kind: str) -> None:
     """Called in both ways, and with a checkpointer of its own."""
     recorded = record(folder, kind)

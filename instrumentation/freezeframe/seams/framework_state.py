@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from freezeframe._guard import guard
@@ -14,7 +14,7 @@ from freezeframe.seams.recording import EXCHANGE_SEQUENCE
 from freezeframe_schemas.framework import FrameworkState, state_attributes
 
 if TYPE_CHECKING:
-    from freezeframe_schemas.span import SpanRecord
+    from freezeframe_schemas.span import Attributes
 
 EXECUTIONS: Final = itertools.count()
 """Executions of graphs and workflows in this process."""
@@ -31,9 +31,9 @@ class _StatePayload:
         """Bytes held."""
         return len(self.state.state)
 
-    def onto(self, record: SpanRecord) -> SpanRecord:
-        """Return the span with the state."""
-        return replace(record, attributes={**record.attributes, **state_attributes(self.state)})
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the span's attributes with the state."""
+        return None, {**own, **state_attributes(self.state)}
 
 
 def is_recorded() -> bool:
