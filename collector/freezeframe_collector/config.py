@@ -2,7 +2,7 @@
 
 The dataclasses below are the whole definition: a field's default, type, range and help line are read by the parser, by the
 environment overrides (``FREEZEFRAME_COLLECTOR__WAL__SEGMENT_BYTES=1048576``) and by the generated page
-(``docs/collector-config.md``). A setting exists where it stands here and nowhere else.
+(`config_page`). A setting exists where it stands here and nowhere else.
 """
 
 from __future__ import annotations
@@ -152,6 +152,15 @@ class StoreConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionConfig:
+    """For how many days the embedded store keeps runs, by the day on which they started. Pinned runs stay."""
+
+    days: int = _setting(14, "Days that every run is kept; 0 keeps all for ever.", least=0)
+    failed_days: int = _setting(90, "Days that failed runs are kept.", least=1)
+    tenants: str = _setting("", "Other days for some tenants: `acme=30, beta=7`.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
     """Spans about the collector itself. Metrics and status need no setting: `/metrics`, `/status`."""
 
@@ -176,6 +185,7 @@ class CollectorConfig:
     redaction: RedactionConfig = RedactionConfig()
     wal: WalConfig = WalConfig()
     store: StoreConfig = StoreConfig()
+    retention: RetentionConfig = RetentionConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
     @property
@@ -332,12 +342,31 @@ def config_from_values(values: Mapping[str, Scalar]) -> CollectorConfig:
     return CollectorConfig(**sections)
 
 
+def parse_tenant_days(text: str) -> dict[str, int]:
+    """Return the days of each tenant of ``"acme=30, beta=7"``.
+
+    Raises:
+        ConfigError: a part is of no such form.
+    """
+    days: dict[str, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        tenant, sign, number = part.partition("=")
+        if not sign or not tenant.strip() or not number.strip().isdecimal() or int(number) < 1:
+            raise ConfigError(f"retention.tenants: found {part!r}, expected TENANT=DAYS, for example acme=30")
+        days[tenant.strip()] = int(number)
+    return days
+
+
 def _contradictions(config: CollectorConfig) -> Iterator[str]:
     """Yield what each value alone does not show."""
     if config.service.log_level not in ("debug", "info", "warning", "error"):
         yield f"service.log_level: found {config.service.log_level!r}, expected debug, info, warning or error"
     if config.telemetry.spans not in ("off", "self") and not config.telemetry.spans.startswith(("http://", "https://")):
         yield f"telemetry.spans: found {config.telemetry.spans!r}, expected off, self or an http:// or https:// URL"
+    try:
+        parse_tenant_days(config.retention.tenants)
+    except ConfigError as error:
+        yield error.message
     tls = config.tls
     if bool(tls.cert_file) != bool(tls.key_file):
         yield "tls: cert_file and key_file go together; one of them is empty"
@@ -361,33 +390,3 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
         yield f"store.dsn: found scheme {scheme!r}, expected chdb, clickhouse or clickhouses"
     if config.limits.span_bytes > config.admission.in_flight_bytes:
         yield "limits.span_bytes: is more than admission.in_flight_bytes, so that such a span could never enter"
-
-
-def render_page() -> str:
-    """Return the text of ``docs/collector-config.md``."""
-    lines = [
-        "# The collector's configuration",
-        "",
-        "Generated from `freezeframe_collector/config.py`; a test holds that the two agree.",
-        "",
-        "One TOML file, given as `freezeframe-collector --config FILE`. Every key is optional. `--check` reports every fault",
-        "and exits. An environment variable overrides the file: `FREEZEFRAME_COLLECTOR__GRPC__PORT=0`.",
-    ]
-    section = ""
-    for setting in settings():
-        if setting.section != section:
-            section = setting.section
-            doc = get_type_hints(CollectorConfig)[section].__doc__ or ""
-            lines += ["", f"## [{section}]", "", doc.strip(), "", "| key | default | meaning |", "|---|---|---|"]
-        default = str(setting.default).lower() if setting.type is bool else repr(setting.default).replace("'", '"')
-        span = _range_words(setting)
-        lines.append(f"| `{setting.name}` | `{default}` | {setting.help}{span} |")
-    return "\n".join(lines) + "\n"
-
-
-def _range_words(setting: Setting) -> str:
-    if setting.least is None and setting.most is None:
-        return ""
-    least = "" if setting.least is None else f"{setting.least:.10g}"
-    most = "" if setting.most is None else f"{setting.most:.10g}"
-    return f" Range {least} to {most}." if least and most else f" At least {least}." if least else f" At most {most}."

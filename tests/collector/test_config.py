@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_collector.config import CollectorConfig, load_config, render_page, settings
+from freezeframe_collector.config import CollectorConfig, load_config, settings
+from freezeframe_collector.config_page import render_page
 from freezeframe_schemas.errors import ConfigError
 
 PAGE = Path(__file__).parents[2] / "docs" / "collector-config.md"
