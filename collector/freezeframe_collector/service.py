@@ -17,13 +17,15 @@ from aiohttp import web
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
-from freezeframe_collector.config import CollectorConfig
+from freezeframe_collector.config import CollectorConfig, parse_tenant_days
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, listen
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.store import Store, open_store
+from freezeframe_collector.store.keeping import Retention
+from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.workers.pool import WorkerPool
@@ -81,6 +83,7 @@ class Service:
             max_log_bytes=config.wal.max_bytes,
             describe=self._describe_all,
         )
+        self._sweeper = _sweeper(config, self._store)
         self._front = None if pipeline is None else Front(config, pipeline, self._reporter)
         self._pool = None if pipeline is not None else WorkerPool(config, self._log, meter, self._reporter.pages())
 
@@ -92,6 +95,8 @@ class Service:
         """
         config = self._config
         self._writer.start()
+        if self._sweeper is not None:
+            self._sweeper.start()
         clickhouse = 0
         if config.clickhouse.enabled and isinstance(self._store, Store):
             token = load_or_create_token(config.data_directory / ADMIN_FILE)
@@ -124,7 +129,8 @@ class Service:
             await self._facade.cleanup()
         await asyncio.to_thread(self._own_spans.close)
         await asyncio.to_thread(self._log.close)
-        ended = await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
+        swept = self._sweeper is None or await asyncio.to_thread(self._sweeper.stop, max(0.1, deadline - time.monotonic()))
+        ended = swept and await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
         if ended:
             self._store.close()
             self._lock.release()
@@ -165,6 +171,15 @@ def _open(dsn: str) -> Store | LateStore:
     store = open_store(dsn)
     store.migrate()
     return store
+
+
+def _sweeper(config: CollectorConfig, store: Store | LateStore) -> Sweeper | None:
+    """Return what drops the days that are over, where this collector holds the store and days are ever over."""
+    retention = config.retention
+    tenants = parse_tenant_days(retention.tenants)
+    if not isinstance(store, Store) or not retention.days:
+        return None
+    return Sweeper(store, Retention(days=retention.days, failed_days=retention.failed_days, tenant_days=tenants))
 
 
 def _log_settings(config: CollectorConfig) -> LogSettings:

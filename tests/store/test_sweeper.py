@@ -1,0 +1,61 @@
+"""The collector's own retention: what `expire` does, by the hour and by the configuration."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterator
+
+import agent_loops
+import pytest
+
+from freezeframe_collector.config import parse_tenant_days
+from freezeframe_collector.store import Store
+from freezeframe_collector.store.keeping import Retention
+from freezeframe_collector.sweeper import Sweeper
+from freezeframe_schemas.errors import ConfigError
+
+DATABASE = "swept"
+LATER = dt.datetime.fromtimestamp(agent_loops.START_NS / 1e9, dt.UTC).date() + dt.timedelta(days=40)
+
+
+@pytest.fixture
+def own(store: Store) -> Iterator[Store]:
+    made = Store(store.engine, database=DATABASE)
+    made.migrate()
+    yield made
+    store.engine.command(f"DROP DATABASE {DATABASE}")
+
+
+def runs(store: Store) -> int:
+    return int(store.query(f"SELECT count() FROM {DATABASE}.runs WHERE status = 'ok'")[1][0][0])
+
+
+@pytest.mark.long
+def test_a_sweep_drops_the_days_that_are_over(own: Store) -> None:
+    own.insert(agent_loops.agent_run(2, turns=2), token="swept")
+    sweeper = Sweeper(own, Retention(days=30))
+    sweeper.sweep(LATER - dt.timedelta(days=20))
+    kept = runs(own)
+    sweeper.sweep(LATER + dt.timedelta(days=200))
+    assert (kept, runs(own)) == (1, 0)
+
+
+@pytest.mark.long
+def test_the_thread_sweeps_by_itself_and_stops_when_told(own: Store) -> None:
+    spans = agent_loops.agent_run(2, turns=2, start_ns=10**18, spread_ns=1)  # in 2001: over, whatever today is
+    own.insert(spans, token="old")
+    sweeper = Sweeper(own, Retention(days=1, failed_days=1), interval_s=0.05)
+    sweeper.start()
+    deadline = time.monotonic() + 60
+    while runs(own) and time.monotonic() < deadline:
+        pass
+    assert sweeper.stop(30)
+    assert runs(own) == 0
+
+
+def test_days_of_tenants_are_read_and_faults_named() -> None:
+    assert parse_tenant_days("acme=30, beta=7") == {"acme": 30, "beta": 7}
+    assert parse_tenant_days("") == {}
+    with pytest.raises(ConfigError, match=r"retention.tenants: found 'beta', expected TENANT=DAYS"):
+        parse_tenant_days("acme=30,beta")
