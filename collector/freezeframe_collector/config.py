@@ -161,15 +161,6 @@ class RetentionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionConfig:
-    """For how many days the embedded store keeps runs, by the day on which they started. Pinned runs stay."""
-
-    days: int = _setting(14, "Days that every run is kept; 0 keeps all for ever.", least=0)
-    failed_days: int = _setting(90, "Days that failed runs are kept.", least=1)
-    tenants: str = _setting("", "Other days for some tenants: `acme=30, beta=7`.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
     """Spans about the collector itself. Metrics and status need no setting: `/metrics`, `/status`."""
 
@@ -194,7 +185,6 @@ class CollectorConfig:
     redaction: RedactionConfig = RedactionConfig()
     wal: WalConfig = WalConfig()
     store: StoreConfig = StoreConfig()
-    retention: RetentionConfig = RetentionConfig()
     retention: RetentionConfig = RetentionConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
 
@@ -367,31 +357,12 @@ def parse_tenant_days(text: str) -> dict[str, int]:
     return days
 
 
-def parse_tenant_days(text: str) -> dict[str, int]:
-    """Return the days of each tenant of ``"acme=30, beta=7"``.
-
-    Raises:
-        ConfigError: a part is of no such form.
-    """
-    days: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        tenant, sign, number = part.partition("=")
-        if not sign or not tenant.strip() or not number.strip().isdecimal() or int(number) < 1:
-            raise ConfigError(f"retention.tenants: found {part!r}, expected TENANT=DAYS, for example acme=30")
-        days[tenant.strip()] = int(number)
-    return days
-
-
 def _contradictions(config: CollectorConfig) -> Iterator[str]:
     """Yield what each value alone does not show."""
     if config.service.log_level not in ("debug", "info", "warning", "error"):
         yield f"service.log_level: found {config.service.log_level!r}, expected debug, info, warning or error"
     if config.telemetry.spans not in ("off", "self") and not config.telemetry.spans.startswith(("http://", "https://")):
         yield f"telemetry.spans: found {config.telemetry.spans!r}, expected off, self or an http:// or https:// URL"
-    try:
-        parse_tenant_days(config.retention.tenants)
-    except ConfigError as error:
-        yield error.message
     try:
         parse_tenant_days(config.retention.tenants)
     except ConfigError as error:
