@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_replay.begin import begin_at
 from freezeframe_replay.cli import main
 from freezeframe_replay.freeze import freeze
@@ -18,6 +19,7 @@ from freezeframe_replay.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.run import build_run
 
 pytest.importorskip("langgraph")
 pytestmark = pytest.mark.long  # each test starts the program again
@@ -173,6 +175,20 @@ def test_changed_code_after_the_border_diverges_at_its_step(recorded: Fixture, f
         (folder / "agent.py").write_text(source)
     assert ran.read_text() == "write "
     assert [(item.kind, item.step) for item in report.divergences] == [(DivergenceKind.REQUEST_CHANGED, 4)]
+
+
+def test_a_redacted_state_holds_no_customer_and_still_begins_a_replay(folder: Path, ran: Path) -> None:
+    mail = "maria.keller@northbay-mail.com"
+    record(folder, mail)
+    redactor = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
+    run = load_run_of_file(folder / f"{mail}.jsonl")
+    redacted = freeze(build_run(redactor.redact_span(span) for span in run.spans))
+    assert redacted.states
+    assert not any(mail in state.state for state in redacted.states)
+    ran.write_text("")
+    report = reenact(begin_at(redacted, 4), cwd=folder)
+    assert ran.read_text() == "write "
+    assert report.divergences == ()
 
 
 def test_states_survive_the_way_to_the_disk(recorded: Fixture, tmp_path: Path) -> None:
