@@ -1,7 +1,7 @@
 """Strands: the function of a decorated or module-based tool. Tools of MCP servers are recorded by the MCP seam.
 
 A tool that asks for its context may set the agent's state. The change is part of what the call did, so it is recorded with the
-result, and made again in a replay.
+result, and made again in a replay; that of a call which raises is not.
 """
 
 from __future__ import annotations

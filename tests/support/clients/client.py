@@ -7,7 +7,9 @@ inside, so that the table can be listed where the library is not installed.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -34,6 +36,10 @@ class Column(StrEnum):
     ABANDONED = "abandoned stream"
 
 
+class OutOfOrder(Exception):
+    """What the tool raises when it fails: an exception of the application's own."""
+
+
 class World:
     """What a trial is given: where the providers are, and a tool with an effect."""
 
@@ -43,6 +49,8 @@ class World:
         """Address of the trial's own server, where it has one."""
         self.effects: list[str] = []
         """One line for each time that a tool did its work. A replay adds none."""
+        self.out_of_order = False
+        """The tool fails."""
         self._kept: list[Any] = []
 
     def url(self, host: str) -> str:
@@ -60,6 +68,8 @@ class World:
             location: the city
         """
         self.effects.append(location)
+        if self.out_of_order:
+            raise OutOfOrder("the thermometer of", location, {"since": "noon, ünï"})
         return "40 C"
 
     def tool(self, name: str) -> Callable[..., str]:
@@ -116,6 +126,25 @@ class Client:
 def load(module: str) -> Any:
     """Import a client library; its types are its own affair."""
     return importlib.import_module(module)
+
+
+def with_broken_tool(use: Callable[[World], Any]) -> Callable[[World], Any]:
+    """Return the same use with a tool that raises; the application catches what the framework lets through."""
+
+    @functools.wraps(use)
+    def use_broken(world: World) -> Any:
+        world.out_of_order = True
+        return outcome_of(lambda: use(world))
+
+    @functools.wraps(use)
+    async def use_broken_async(world: World) -> Any:
+        world.out_of_order = True
+        try:
+            return await use(world)
+        except Exception as error:
+            return [type(error).__name__, str(error)]
+
+    return use_broken_async if inspect.iscoroutinefunction(use) else use_broken
 
 
 def outcome_of(call: Callable[[], Any]) -> Any:

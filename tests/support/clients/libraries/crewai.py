@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, Turn, cut
 
@@ -83,7 +83,10 @@ CLIENT: Final = Client(
         Column.SYNC: (trial(kickoff, COUNTED, openai.SIMPLE),),
         Column.ASYNC: (trial(kickoff_async, COUNTED, openai.SIMPLE),),
         Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),),
+        Column.TOOLS: (
+            trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
+            trial(with_broken_tool(kickoff), COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
+        ),
         Column.ERRORS: (
             trial(call_or_fail, openai.WRONG_KEY),
             trial(call_or_fail, cut(openai.SIMPLE)),

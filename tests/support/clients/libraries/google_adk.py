@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, trial
+from clients.client import Client, Column, World, load, trial, with_broken_tool
 from clients.libraries import google_genai
 from clients.provider import OVERLOADED, cut
 
@@ -115,7 +115,11 @@ CLIENT: Final = Client(
         Column.SYNC: (trial(run_sync, google_genai.SIMPLE),),
         Column.ASYNC: (trial(run, google_genai.SIMPLE),),
         Column.STREAM: (trial(stream, google_genai.STREAM),),
-        Column.TOOLS: (trial(run, *google_genai.TOOL), trial(stream, *google_genai.TOOL_STREAM)),
+        Column.TOOLS: (
+            trial(run, *google_genai.TOOL),
+            trial(stream, *google_genai.TOOL_STREAM),
+            trial(with_broken_tool(run), *google_genai.TOOL),
+        ),
         Column.ERRORS: (
             trial(run_or_fail, google_genai.NO_MODEL),
             trial(run_or_fail, cut(google_genai.SIMPLE)),

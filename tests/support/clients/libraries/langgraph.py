@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, cut
 
@@ -87,6 +87,7 @@ CLIENT: Final = Client(
             trial(invoke, *openai.TOOL),
             trial(invoke_async, *openai.TOOL),
             trial(stream, *openai.TOOL_STREAM),
+            trial(with_broken_tool(invoke), *openai.TOOL),
         ),
         Column.ERRORS: (
             trial(invoke_or_fail, openai.WRONG_KEY),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, cut
 
@@ -76,7 +76,7 @@ CLIENT: Final = Client(
         Column.SYNC: (trial(chat, openai.SIMPLE),),
         Column.ASYNC: (trial(chat_async, openai.SIMPLE),),
         Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
-        Column.TOOLS: (trial(use_tools, *openai.TOOL),),
+        Column.TOOLS: (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
         Column.ERRORS: (
             trial(chat_or_fail, openai.WRONG_KEY),
             trial(chat_or_fail, cut(openai.SIMPLE)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, cut
 
@@ -68,7 +68,11 @@ CLIENT: Final = Client(
         Column.SYNC: (trial(run_sync, openai.SIMPLE),),
         Column.ASYNC: (trial(run, openai.SIMPLE),),
         Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (trial(run_sync, *openai.TOOL), trial(stream, *openai.TOOL_STREAM)),
+        Column.TOOLS: (
+            trial(run_sync, *openai.TOOL),
+            trial(stream, *openai.TOOL_STREAM),
+            trial(with_broken_tool(run), *openai.TOOL),
+        ),
         Column.ERRORS: (
             trial(run_or_fail, openai.WRONG_KEY),
             trial(run_or_fail, cut(openai.SIMPLE)),

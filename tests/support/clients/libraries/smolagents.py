@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, cut
 
@@ -84,7 +84,10 @@ CLIENT: Final = Client(
         Column.SYNC: (trial(ask, openai.SIMPLE),),
         Column.ASYNC: "smolagents has no async agents",
         Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (trial(use_tools, *openai.TOOL, openai.TOOL[1]),),
+        Column.TOOLS: (
+            trial(use_tools, *openai.TOOL, openai.TOOL[1]),
+            trial(with_broken_tool(use_tools), *openai.TOOL, openai.TOOL[1]),
+        ),
         Column.ERRORS: (
             trial(ask_or_fail, openai.WRONG_KEY),
             trial(ask_or_fail, cut(openai.SIMPLE)),

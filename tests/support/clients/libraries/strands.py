@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, cut
 
@@ -19,8 +19,9 @@ def _agent(world: World, retries: int = 0) -> Any:
         Args:
             location: the city
         """
+        found = world.weather(location)
         tool_context.agent.state.set("last_city", location)
-        return world.weather(location)
+        return found
 
     model = load("strands.models.openai").OpenAIModel(
         client_args={"base_url": f"{world.url(openai.HOST)}/v1", "api_key": "sk-none", "max_retries": retries},
@@ -83,7 +84,7 @@ CLIENT: Final = Client(
         Column.SYNC: (trial(ask, openai.STREAM),),
         Column.ASYNC: (trial(ask_async, openai.STREAM),),
         Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (trial(ask, *openai.TOOL_STREAM),),
+        Column.TOOLS: (trial(ask, *openai.TOOL_STREAM), trial(with_broken_tool(ask), *openai.TOOL_STREAM)),
         Column.ERRORS: (trial(ask_or_fail, openai.WRONG_KEY), trial(ask_or_fail, cut(openai.STREAM))),
         Column.RETRY: (trial(retry, OVERLOADED, openai.STREAM),),
         Column.ABANDONED: (trial(abandon, openai.STREAM),),
