@@ -32,6 +32,7 @@ from freezeframe_schemas.tables.columns import (
     SPAN_COLUMNS,
     Column,
 )
+from freezeframe_schemas.tables.fits import FITS
 from freezeframe_schemas.tables.native import encode_block
 from freezeframe_schemas.tables.pieces import SplitMemory
 from freezeframe_schemas.tables.previews import input_preview, output_preview
@@ -120,58 +121,6 @@ def _run_hours(spans: Sequence[SpanRecord]) -> dict[str, int]:
     return {trace_id: run_hour_of(start) for trace_id, start in starts.items()}
 
 
-# -- values to cells ----------------------------------------------------------------------------------------------------
-
-Fit = Callable[[AttributeValue], tuple[Any, bool]]
-"""Value -> the cell (None: leave it empty), and whether the cell alone gives the value back."""
-
-
-def _fit_text(value: AttributeValue) -> tuple[Any, bool]:
-    fits = isinstance(value, str) and 0 < len(value) <= INLINE_LIMIT
-    return (value, True) if fits else (None, False)
-
-
-def _fit_int(value: AttributeValue) -> tuple[Any, bool]:
-    fits = type(value) is int and -_TIME_LIMIT <= value < _TIME_LIMIT
-    return (value, True) if fits else (None, False)
-
-
-def _fit_double(value: AttributeValue) -> tuple[Any, bool]:
-    if isinstance(value, float):
-        # a NaN keeps its bits only in the map
-        return value, value == value
-    return (float(value), False) if type(value) is int and abs(value) < 1 << 53 else (None, False)
-
-
-def _fit_bool(value: AttributeValue) -> tuple[Any, bool]:
-    return (value, True) if isinstance(value, bool) else (None, False)
-
-
-def _fit_texts(value: AttributeValue) -> tuple[Any, bool]:
-    fits = isinstance(value, tuple | list) and value and all(isinstance(item, str) for item in value)
-    return (value, True) if fits else (None, False)
-
-
-def _fit_numbers(limit: int) -> Fit:
-    def fit(value: AttributeValue) -> tuple[Any, bool]:
-        fits = isinstance(value, tuple | list) and value and all(type(item) is int and 0 <= item < limit for item in value)
-        return (value, True) if fits else (None, False)
-
-    return fit
-
-
-_FITS: Final[Mapping[str, Fit]] = {
-    "String": _fit_text,
-    "LowCardinality(String)": _fit_text,
-    "Nullable(Int64)": _fit_int,
-    "Nullable(Float64)": _fit_double,
-    "Nullable(Bool)": _fit_bool,
-    "Array(LowCardinality(String))": _fit_texts,
-    "Array(UInt32)": _fit_numbers(1 << 32),
-    "Array(UInt64)": _fit_numbers(1 << 64),
-}
-
-
 def _empty(column: Column) -> Any:
     if column.type.startswith("Nullable("):
         return None
@@ -203,8 +152,8 @@ _FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
     "resource_schema_url": attrgetter("resource.schema_url"),
 }
 """The columns that are fields of every span."""
-_BY_ATTRIBUTE: Final = {c.attribute: (_AT[c.name], _FITS[c.type]) for c in ATTRIBUTE_COLUMNS}
-_BY_RESOURCE: Final = {c.attribute: (_AT[c.name], _FITS[c.type]) for c in RESOURCE_COLUMNS}
+_BY_ATTRIBUTE: Final = {c.attribute: (_AT[c.name], FITS[c.type]) for c in ATTRIBUTE_COLUMNS}
+_BY_RESOURCE: Final = {c.attribute: (_AT[c.name], FITS[c.type]) for c in RESOURCE_COLUMNS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
