@@ -13,6 +13,7 @@ from capture_replay import replaying
 
 import freezeframe
 from freezeframe.testing import capture
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion
 
 ASK: Any = {"model": "gpt-4o", "messages": [{"role": "user", "content": "ünï"}]}
@@ -96,3 +97,18 @@ async def test_a_model_call_by_aiohttp_is_recorded_and_served(
     assert {exchange.response.completion for exchange in exchanges} == {completion}
     assert recorded.left == []
     assert bare_provider_result is None or type(bare_provider_result) is type(first)
+
+
+async def test_an_edited_request_is_looked_up_as_edited_and_never_sent_unedited(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What aiohttp is about to write cannot be changed any more, so a live call with an edit is refused."""
+    with capture() as captured:
+        await freezeframe.run(plain)(provider.url)
+    with replaying(captured.exchanges, edit=lambda request: request.body.replace(b"gpt-4o", b"gpt-5")) as recorded:
+        with pytest.raises(ReplayMiss, match="no recording"):
+            await freezeframe.run(plain)(provider.url)
+        assert b"gpt-5" in recorded.calls[0].request.body
+        monkeypatch.setattr(recorded, "respond", lambda call: None)  # the seam of a live model
+        with pytest.raises(ReplayMiss, match="cannot be edited on their way to a live model"):
+            await freezeframe.run(plain)(provider.url)

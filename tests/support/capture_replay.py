@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from freezeframe.seams import Call, serve, stop_serving
-from freezeframe.seams._port import Feed
+from freezeframe.seams._port import EditRequest, Feed
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.keys import request_key
@@ -49,10 +49,10 @@ class Recorded:
 
 
 @contextmanager
-def replaying(exchanges: Iterable[Exchange]) -> Generator[Recorded]:
+def replaying(exchanges: Iterable[Exchange], *, edit: EditRequest | None = None) -> Generator[Recorded]:
     """Serve the exchanges in this process."""
     recorded = Recorded(exchanges)
-    serve(recorded)
+    serve(recorded, edit=edit)
     try:
         yield recorded
     finally:

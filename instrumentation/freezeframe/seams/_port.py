@@ -99,7 +99,7 @@ _switch: Final = _Switch()
 def serve(responder: Responder, *, edit: EditRequest | None = None, real_time: bool = False) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
 
-    `edit` changes HTTP requests before they are looked up or sent, in the seams of httpx and requests. With
+    `edit` changes HTTP requests before they are looked up or sent; aiohttp and botocore refuse to send edited ones. With
     `real_time` functions take as long as they took, and chunks of httpx come when they came, counted from the call.
     """
     from freezeframe import seams

@@ -176,7 +176,7 @@ async def _ask(req: Any, responder: _port.Responder) -> Exchange | None:
     data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
     written = replace(_write(req), body=data)
     subject = shared.subject_of(req.method, str(req.url), written.headers)
-    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask_edited(responder, seam=SEAM, subject=subject, request=written)
 
 
 async def _serve(responder: _port.Responder, answer: Exchange) -> _ServedConnection:

@@ -124,7 +124,7 @@ def _write(request: Any) -> Request:
 def _ask(request: Any, responder: _port.Responder) -> Exchange | None:
     written = _write(request)
     subject = shared.subject_of(request.method, request.url, written.headers)
-    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask_edited(responder, seam=SEAM, subject=subject, request=written)
 
 
 class _ServedConnection:
