@@ -12,6 +12,7 @@ from capture_provider import Provider
 from capture_replay import replaying
 
 import freezeframe
+from freezeframe.seams import Call
 from freezeframe.testing import capture
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion
@@ -103,12 +104,16 @@ async def test_an_edited_request_is_looked_up_as_edited_and_never_sent_unedited(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What aiohttp is about to write cannot be changed any more, so a live call with an edit is refused."""
+
+    def live(call: Call) -> None:
+        del call
+
     with capture() as captured:
         await freezeframe.run(plain)(provider.url)
     with replaying(captured.exchanges, edit=lambda request: request.body.replace(b"gpt-4o", b"gpt-5")) as recorded:
         with pytest.raises(ReplayMiss, match="no recording"):
             await freezeframe.run(plain)(provider.url)
         assert b"gpt-5" in recorded.calls[0].request.body
-        monkeypatch.setattr(recorded, "respond", lambda call: None)  # the seam of a live model
+        monkeypatch.setattr(recorded, "respond", live)
         with pytest.raises(ReplayMiss, match="cannot be edited on their way to a live model"):
             await freezeframe.run(plain)(provider.url)
