@@ -40,14 +40,26 @@ class Subject:
     kind: Kind
     dialect: str | None = None
     provider: str | None = None
+    carries_mcp: bool = False
+    """What an MCP transport sends: the MCP seam has recorded it, and in a replay nothing is sent."""
 
 
 def subject_of(method: str, url: str, headers: Headers) -> Subject:
     """Return whether this is a model call, and of which dialect."""
     match = find_dialect(method, url, headers)
     if match is None:
-        return Subject(kind=Kind.HTTP)
+        return Subject(kind=Kind.HTTP, carries_mcp=_carries_mcp(url, headers))
     return Subject(kind=Kind.MODEL, dialect=match.dialect.name, provider=match.provider)
+
+
+def _carries_mcp(url: str, headers: Headers) -> bool:
+    named = {name.lower(): value for name, value in headers}
+    return (
+        "mcp-protocol-version" in named
+        or "mcp-session-id" in named
+        or named.get("accept") in ("application/json, text/event-stream", "text/event-stream")
+        or "/messages/?session_id=" in url  # its older transport, over SSE
+    )
 
 
 _TELEMETRY_PATHS: Final = ("/v1/traces/ingest", "/v1/traces", "/v1/metrics", "/v1/logs")
@@ -69,7 +81,8 @@ def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     hosts, host = recorder.settings.record_hosts, host_of(url)
     if "*" in hosts or host in hosts:
         return True
-    (recorder.root.unrecorded if place.run is None else place.run.unrecorded)[host] += 1
+    if not subject.carries_mcp:
+        (recorder.root.unrecorded if place.run is None else place.run.unrecorded)[host] += 1
     return False
 
 
