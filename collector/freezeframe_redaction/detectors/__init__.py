@@ -19,6 +19,7 @@ from freezeframe_redaction.detectors import (
     national,
     network,
     people,
+    people_scripts,
     phone,
     secrets,
     ssn,
@@ -43,5 +44,6 @@ ALL: tuple[Detector, ...] = (
     *assigned.DETECTORS,
     *addresses.DETECTORS,
     *people.DETECTORS,
+    *people_scripts.DETECTORS,
     *encoded.DETECTORS,
 )

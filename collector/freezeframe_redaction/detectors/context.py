@@ -54,7 +54,19 @@ CARD = words(
     r"card", r"\bcc\b", r"\bvisa\b", r"master ?card", r"amex", r"\bpan\b", r"credit", r"debit", r"carte", r"karte", r"tarjeta", r"cart[aã]o",
     r"carta", r"kaart", r"karta", r"\bkart", r"kort", r"карт", r"卡号", r"信用卡", r"カード", r"카드", r"charge", r"payment", r"بطاقة", r"कार्ड",
 )  # fmt: skip
-SSN = words(r"\bssn\b", r"ssn", r"social.?sec", r"\bss ?#", r"\bss ?no", r"\bsoc\b", r"\bitin\b", r"taxpayer", r"seguro social")
+SSN = words(
+    r"\bssn\b",
+    r"ssn",
+    r"social.?sec",
+    r"\bss ?#",
+    r"\bss ?no",
+    r"\bsoc\b",
+    r"\bmy social\b",
+    r"\bsocial (?:is|no|num|#)",
+    r"\bitin\b",
+    r"taxpayer",
+    r"seguro social",
+)
 ORDER = re.compile(
     r"(?:\bord(?:er)?|\binv(?:oice)?|\bsku|\bbuild|\bver(?:sion)?|\bv|\blat|\blon|\blng|tracking|ticket|\bref(?:erence)?|commit|\brev|serial"
     r"|\bpart|pages?|lines?|chapter|port|isbn|issn|\bean|\bupc|gtin|\basin|\bts|timestamp|epoch|nano|micros|_at|_ns|_ms|\btime|bestell(?:ung|nummer)?|rechnung"

@@ -35,7 +35,9 @@ DETECTORS = (
     Detector(
         name="ssn",
         class_=CLASS,
-        triggers=(r"(?i)(?:ssn|social security)(?:[^0-9\n\x1f]{0,24})[0-9]{3}[ .\-]?[0-9]{2}",),
+        triggers=(
+            r"(?i)(?:ssn|social security|my social|social is|social number)(?:[^0-9\n\x1f]{0,24})[0-9]{3}[ .\-]?[0-9]{2}",
+        ),
         find=numbers.find,
         examples=(
             Example(text="SSN 123-45-6789", value="123-45-6789", near_miss="SSN 666-12-3456"),
