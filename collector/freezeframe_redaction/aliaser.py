@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from freezeframe_redaction import encoded, repeats, walk
 from freezeframe_redaction.policy import Policy
-from freezeframe_redaction.redactor import Scanner, parts_of
+from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
 
