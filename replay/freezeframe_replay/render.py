@@ -228,7 +228,7 @@ def _report(report: Report, width: int) -> Iterable[str]:
         yield f"incomparable: {why_incomparable(report)}, run {report.run_id}"
     else:
         first, *later = report.divergences
-        yield short(f"{first.kind.value} {_title(first)}", width)
+        yield printable(f"{first.kind.value} {_title(first)}")  # whole, however narrow the terminal: it is the answer
         yield f"  {served} of {report.steps} steps replayed, run {report.run_id}"
         yield from _divergence(first, width)
         yield from (short(f"  then {item.kind.value} {_title(item)}", width) for item in later[:_LATER_SHOWN])

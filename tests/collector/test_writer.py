@@ -116,24 +116,6 @@ def test_a_store_that_takes_spans_and_keeps_none_is_not_believed(
     assert (audit.counts.stored, audit.missing, audit.in_log) == (30, 0, 0)
 
 
-def test_a_store_that_stored_twice_shows_a_span_once(make_span: Callable[..., Any], tmp_path: Path) -> None:
-    """The tables forgive a store that forgot a token: rows come twice, the view and the check count spans."""
-    from freezeframe_collector.store import open_store
-
-    store = open_store(f"chdb://{tmp_path / 'store'}")
-    try:
-        store.migrate()
-        spans = [make_span(number) for number in range(3)]
-        assert not store.holds(spans)
-        store.insert(spans, "a")
-        store.insert(spans, "b")
-        assert store.holds(spans)
-        assert not store.holds([*spans, make_span(4)])
-        assert store.query("SELECT count() FROM freezeframe.spans")[1] == [[3]]
-    finally:
-        store.close()
-
-
 def test_a_clock_that_jumps_changes_nothing(start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble) -> None:
     """The wall clock goes back thirty years and on a hundred, between requests and between a failure and the next try."""
     collector = _start(start_collector, trouble)

@@ -267,3 +267,14 @@ def test_a_damaged_backup_is_refused_before_the_first_row(own: Store, tmp_path: 
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 9}))
     with pytest.raises(PermanentStoreError, match="found format 9, this version reads 2"):
         restore(own, tmp_path / "b")
+
+
+def test_a_store_that_stored_twice_shows_a_span_once(own: Store) -> None:
+    """The tables forgive a store that forgot a token: rows come twice, the view and the check count spans."""
+    spans, others = run_of(1, days_ago=0), run_of(2, days_ago=0)
+    assert not own.holds(spans)
+    own.insert(spans, "a")
+    own.insert(spans, "b")
+    assert own.holds(spans)
+    assert not own.holds([*spans, *others])
+    assert own.query(f"SELECT count() FROM {own.database}.spans")[1] == [[len(spans)]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.policy import Policy
-from freezeframe_replay.render import short
+from freezeframe_replay.render import printable, short
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 
@@ -79,11 +79,12 @@ def _text(found: Bisection, start: str, run: str) -> str:
         suspects = ", ".join(commit[:_SHORT] for commit in found.suspects)
         return f"not decided: the code of some commits says nothing about the run; it is one of {suspects}\n{by_hand}"
     first = found.first_bad
-    lines = [f"{first.commit} is the first commit that leaves the recording: {first.subject}"]
+    answer = printable(f"{first.commit} is the first commit that leaves the recording: {first.subject}")
+    lines: list[str] = []
     if first.first is not None:
         divergence = first.first
         step = "" if divergence.step is None else f" at step {divergence.step}"
         lines.append(f"  {divergence.kind.value}{step}: {divergence.call_kind} {divergence.name}".rstrip())
         if divergence.recorded is not None or divergence.live is not None:
             lines += [f"    {divergence.path}", f"    - {divergence.recorded}", f"    + {divergence.live}"]
-    return "\n".join([*(short(line, terminal_width()) for line in lines), by_hand])
+    return "\n".join([answer, *(short(line, terminal_width()) for line in lines), by_hand])

@@ -90,7 +90,9 @@ def _pair(pair: Pair, width: int) -> Iterable[str]:
     side = pair.before or pair.after
     name = "" if side is None else side.name
     numbers = " > ".join(dict.fromkeys(str(one.step) for one in (pair.before, pair.after) if one is not None))
-    yield short(f"  {_MARKS[pair.how]} {numbers:>3}  {pair.kind.value} {name}  {'  '.join(_figures(pair))}".rstrip(), width)
+    figures = "  ".join(_figures(pair))
+    call = short(f"  {_MARKS[pair.how]} {numbers:>3}  {pair.kind.value} {name}", max(width - len(figures) - 2, width // 2))
+    yield f"{call}  {figures}".rstrip()
     if pair.request:
         yield "        asked"
         yield from _differences(pair.request, width)
