@@ -95,6 +95,22 @@ def test_a_uuid_more_than_recorded_is_a_new_one() -> None:
     assert second not in (first, made[1])
 
 
+def test_a_uuid_that_a_tool_drew_is_not_given_to_the_next_who_asks() -> None:
+    """A replay does not run the tool, so nobody would take its reading."""
+
+    @freezeframe.tool
+    def book() -> str:
+        return str(uuid4())
+
+    def agent() -> list[str]:
+        return [str(uuid4()), book(), str(uuid4())]
+
+    fixture, outcome = record(agent)
+    report, again = replay(agent, fixture)
+    assert again == outcome
+    assert report.identical
+
+
 def test_outside_a_run_uuids_are_left_alone() -> None:
     with capture():
         assert uuid4() != uuid4()

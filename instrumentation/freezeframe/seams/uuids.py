@@ -64,12 +64,14 @@ def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
 
 def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     """Return the recorded bytes in a replay; else what is drawn, noted where a run is recorded."""
-    run = current_place().run
-    if run is None:
+    place = current_place()
+    run = place.run
+    # What a recorded tool draws is part of its work, which a replay does not do: kept, it would be given to whoever draws next.
+    if run is None or place.inside_call:
         return draw(size)
     feed = ""
     with guard("uuids.feed"):
-        feed = f"uuid {format_lane(current_place().lane.path)} {os.path.basename(sys._getframe(_ASKER).f_code.co_filename)}"
+        feed = f"uuid {format_lane(place.lane.path)} {os.path.basename(sys._getframe(_ASKER).f_code.co_filename)}"
     responder = _port.serving()
     if responder is not None:
         recorded = responder.recall(_port.Feed.READING, feed)
