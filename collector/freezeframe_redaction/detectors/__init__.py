@@ -10,7 +10,6 @@ from freezeframe_redaction.detectors import (
     addresses,
     assigned,
     bank,
-    card,
     dates,
     documents,
     email,
@@ -18,20 +17,17 @@ from freezeframe_redaction.detectors import (
     medical,
     national,
     network,
+    numbers,
     people,
     people_scripts,
-    phone,
     secrets,
-    ssn,
     wallets,
 )
 from freezeframe_redaction.model import Detector
 
 ALL: tuple[Detector, ...] = (
     *email.DETECTORS,
-    *card.DETECTORS,
-    *phone.DETECTORS,
-    *ssn.DETECTORS,
+    *numbers.DETECTORS,
     *national.DETECTORS,
     *medical.DETECTORS,
     *bank.DETECTORS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.checksums import weighted
-from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.surrogates import is_marked_identifier
 
@@ -20,7 +20,7 @@ _NAMED = re.compile(
 )
 
 
-def rule(run: numbers.Run) -> Candidate | None:
+def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is an account or routing number."""
     if run.international or not run.hints & context.HINT_BANK:
         return None
@@ -60,14 +60,12 @@ def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(at - 11, at, "*" if is_marked_identifier(value) else CLASS, "ifsc"),)
 
 
+NUMBER = runs.NumberKind(
+    name="bank: routing number",
+    class_=CLASS,
+    examples=(Example(text="ABA routing 021000021", value="021000021", near_miss="routing 021000022"),),
+)
 DETECTORS = (
-    Detector(
-        name="bank: routing number",
-        class_=CLASS,
-        triggers=numbers.TRIGGERS,
-        find=numbers.find,
-        examples=(Example(text="ABA routing 021000021", value="021000021", near_miss="routing 021000022"),),
-    ),
     Detector(
         name="bank: account number",
         class_=CLASS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction import checksums
-from freezeframe_redaction.detectors import context, numbers
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.detectors import context, runs
+from freezeframe_redaction.model import Candidate, Example
 
 CLASS = "CARD"
 
@@ -20,7 +20,7 @@ _GROUPINGS = frozenset(
 _COMMON_LENGTHS = frozenset({14, 15, 16})
 
 
-def rule(run: numbers.Run) -> Candidate | None:
+def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a card number."""
     length = len(run.digits)
     if (
@@ -32,7 +32,7 @@ def rule(run: numbers.Run) -> Candidate | None:
     ):
         return None
     named = bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None
-    ordered = bool(run.hints & context.HINT_ORDER) and context.ORDER.search(run.before) is not None
+    ordered = bool(run.hints & context.HINT_ORDER) and context.is_order(run.before)
     if run.bare and ordered:
         return None
     if _ISSUER.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
@@ -43,19 +43,15 @@ def rule(run: numbers.Run) -> Candidate | None:
     return Candidate(run.start, run.end, CLASS, str(length)) if named and not ordered else None
 
 
-DETECTORS = (
-    Detector(
-        name="card",
-        class_=CLASS,
-        triggers=numbers.TRIGGERS,
-        find=numbers.find,
-        examples=(
-            Example(
-                text="card 4111-1111-1111-1111 2026-04-22",
-                value="4111-1111-1111-1111",
-                near_miss="order 4111111111111112 shipped",
-            ),
-            Example(text="paid with 3714 496353 98431", value="3714 496353 98431", near_miss="EAN 4006381333931"),
+NUMBER = runs.NumberKind(
+    name="card",
+    class_=CLASS,
+    examples=(
+        Example(
+            text="card 4111-1111-1111-1111 2026-04-22",
+            value="4111-1111-1111-1111",
+            near_miss="order 4111111111111112 shipped",
         ),
+        Example(text="paid with 3714 496353 98431", value="3714 496353 98431", near_miss="EAN 4006381333931"),
     ),
 )

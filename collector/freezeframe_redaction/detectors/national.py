@@ -9,20 +9,23 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from freezeframe_redaction.detectors import context, numbers
+from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.surrogates import is_marked_identifier
 
 CLASS = "NATID"
 
-_ANY = re.compile(r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)|identification|tax ?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit")  # fmt: skip
+_ANY_SAID = r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)|identification|tax ?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit"
+_ANY = context.words(_ANY_SAID)
 
 
 @dataclass(frozen=True, slots=True)
 class _Number:
     country: str
     lengths: tuple[int, ...]
+    said: str
+    """The words for it, as alternatives."""
     word: re.Pattern[str]
     valid: Callable[[str], bool]
     shapes: tuple[tuple[int, ...], ...] = ()
@@ -33,7 +36,7 @@ class _Number:
 def _row(
     country: str, lengths: tuple[int, ...], word: str, valid: Callable[[str], bool], example: str, *shapes: tuple[int, ...]
 ) -> _Number:
-    return _Number(country, lengths, re.compile(word), valid, shapes, example)
+    return _Number(country, lengths, word, context.words(word), valid, shapes, example)
 
 
 _NUMBERS = (
@@ -95,14 +98,12 @@ _BY_LENGTH: dict[int, tuple[_Number, ...]] = {
 
 
 _WORDS: dict[int, re.Pattern[str]] = {
-    length: re.compile("|".join([*(number.word.pattern for number in rows), _ANY.pattern]))
-    for length, rows in _BY_LENGTH.items()
-    if rows
+    length: context.words(*(number.said for number in rows), _ANY_SAID) for length, rows in _BY_LENGTH.items() if rows
 }
 _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 
 
-def rule(run: numbers.Run) -> Candidate | None:
+def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a national number."""
     length = len(run.digits)
     rows = _BY_LENGTH.get(length)
@@ -209,28 +210,23 @@ def _value(example: str, country: str) -> str:
     return match.group() if match else ""
 
 
-DETECTORS = (
-    *(
-        Detector(
-            name=f"national id: {number.country}",
-            class_=CLASS,
-            # Nine digits fire the common trigger; the two plans with eight need their word.
-            triggers=(r"(?i)\bird(?:[^0-9\n\x1f]{0,12})[0-9]{2,3}[ \-]?[0-9]{3}",)
-            if number.country == "NZ IRD"
-            else numbers.TRIGGERS,
-            find=numbers.find,
-            examples=(Example(text=f"{number.example} on file", value=_value(number.example, number.country)),),
-        )
-        for number in _NUMBERS
-    ),
-    *(
-        Detector(
-            name=f"national id: {identifier.country}, with letters",
-            class_=CLASS,
-            triggers=(identifier.trigger,),
-            find=_finder(identifier),
-            examples=(Example(text=f"{identifier.example} on file", value=_value(identifier.example, identifier.country)),),
-        )
-        for identifier in _IDENTIFIERS
-    ),
+NUMBERS = tuple(
+    runs.NumberKind(
+        name=f"national id: {number.country}",
+        class_=CLASS,
+        # Nine digits fire the common trigger; the plan with eight needs its word.
+        triggers=(r"(?i)\bird(?:[^0-9\n\x1f]{0,12})[0-9]{2,3}[ \-]?[0-9]{3}",) if number.country == "NZ IRD" else runs.TRIGGERS,
+        examples=(Example(text=f"{number.example} on file", value=_value(number.example, number.country)),),
+    )
+    for number in _NUMBERS
+)
+DETECTORS = tuple(
+    Detector(
+        name=f"national id: {identifier.country}, with letters",
+        class_=CLASS,
+        triggers=(identifier.trigger,),
+        find=_finder(identifier),
+        examples=(Example(text=f"{identifier.example} on file", value=_value(identifier.example, identifier.country)),),
+    )
+    for identifier in _IDENTIFIERS
 )

@@ -1,4 +1,4 @@
-"""Runs of digits: one trigger, one reading, and the rules of each class that looks like a number, in a fixed order.
+"""Numbers: one trigger, one reading of a run of digits, and the rules of each class that looks like a number, in a fixed order.
 
 A run is digits with single separators (``4111 1111-1111``). Rules see the whole run first; where none takes it and it holds spaces,
 its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule.
@@ -7,69 +7,25 @@ its pieces are tried, so that two numbers side by side are not glued. Surrogates
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from freezeframe_redaction.checksums import luhn
-from freezeframe_redaction.detectors import context
-from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.detectors import bank, card, context, medical, national, phone, runs, ssn
+from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
 
-CLAIM = "*"
-"""Class of a span that is a surrogate: it blocks every other candidate."""
-EXAMINED = ""
-"""Class of a span that holds nothing: the trigger need not look at it again."""
-
+RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule)
+"""The first that takes a run decides."""
 _WINDOW = 48
-_RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\()[0-9]+)*")
-_SEPARATORS = str.maketrans(".()/-+\t", "       ")
-_BARE = str.maketrans("", "", " .()/-+\t")
+_RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\(|\)? [/-] )[0-9]+)*")
 _TIMESTAMP = re.compile(
     r"(?:19|20)[0-9]{2}(?:[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12][0-9]|3[01])(?:[ ][0-2][0-9])?|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[ -][0-9]{4,6})?)$"
     r"|(?:0?[1-9]|[12][0-9]|3[01])[-/.](?:0?[1-9]|[12][0-9]|3[01])[-/.](?:19|20)[0-9]{2}(?: [0-2]?[0-9])?$"
     r"|[0-9]{1,4}\.[0-9]{5,}$"
     r"|(?:19|20)[0-9]{2}-[0-9]{4}-[0-9]{4}$"
 )
-
-
-@dataclass(slots=True)
-class Run:
-    """One number as the rules see it."""
-
-    text: str
-    low: int
-    high: int
-    start: int
-    end: int
-    raw: str
-    digits: str
-    groups: tuple[int, ...]
-    """Lengths of the groups of digits."""
-    before: str
-    """Lower-cased text before the run, in its leaf."""
-    international: bool
-    """Begins with ``+``."""
-    hints: int
-    """Which families `before` may name (`context.hints`)."""
-
-    @property
-    def bare(self) -> bool:
-        """Whether it is digits only, without separators."""
-        return len(self.groups) == 1 and not self.international
-
-
-Rule = Callable[[Run], "Candidate | None"]
-
-_rules: list[Rule] = []
-
-
-def rules() -> tuple[Rule, ...]:
-    """Return the rules of all classes in their order (loaded late: the rules' modules import this one)."""
-    if not _rules:
-        from freezeframe_redaction.detectors import bank, card, medical, national, phone, ssn
-
-        _rules.extend((card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule))
-    return tuple(_rules)
+_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$")
+"""A measurement; no class of value is written so."""
+_PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
 
 def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -85,7 +41,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if match is None:
             return ()
         start, end = match.span()
-    examined = (Candidate(start, end, EXAMINED),)
+    examined = (Candidate(start, end, runs.EXAMINED),)
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
     if previous not in _PLAIN_NEIGHBOURS:
@@ -108,13 +64,14 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         and end + 1 < high
         and text[end + 1].isalpha()
         and end == match.end()
-        and not _is_phone_label(text, end, high)
+        and not phone.is_labelled_behind(text, end, high)
     ):
         return examined
     raw = text[start:end]
-    if _is_nothing(text, low, start, end, raw) if raw.isdigit() else _DECIMAL.match(raw):
+    near = runs.context_of(text, low, start)
+    if _is_nothing(text, end, raw, near[1]) if raw.isdigit() else _DECIMAL.match(raw):
         return examined
-    whole = _run(text, low, high, start, end)
+    whole = runs.run_at(text, low, high, start, end, near=near)
     taken = classify(whole)
     if taken is not None:
         return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
@@ -122,23 +79,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return pieces or examined
 
 
-_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$")
-"""A measurement; no class of value is written so."""
-_PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
-
-
-def _is_phone_label(text: str, end: int, high: int) -> bool:
-    from freezeframe_redaction.detectors import phone
-
-    return phone.is_labelled_behind(text, end, high)
-
-
 def _joins(char: str) -> bool:
     """Whether the character makes one word with digits; East Asian text has no spaces around its numbers."""
     return char < "\u0250" and char.isalnum()
 
 
-def _is_nothing(text: str, low: int, start: int, end: int, raw: str) -> bool:
+def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
     """Whether bare digits can be dismissed at a glance: no word for any class stands near, and they are no card.
 
     Most runs are ids, counters and times; this look costs a tenth of the whole reading.
@@ -146,28 +92,10 @@ def _is_nothing(text: str, low: int, start: int, end: int, raw: str) -> bool:
     length = len(raw)
     if length > 19 or (text[end : end + 1] == " " and text[end + 1 : end + 2] in "(-–ofmchwdpFOMCHWDP" and length < 16):
         return length > 19
-    if context.hints(context.before(text, low, start)) & ~context.HINT_ORDER:
+    if hints & ~context.HINT_ORDER:
         return False
     return (length < 12 and raw[:2] != "00") or (
         length > 11 and not luhn(raw) and raw[0] != "9" and raw[:2] != "00" and length != 15
-    )
-
-
-def _run(text: str, low: int, high: int, start: int, end: int) -> Run:
-    raw = text[start:end]
-    before = context.before(text, low, start)
-    return Run(
-        text=text,
-        low=low,
-        high=high,
-        start=start,
-        end=end,
-        raw=raw,
-        digits=raw.translate(_BARE),
-        groups=tuple(map(len, raw.translate(_SEPARATORS).split())),
-        before=before,
-        hints=context.hints(before),
-        international=raw[0] == "+" or raw[:2] == "(+" or text[max(low, start - 3) : start].upper() == "%2B",
     )
 
 
@@ -188,7 +116,7 @@ def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candi
                 or text[piece_start] not in "+(0123456789"
             ):
                 continue
-            taken = classify(_run(text, low, high, piece_start, piece_end))
+            taken = classify(runs.run_at(text, low, high, piece_start, piece_end))
             if taken is not None:
                 found.append(taken)
                 step = last - index + 1
@@ -197,33 +125,59 @@ def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candi
     return tuple(found)
 
 
-def classify(run: Run) -> Candidate | None:
+def classify(run: runs.Run) -> Candidate | None:
     """Return what the run is, by the first rule that takes it."""
     length = len(run.digits)
     if length > 20 or length < 7:
         return None
     if is_marked_number(run.digits, run.groups) or _is_marked_phone(run):
-        return Candidate(run.start, run.end, CLAIM)
+        return Candidate(run.start, run.end, runs.CLAIM)
     if _TIMESTAMP.match(run.raw):
         # A Swedish number in its long form begins like a date.
-        return rules()[2](run) if length == 12 and run.hints & context.HINT_NATIONAL else None
-    for rule in rules():
+        return national.rule(run) if length == 12 and run.hints & context.HINT_NATIONAL else None
+    for rule in RULES:
         taken = rule(run)
         if taken is not None:
             return taken
     return None
 
 
-def _is_marked_phone(run: Run) -> bool:
+def _is_marked_phone(run: runs.Run) -> bool:
     """Whether the run is the surrogate of a phone number.
 
     The mark has three digits, so it counts only where a phone number would: behind a ``+`` or ``00``, or next to a word for a phone.
     """
-    if not is_marked_subscriber(run.digits, international=run.international):
-        return False
-    from freezeframe_redaction.detectors import phone
+    dialled = run.international or run.digits[:2] == "00"
+    return (
+        (dialled or phone.may_be_announced(run))
+        and is_marked_subscriber(run.digits, international=run.international)
+        and (dialled or phone.is_announced(run))
+    )
 
-    return run.international or run.digits[:2] == "00" or phone.is_announced(run)
+
+_DIGIT_BEFORE = re.compile(r"[0-9](?=[^0-9]{0,14}$)")
 
 
-TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt]|%2[bB])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
+def _find_before_word(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended on a word behind the number (``22 498317 office``)."""
+    digit = _DIGIT_BEFORE.search(text, max(low, at - 16), at)
+    return find(text, low, high, digit.end()) if digit else ()
+
+
+_KINDS = (card.NUMBER, *phone.NUMBERS, ssn.NUMBER, *national.NUMBERS, medical.NUMBER, bank.NUMBER)
+
+DETECTORS = (
+    *(
+        Detector(name=kind.name, class_=kind.class_, triggers=kind.triggers, find=find, examples=kind.examples)
+        for kind in _KINDS
+    ),
+    Detector(
+        name="phone, word behind",
+        class_=phone.CLASS,
+        triggers=(
+            r"[0-9](?:[ .()/\-]{0,2}[0-9]){5,7}(?:(?:x|ext\.?) ?[0-9]+)?[ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",
+        ),
+        find=_find_before_word,
+        examples=(Example(text="22 498317 office", value="22 498317", near_miss="12 345 office chairs"),),
+    ),
+)

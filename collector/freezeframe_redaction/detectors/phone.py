@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors import context, numbers
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.detectors import context, runs
+from freezeframe_redaction.model import Candidate, Example
 from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere
 from freezeframe_redaction.shapes import is_marked_nanp
 
@@ -25,7 +25,12 @@ _NEAR = re.compile(
 )
 
 
-def is_announced(run: numbers.Run) -> bool:
+def may_be_announced(run: runs.Run) -> bool:
+    """Whether `is_announced` is worth asking."""
+    return bool(run.hints & context.HINT_PHONE) or is_labelled_behind(run.text, run.end, run.high)
+
+
+def is_announced(run: runs.Run) -> bool:
     """Whether a word for a phone stands before or right behind the run."""
     return (bool(run.hints & context.HINT_PHONE) and context.PHONE.search(run.before) is not None) or bool(
         is_labelled_behind(run.text, run.end, run.high)
@@ -37,7 +42,7 @@ def is_labelled_behind(text: str, end: int, high: int) -> bool:
     return _AFTER.match(text, end, high) is not None
 
 
-def rule(run: numbers.Run) -> Candidate | None:
+def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a phone number."""
     length = len(run.digits)
     if not 7 <= length <= 17:
@@ -48,16 +53,15 @@ def rule(run: numbers.Run) -> Candidate | None:
         if is_assigned(run.digits) or is_announced(run):
             return _extended(run, "international")
         return None
-    if run.hints & context.HINT_ORDER and context.ORDER.search(run.before):
+    if run.hints & context.HINT_ORDER and context.is_order(run.before):
         return None
     if run.digits[:2] == "00" and length >= 10 and is_assigned(run.digits[2:]):
         return _extended(run, "international00")
-    named = is_announced(run)
     if run.groups in _NANP_GROUPS and _is_nanp_shaped(run.digits):
         if is_marked_nanp(run.digits):
-            return Candidate(run.start, run.end, numbers.CLAIM)
-        return _extended(run, "nanp") if named or _looks_written(run) else None
-    if not named or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
+            return Candidate(run.start, run.end, runs.CLAIM)
+        return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
+    if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
     near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
     if near or is_assigned_somewhere(run.digits):
@@ -73,49 +77,31 @@ def _is_nanp(digits: str) -> bool:
     return digits[0] in "23456789" and digits[3] in "23456789" and is_assigned_in(digits, "US")
 
 
-def _looks_written(run: numbers.Run) -> bool:
+def _looks_written(run: runs.Run) -> bool:
     """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
 
 
-def _extended(run: numbers.Run, kind: str) -> Candidate:
+def _extended(run: runs.Run, kind: str) -> Candidate:
     extension = _EXTENSION.match(run.text, run.end, run.high)
     return Candidate(run.start, extension.end() if extension else run.end, CLASS, kind)
 
 
-_DIGIT_BEFORE = re.compile(r"[0-9](?=[^0-9]{0,14}$)")
-
-
-def _before_word(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended on a word behind the number (``22 498317 office``)."""
-    digit = _DIGIT_BEFORE.search(text, max(low, at - 16), at)
-    return numbers.find(text, low, high, digit.end()) if digit else ()
-
-
-DETECTORS = (
-    Detector(
+NUMBERS = (
+    runs.NumberKind(
         name="phone",
         class_=CLASS,
         triggers=(
             # Short national numbers do not reach nine digits; here the word before them is the trigger.
-            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,2}[0-9]){6}",
+            r"(?i)(?:phone|tel|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|m\xf3vil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,3}[0-9]){6}",
             r"(?i)(?:phone|tel|mobile?|cell|fax|handy|telefon)[^0-9\n\x1f;]{0,3}\n[ \t]*[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){5}",
         ),
-        find=numbers.find,
         examples=(
             Example(text="Phone:\n780 6326\n", value="780 6326", near_miss="Phones:\n\n12 models"),
             Example(text="call (415) 555-2671 x89", value="(415) 555-2671 x89", near_miss="call 1-800-FLOWERS or 911"),
             Example(text="Meine Nummer: +49 30 901820", value="+49 30 901820", near_miss="ts=1698283932"),
             Example(text="ring me on 020 7946 0018", value="020 7946 0018", near_miss="score 0.8444218515250481"),
+            Example(text="Tel. 030 / 90 18 20", value="030 / 90 18 20"),
         ),
-    ),
-    Detector(
-        name="phone, word behind",
-        class_=CLASS,
-        triggers=(
-            r"[0-9](?:[ .()/\-]{0,2}[0-9]){5,7}(?:(?:x|ext\.?) ?[0-9]+)?[ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",
-        ),
-        find=_before_word,
-        examples=(Example(text="22 498317 office", value="22 498317", near_miss="12 345 office chairs"),),
     ),
 )

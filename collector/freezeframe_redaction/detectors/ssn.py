@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from freezeframe_redaction.detectors import context, numbers
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.detectors import context, runs
+from freezeframe_redaction.model import Candidate, Example
 
 CLASS = "US_SSN"
 
 
-def _named(run: numbers.Run) -> bool:
+def _named(run: runs.Run) -> bool:
     return bool(run.hints & context.HINT_SSN) and context.SSN.search(run.before) is not None
 
 
-def rule(run: numbers.Run) -> Candidate | None:
+def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a social security number."""
     digits = run.digits
     if len(digits) != 9 or run.international:
@@ -27,21 +27,16 @@ def rule(run: numbers.Run) -> Candidate | None:
         # A taxpayer number (ITIN) has group 50-65, 70-88, 90-92, 94-99; the rest of the range is where surrogates live.
         group = int(digits[3:5])
         if not (50 <= group <= 65 or 70 <= group <= 88 or group >= 90):
-            return Candidate(run.start, run.end, numbers.CLAIM) if shaped or _named(run) else None
+            return Candidate(run.start, run.end, runs.CLAIM) if shaped or _named(run) else None
     return Candidate(run.start, run.end, CLASS)
 
 
-DETECTORS = (
-    Detector(
-        name="ssn",
-        class_=CLASS,
-        triggers=(
-            r"(?i)(?:ssn|social security|my social|social is|social number)(?:[^0-9\n\x1f]{0,24})[0-9]{3}[ .\-]?[0-9]{2}",
-        ),
-        find=numbers.find,
-        examples=(
-            Example(text="SSN 123-45-6789", value="123-45-6789", near_miss="SSN 666-12-3456"),
-            Example(text="my social security number is 123456789", value="123456789", near_miss="ticket 123456789"),
-        ),
+NUMBER = runs.NumberKind(
+    name="ssn",
+    class_=CLASS,
+    triggers=(r"(?i)(?:ssn|social security|my social|social is|social number)(?:[^0-9\n\x1f]{0,24})[0-9]{3}[ .\-]?[0-9]{2}",),
+    examples=(
+        Example(text="SSN 123-45-6789", value="123-45-6789", near_miss="SSN 666-12-3456"),
+        Example(text="my social security number is 123456789", value="123456789", near_miss="ticket 123456789"),
     ),
 )

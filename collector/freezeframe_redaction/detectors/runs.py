@@ -1,0 +1,85 @@
+"""Runs of digits as the rules of number classes see them: the digits, their lay-out, and the words before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from freezeframe_redaction.detectors import context
+from freezeframe_redaction.model import Candidate, Example
+
+CLAIM = "*"
+"""Class of a span that is a surrogate: it blocks every other candidate."""
+EXAMINED = ""
+"""Class of a span that holds nothing: the trigger need not look at it again."""
+
+TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt]|%2[bB])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
+"""Nine digits in a row, with single separators."""
+
+_SEPARATORS = str.maketrans(".()/-+\t", "       ")
+_BARE = str.maketrans("", "", " .()/-+\t")
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """One number as the rules see it."""
+
+    text: str
+    low: int
+    high: int
+    start: int
+    end: int
+    raw: str
+    digits: str
+    groups: tuple[int, ...]
+    """Lengths of the groups of digits."""
+    before: str
+    """Lower-cased text before the run, in its leaf."""
+    hints: int
+    """Which families `before` may name (`context.hints`)."""
+    international: bool
+    """Begins with ``+``."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether it is digits only, without separators."""
+        return len(self.groups) == 1 and not self.international
+
+
+def run_at(text: str, low: int, high: int, start: int, end: int, *, near: tuple[str, int] | None = None) -> Run:
+    """Return the run at ``text[start:end]`` of the leaf ``text[low:high]``; `near` saves reading its context again."""
+    raw = text[start:end]
+    before, hints = near or context_of(text, low, start)
+    plain = raw.isdigit()
+    return Run(
+        text=text,
+        low=low,
+        high=high,
+        start=start,
+        end=end,
+        raw=raw,
+        digits=raw if plain else raw.translate(_BARE),
+        groups=(end - start,) if plain else tuple(map(len, raw.translate(_SEPARATORS).split())),
+        before=before,
+        hints=hints,
+        international=raw[0] == "+" or raw[:2] == "(+" or text[max(low, start - 3) : start].upper() == "%2B",
+    )
+
+
+def context_of(text: str, low: int, start: int) -> tuple[str, int]:
+    """Return the text that may say what a number at `start` is, and its hints."""
+    before = context.before(text, low, start)
+    return before, context.hints(before)
+
+
+Rule = Callable[[Run], "Candidate | None"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberKind:
+    """What a rule finds; `numbers.DETECTORS` has one detector for each."""
+
+    name: str
+    class_: str
+    examples: tuple[Example, ...]
+    triggers: tuple[str, ...] = TRIGGERS
