@@ -61,7 +61,7 @@ class Result:
 
     def assert_identical(self) -> None:
         """Fail unless the code re-enacts the recording exactly."""
-        from freezeframe_replay.render import report_text
+        from freezeframe_replay.report.render import report_text
 
         if not self.report.identical:
             _fail(f"the recording is no longer re-enacted\n\n{report_text(self.report)}")
@@ -71,8 +71,8 @@ class Result:
 
         Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
         """
-        from freezeframe_replay.render import report_text
-        from freezeframe_replay.verdict import why_incomparable
+        from freezeframe_replay.report.render import report_text
+        from freezeframe_replay.report.verdict import why_incomparable
 
         if self.report.identical:
             _fail(f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}")
@@ -97,9 +97,8 @@ class FrozenRun:
 
     def replay(self) -> Result:
         """Run the program again, offline, answered from the recording. A replay that cannot be carried out fails the test."""
-        from freezeframe_replay.fences import HERMETIC
-        from freezeframe_replay.policy import Policy
-        from freezeframe_replay.reenact import reenact
+        from freezeframe_replay.engine.policy import HERMETIC, Policy
+        from freezeframe_replay.process.reenact import reenact
         from freezeframe_schemas.errors import FreezeframeError
         from freezeframe_schemas.fixture import load_fixture
 
@@ -252,7 +251,7 @@ def _working_directory(entry_file: str | None, directory: Path, config: pytest.C
 
 
 def _fail_with(fault: str | None, report: Report) -> None:
-    from freezeframe_replay.render import report_text
+    from freezeframe_replay.report.render import report_text
 
     if fault is not None:
         _fail(f"{fault}\n\n{report_text(report)}")

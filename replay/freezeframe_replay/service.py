@@ -34,17 +34,17 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from freezeframe_replay.cli.options import json_form, seconds
-from freezeframe_replay.daemon import flush, replay_ports_file, store_url
-from freezeframe_replay.home import NAME, Home, find_home, make_home
-from freezeframe_replay.outline import outline_run
+from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
+from freezeframe_replay.local.home import NAME, Home, find_home, make_home
+from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.comparison import comparison_body
 from freezeframe_replay.web.replay import replay_page
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 
 if TYPE_CHECKING:
-    from freezeframe_replay.align import Comparison
-    from freezeframe_replay.store import RunRow, RunStore
+    from freezeframe_replay.report.align import Comparison
+    from freezeframe_replay.sources.store import RunRow, RunStore
     from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.run import Run
 
@@ -183,8 +183,8 @@ async def _replay_page(request: web.Request) -> web.Response:
 
 
 def _reenact(run: Run, folder: Path) -> Report:
-    from freezeframe_replay.freeze import freeze
-    from freezeframe_replay.reenact import reenact
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_replay.process.reenact import reenact
 
     return reenact(freeze(run), cwd=folder)
 
@@ -195,8 +195,8 @@ def _folder(home: Home) -> Path:
 
 
 def _compare(request: web.Request, before: str, after: str) -> Comparison:
-    from freezeframe_replay.align import compare_runs
-    from freezeframe_replay.freeze import freeze
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_replay.report.align import compare_runs
     from freezeframe_schemas.run import build_run
 
     with contextlib.closing(_open(request)) as store:
@@ -206,7 +206,7 @@ def _compare(request: web.Request, before: str, after: str) -> Comparison:
 
 def fixture_archive(run: Run) -> bytes:
     """Return the run's fixture as a tar.gz with one folder, ``fixture-<run id>/``; equal runs give equal bytes."""
-    from freezeframe_replay.freeze import freeze
+    from freezeframe_replay.engine.freeze import freeze
     from freezeframe_schemas.fixture import write_fixture
 
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
@@ -229,7 +229,7 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _open(request: web.Request) -> RunStore:
-    from freezeframe_replay.store import open_runs
+    from freezeframe_replay.sources.store import open_runs
 
     home = request.app[_HOME]
     url = store_url(home)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from freezeframe.seams import Call, _port, serve, stop_serving
-from freezeframe_replay.answers import Answer, ToolCall, write_answer, write_error
+from freezeframe_replay.engine.answers import Answer, ToolCall, write_answer, write_error
 from freezeframe_schemas.errors import FixtureError, ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Response
 

@@ -201,7 +201,7 @@ def airline(count: int) -> list[Row]:
 
     from freezeframe import seams
     from freezeframe_redaction import Redactor, load_policy
-    from freezeframe_replay.freeze import freeze
+    from freezeframe_replay.engine.freeze import freeze
     from freezeframe_schemas.errors import ReplayMiss
     from freezeframe_schemas.fixture import load_fixture, write_fixture
     from freezeframe_schemas.run import build_run

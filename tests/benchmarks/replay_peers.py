@@ -38,7 +38,7 @@ class Freezeframe:
     def record(self, path: Path) -> Generator[None]:
         import freezeframe
         from freezeframe.testing import capture
-        from freezeframe_replay.freeze import freeze
+        from freezeframe_replay.engine.freeze import freeze
         from freezeframe_schemas.fixture import write_fixture
         from freezeframe_schemas.run import build_run
 
@@ -50,7 +50,7 @@ class Freezeframe:
     def replay(self, path: Path) -> Generator[None]:
         import freezeframe
         from freezeframe import seams
-        from freezeframe_replay.session import ReplaySession
+        from freezeframe_replay.engine.session import ReplaySession
         from freezeframe_schemas.fixture import load_fixture
 
         session = ReplaySession(load_fixture(path))

@@ -26,9 +26,9 @@ from freezeframe._config import load_settings
 from freezeframe._enrich import region_of
 from freezeframe._environment import environment_attributes
 from freezeframe._tracing import make_provider
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.outline import outline_run
-from freezeframe_replay.render import outline_text
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.outline import outline_run
+from freezeframe_replay.report.render import outline_text
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture

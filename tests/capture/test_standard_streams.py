@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import write_fixture

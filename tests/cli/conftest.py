@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.freeze import freeze
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run

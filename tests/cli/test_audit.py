@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
-from freezeframe_replay.audit_check import check
 from freezeframe_replay.cli import main
-from freezeframe_replay.freeze import freeze
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.audit_check import check
 from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.run import build_run
 

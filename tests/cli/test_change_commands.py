@@ -12,7 +12,7 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.cli import main
-from freezeframe_replay.freeze import freeze
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay import daemon
-from freezeframe_replay.checkup import Finding, Grade, checkup
-from freezeframe_replay.home import Home
+from freezeframe_replay.local import daemon
+from freezeframe_replay.local.checkup import Finding, Grade, checkup
+from freezeframe_replay.local.home import Home
 
 
 def findings(directory: Path, environ: Mapping[str, str] | None = None) -> dict[str, Finding]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.daemon import store_url
-from freezeframe_replay.home import VARIABLE, Home, find_home, make_home, read_ports
+from freezeframe_replay.local.daemon import store_url
+from freezeframe_replay.local.home import VARIABLE, Home, find_home, make_home, read_ports
 from freezeframe_schemas.errors import ConfigError
 
 

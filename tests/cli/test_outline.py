@@ -9,9 +9,9 @@ from handmade_runs import make_run, model_call, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.outline import call_text, error_text, outcome_text, outline_fixture, outline_run
-from freezeframe_replay.render import outline_text, printable, short, table_text
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.outline import call_text, error_text, outcome_text, outline_fixture, outline_run
+from freezeframe_replay.report.render import outline_text, printable, short, table_text
 from freezeframe_replay.web.pages import run_page
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Response

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay import processes
-from freezeframe_replay.processes import Note
+from freezeframe_replay.local import processes
+from freezeframe_replay.local.processes import Note
 
 SLEEP = "import signal, sys; print('ready', flush=True); signal.pause()"
 STUBBORN = (

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from freezeframe_replay.regression import Expect, regression_test
+from freezeframe_replay.report.regression import Expect, regression_test
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
 

@@ -9,8 +9,8 @@ from handmade_runs import make_run, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.regression import Expect, regression_test, slug
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
 

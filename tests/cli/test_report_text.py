@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from freezeframe_replay.render import report_text
-from freezeframe_replay.verdict import EXIT_CODES, verdict, why_incomparable
+from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.verdict import EXIT_CODES, verdict, why_incomparable
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report, Served
 

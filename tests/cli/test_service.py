@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 from handmade_runs import make_run, tool_call
 
-from freezeframe_replay.home import Home
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import fixture_archive, make_app
 from freezeframe_schemas.run import build_run
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 import pytest
 
-from freezeframe_replay import daemon, processes
-from freezeframe_replay.home import Home
+from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local.home import Home
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.run import Run
 

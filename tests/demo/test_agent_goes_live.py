@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from order_shop import Shop, copy_example, fix
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.exchange import Kind
 
 NEEDED = frozenset({"get_price", "file_note"})

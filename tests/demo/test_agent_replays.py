@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from order_shop import Shop, copy_example, fix
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.otlp_json import spans_from_otlp_json

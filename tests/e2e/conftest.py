@@ -12,8 +12,8 @@ import pytest
 from order_shop import EXAMPLE, Shop, serving
 from theatre import VARIANTS, Recorded, Theatre, freezeframe
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.store import open_runs
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.run import build_run
 
 

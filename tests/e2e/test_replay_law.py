@@ -16,9 +16,9 @@ from order_shop import EXAMPLE
 from theatre import VARIANTS, Recorded, Theatre
 
 from freezeframe.seams import serve, stop_serving
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.exchange import Chunk, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
 
 AGENT = """

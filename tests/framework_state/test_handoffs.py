@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture

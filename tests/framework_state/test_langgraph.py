@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_replay.begin import begin_at
 from freezeframe_replay.cli import main
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.begin import begin_at
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture

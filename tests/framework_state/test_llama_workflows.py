@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.begin import begin_at
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.begin import begin_at
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
 
 pytest.importorskip("workflows")

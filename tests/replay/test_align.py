@@ -8,8 +8,8 @@ from handmade_runs import make_run, model_call, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.align import Comparison, How, align, compare_runs
-from freezeframe_replay.freeze import freeze
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.align import Comparison, How, align, compare_runs
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run

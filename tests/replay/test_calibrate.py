@@ -10,10 +10,10 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
-from freezeframe_replay.calibrate import calibrate
 from freezeframe_replay.cli import main
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.report.calibrate import calibrate
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run

@@ -18,9 +18,9 @@ import freezeframe
 from freezeframe import seams
 from freezeframe.seams import Call, serve, stop_serving
 from freezeframe.testing import capture
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.moments import Moments, Slack
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.moments import Moments, Slack
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from freezeframe_replay.cli.replay import configure
-from freezeframe_replay.fences import HERMETIC, Fence
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
-from freezeframe_replay.verdict import why_incomparable
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.report.verdict import why_incomparable
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.fixture import Fixture
 
@@ -57,7 +56,8 @@ HARMLESS = (
 
 PROBE = """
 import asyncio, json, multiprocessing, os, pathlib, shutil, sqlite3, subprocess, sys
-from freezeframe_replay.fences import Fences, HERMETIC
+from freezeframe_replay.engine.policy import HERMETIC
+from freezeframe_replay.process.fences import Fences
 
 class Stopped(BaseException):
     pass

@@ -17,9 +17,9 @@ import freezeframe
 from freezeframe import seams
 from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
-from freezeframe_replay.fork import Edit, Target, fork, set_at
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.experiments.fork import Edit, Target, fork, set_at
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run

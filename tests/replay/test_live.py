@@ -17,12 +17,11 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
 from freezeframe_replay.cli import main
-from freezeframe_replay.fences import Fence
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.policy import Policy, policy_from_json, policy_to_json
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.session import ReplaySession
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import Fence, Policy, policy_from_json, policy_to_json
+from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from freezeframe_replay.names import same_but_for_names
+from freezeframe_replay.engine.names import same_but_for_names
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from freezeframe_replay.pace import Pace
+from freezeframe_replay.engine.pace import Pace
 
 
 @pytest.mark.parametrize("recorded", list(itertools.permutations([10, 20, 30])))

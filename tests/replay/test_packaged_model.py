@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import pytest
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200)]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture

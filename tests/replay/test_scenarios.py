@@ -28,8 +28,8 @@ import freezeframe
 from freezeframe import seams
 from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.fixture import Fixture
@@ -524,7 +524,7 @@ def test_a_client_without_a_seam_is_stopped_and_named(tmp_path: Any) -> None:
 
     program = tmp_path / "program.py"
     program.write_text(
-        "from freezeframe_replay.isolate import fence_sockets\n"
+        "from freezeframe_replay.process.isolate import fence_sockets\n"
         "import urllib.request\n"
         "tried = []\n"
         "def on_try(address):\n"

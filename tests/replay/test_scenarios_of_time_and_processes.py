@@ -26,12 +26,12 @@ import freezeframe
 from freezeframe import seams
 from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
-from freezeframe_replay.fork import Edit, Target, fork
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.session import ReplaySession
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.experiments.fork import Edit, Target, fork
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Kind

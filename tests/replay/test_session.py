@@ -11,9 +11,9 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss

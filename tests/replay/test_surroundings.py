@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from freezeframe_replay.cli import main
-from freezeframe_replay.fork import Edit, Target, fork
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.reenact import reenact
-from freezeframe_replay.span_file import load_run_of_file
-from freezeframe_replay.surroundings import surroundings_warnings
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.fork import Edit, Target, fork
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.process.surroundings import surroundings_warnings
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError, ReplayError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture

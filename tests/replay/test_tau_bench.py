@@ -12,8 +12,8 @@ from airline import KEY, World, make_client, numbered, play, private_values_in, 
 from freezeframe import seams
 from freezeframe.seams import serve, stop_serving
 from freezeframe_redaction import Redactor, load_policy
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.fixture import load_fixture, write_fixture

@@ -20,9 +20,9 @@ from capture_provider import Provider
 import freezeframe
 from freezeframe.testing import capture
 from freezeframe_replay.cli import main
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.session import ReplaySession
-from freezeframe_replay.wire_server import environment_for, servable, serve_wire
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run

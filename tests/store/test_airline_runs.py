@@ -8,8 +8,8 @@ from airline import KEY, numbered, record, redacted, replay
 from freezeframe import seams
 from freezeframe_collector.store import Store
 from freezeframe_redaction import Redactor, load_policy
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.store import open_runs
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.run import build_run
 
 

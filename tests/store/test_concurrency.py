@@ -9,7 +9,7 @@ import agent_loops
 import pytest
 
 from freezeframe_collector.store import Store
-from freezeframe_replay.store import open_runs
+from freezeframe_replay.sources.store import open_runs
 
 READERS = 8
 BATCHES = 12

@@ -11,7 +11,7 @@ import agent_loops
 import pytest
 
 from freezeframe_collector.store import Rejected, Store
-from freezeframe_replay.store import RunStore, open_runs
+from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 
 pytestmark = pytest.mark.long  # a filled store and thirty queries

@@ -18,7 +18,7 @@ import pytest
 import zstandard
 from clickhouse_connect.driver.exceptions import DatabaseError
 
-from freezeframe_replay.store import open_runs
+from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.errors import PermanentStoreError
 
 pytestmark = pytest.mark.long  # readers against a filled store

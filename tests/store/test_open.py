@@ -12,7 +12,7 @@ import pytest
 from freezeframe_collector.facade import build_app
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.embedded import EmbeddedEngine
-from freezeframe_replay.store import open_runs
+from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_collector.store import Store
-from freezeframe_replay.store import RunStore, open_runs
+from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 from freezeframe_schemas.tables import SPAN_COLUMNS, Source

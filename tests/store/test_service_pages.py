@@ -15,9 +15,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
 from freezeframe_collector.store import Store
-from freezeframe_replay.home import Home
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
-from freezeframe_replay.span_file import load_run_of_file
+from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long  # a store, and programs that are started again

@@ -9,7 +9,7 @@ import agent_loops
 import pytest
 
 from freezeframe_collector.store import Store
-from freezeframe_replay.store import RunStore, open_runs
+from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.run import KIT, Scope, build_run, readiness, spans_in_scope

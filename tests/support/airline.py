@@ -25,7 +25,7 @@ import freezeframe
 from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_redaction import Redactor, TenantKey
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.span import SpanRecord

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from order_shop import Shop
 
-from freezeframe_replay.store import RunStore
+from freezeframe_replay.sources.store import RunStore
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run
 

@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the export and print its seal."""
-    from freezeframe_replay.audit import write_audit
+    from freezeframe_replay.report.audit import write_audit
 
     fixture = load_as_fixture(arguments, arguments.run)
     seal = write_audit(fixture, arguments.output, key=arguments.key)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.render import printable, short
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.report.render import printable, short
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 

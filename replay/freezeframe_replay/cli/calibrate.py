@@ -8,9 +8,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from freezeframe_replay.calibrate import Calibration, calibrate
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.report.calibrate import Calibration, calibrate
 from freezeframe_schemas.errors import FixtureError
 
 

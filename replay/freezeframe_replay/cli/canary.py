@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_as_fixture
-from freezeframe_replay.render import ID_DIGITS, short
+from freezeframe_replay.report.render import ID_DIGITS, short
 from freezeframe_schemas.errors import FixtureError
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.align import Comparison, How, Pair, Side, compare_runs
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
-from freezeframe_replay.compare import Difference
-from freezeframe_replay.render import ID_DIGITS, cost, duration, short
+from freezeframe_replay.engine.compare import Difference
+from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
+from freezeframe_replay.report.render import ID_DIGITS, cost, duration, short
 from freezeframe_schemas.errors import FixtureError
 
 ALIKE: Final = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
-from freezeframe_replay.checkup import Finding, Grade, checkup
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
-from freezeframe_replay.render import printable
+from freezeframe_replay.local.checkup import Finding, Grade, checkup
+from freezeframe_replay.report.render import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from freezeframe_replay import daemon
 from freezeframe_replay.cli.options import add_data, home_of
+from freezeframe_replay.local import daemon
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

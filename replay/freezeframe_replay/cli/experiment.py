@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from freezeframe_replay.cli.options import add_json, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.render import ID_DIGITS, short, table_text
-from freezeframe_replay.request_edit import Part, RequestEdit, parse_parameter
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
+from freezeframe_replay.report.render import ID_DIGITS, short, table_text
 from freezeframe_schemas.errors import ConfigError, FixtureError
 from freezeframe_schemas.exchange import Kind
 

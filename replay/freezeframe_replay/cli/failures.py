@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import load_as_fixture, open_store
-from freezeframe_replay.render import ID_DIGITS, moment, table_text
+from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
 from freezeframe_schemas.errors import FreezeframeError
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
-    from freezeframe_replay.reenact import reenact
-    from freezeframe_replay.verdict import verdict
+    from freezeframe_replay.process.reenact import reenact
+    from freezeframe_replay.report.verdict import verdict
 
     progress = Progress(quiet=arguments.quiet or arguments.json)
     verdicts: dict[str, str] = {}

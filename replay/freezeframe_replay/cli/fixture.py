@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import load_run
-from freezeframe_replay.regression import Expect, regression_test, slug
+from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_schemas.errors import FixtureError, RunError
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and say what to type next."""
-    from freezeframe_replay.freeze import freeze
+    from freezeframe_replay.engine.freeze import freeze
     from freezeframe_schemas.fixture import write_fixture
     from freezeframe_schemas.run import readiness
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
-from freezeframe_replay.fork import Edit, Target, fork
+from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_schemas.errors import ConfigError, FixtureError
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.render import table_text
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from freezeframe_replay.cli.options import terminal_width
-from freezeframe_replay.render import short
+from freezeframe_replay.report.render import short
 
 
 @dataclass(slots=True, kw_only=True)

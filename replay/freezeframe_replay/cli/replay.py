@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
-from freezeframe_replay.fences import HERMETIC, Fence
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.render import report_text
-from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
+from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
+from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.verdict import EXIT_CODES, Verdict, verdict
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Kind
 
@@ -78,13 +77,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
-    from freezeframe_replay.reenact import reenact
+    from freezeframe_replay.process.reenact import reenact
     from freezeframe_schemas.divergence import report_to_json
 
     if is_fixture(arguments.run):
         fixture = fixture_directory(arguments.run)
     else:
-        from freezeframe_replay.freeze import freeze
+        from freezeframe_replay.engine.freeze import freeze
 
         fixture = freeze(load_run(arguments))
     try:
@@ -104,7 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _begin(fixture: Fixture | Path, number: int) -> Fixture:
-    from freezeframe_replay.begin import begin_at
+    from freezeframe_replay.engine.begin import begin_at
     from freezeframe_schemas.fixture import load_fixture
 
     return begin_at(load_fixture(fixture) if isinstance(fixture, Path) else fixture, number)

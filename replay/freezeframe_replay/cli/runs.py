@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
 from freezeframe_replay.cli.target import open_store
-from freezeframe_replay.outline import input_text
-from freezeframe_replay.render import ID_DIGITS, duration, moment, table_text
+from freezeframe_replay.report.outline import input_text
+from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
 
 if TYPE_CHECKING:
-    from freezeframe_replay.store import RunRow
+    from freezeframe_replay.sources.store import RunRow
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from freezeframe_replay.cli.options import add_json, add_store, port, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
-from freezeframe_replay.render import report_text
-from freezeframe_replay.verdict import EXIT_CODES, verdict
+from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.verdict import EXIT_CODES, verdict
 from freezeframe_schemas.divergence import Report, report_to_json
 from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
 
@@ -35,9 +35,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve while the program runs, or until Ctrl-C; the exit code is the verdict."""
-    from freezeframe_replay.policy import Policy
-    from freezeframe_replay.session import ReplaySession
-    from freezeframe_replay.wire_server import environment_for, servable, serve_wire
+    from freezeframe_replay.engine.policy import Policy
+    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
 
     fixture = servable(load_as_fixture(arguments, arguments.run))
     if not fixture.steps:

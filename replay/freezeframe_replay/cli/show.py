@@ -7,9 +7,9 @@ import dataclasses
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
-from freezeframe_replay.outline import Outline, outline_fixture, outline_run
-from freezeframe_replay.render import ID_DIGITS, outline_text
-from freezeframe_replay.span_file import split_name
+from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
+from freezeframe_replay.report.render import ID_DIGITS, outline_text
+from freezeframe_replay.sources.span_file import split_name
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from freezeframe_replay.cli.options import add_store, print_json
 from freezeframe_replay.cli.target import open_store
-from freezeframe_replay.render import table_text
+from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError
 
 

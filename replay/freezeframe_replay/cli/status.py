@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
-from freezeframe_replay import daemon
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
-from freezeframe_replay.render import duration, printable
+from freezeframe_replay.local import daemon
+from freezeframe_replay.report.render import duration, printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

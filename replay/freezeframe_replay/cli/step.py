@@ -11,10 +11,10 @@ from typing import Final
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
-from freezeframe_replay.compare import differences
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.render import report_text, short
-from freezeframe_replay.verdict import EXIT_CODES, Verdict, verdict
+from freezeframe_replay.engine.compare import differences
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.report.render import report_text, short
+from freezeframe_replay.report.verdict import EXIT_CODES, Verdict, verdict
 from freezeframe_schemas.divergence import Report, Stopped
 from freezeframe_schemas.errors import FixtureError, ReplayError
 from freezeframe_schemas.fixture import Fixture
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 where the program stopped there."""
-    from freezeframe_replay.reenact import reenact
+    from freezeframe_replay.process.reenact import reenact
     from freezeframe_schemas.divergence import report_to_json
 
     fixture = load_as_fixture(arguments, arguments.run)

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay import daemon
 from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, print_json
-from freezeframe_replay.home import STORE_VARIABLE, Home, read_ports
-from freezeframe_replay.render import table_text
+from freezeframe_replay.local import daemon
+from freezeframe_replay.local.home import STORE_VARIABLE, Home, read_ports
+from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
 
 DAMAGED: Final = 3

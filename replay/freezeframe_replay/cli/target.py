@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import home_of
-from freezeframe_replay.daemon import flush, store_url
+from freezeframe_replay.local.daemon import flush, store_url
 
 if TYPE_CHECKING:
-    from freezeframe_replay.store import RunStore
+    from freezeframe_replay.sources.store import RunStore
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
@@ -24,7 +24,7 @@ def is_fixture(text: str) -> bool:
     path = Path(text)
     if path.is_dir() or path.name == "manifest.json":
         return True
-    from freezeframe_replay.span_file import split_name
+    from freezeframe_replay.sources.span_file import split_name
 
     return "/" in text and split_name(text) is None
 
@@ -53,7 +53,7 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
         ConfigError: there is none to read.
         StoreError: it does not answer.
     """
-    from freezeframe_replay.store import open_runs
+    from freezeframe_replay.sources.store import open_runs
 
     if arguments.store:
         return open_runs(arguments.store)
@@ -69,7 +69,7 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     Raises:
         RunError: no such run, or several.
     """
-    from freezeframe_replay.span_file import load_run_of_file, split_name
+    from freezeframe_replay.sources.span_file import load_run_of_file, split_name
     from freezeframe_schemas.run import build_run
 
     text: str = named or arguments.run
@@ -83,6 +83,6 @@ def load_as_fixture(arguments: argparse.Namespace, named: str) -> Fixture:
     """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
     if is_fixture(named):
         return load_target_fixture(named)
-    from freezeframe_replay.freeze import freeze
+    from freezeframe_replay.engine.freeze import freeze
 
     return freeze(load_run(arguments, named))

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from freezeframe_replay import daemon
 from freezeframe_replay.cli.options import add_data, home_of, port
-from freezeframe_replay.home import Home, read_ports
+from freezeframe_replay.local import daemon
+from freezeframe_replay.local.home import Home, read_ports
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

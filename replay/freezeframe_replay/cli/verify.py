@@ -55,7 +55,7 @@ def _check(arguments: argparse.Namespace, name: str) -> Checked:
 
 
 def _faults(name: str, fixture: Fixture) -> Iterable[str]:
-    from freezeframe_replay.freeze import exchange_key, make_aliases
+    from freezeframe_replay.engine.freeze import exchange_key, make_aliases
 
     alias = make_aliases(fixture.redaction).alias
     numbers = {step.number for step in fixture.steps}

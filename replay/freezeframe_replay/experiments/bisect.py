@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.verdict import Verdict, verdict, why_incomparable
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.report.verdict import Verdict, verdict, why_incomparable
 from freezeframe_schemas.divergence import Divergence
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture

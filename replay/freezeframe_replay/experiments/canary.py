@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import HTTPRedirectHandler, build_opener
 from urllib.request import Request as HttpRequest
 
-from freezeframe_replay.compare import shorten
+from freezeframe_replay.engine.compare import shorten
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind

@@ -16,13 +16,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.compare import Difference, first_difference
+from freezeframe_replay.engine.compare import Difference, first_difference
+from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.dataset import Dataset, Row
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.verdict import why_incomparable
+from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.report.verdict import why_incomparable
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError

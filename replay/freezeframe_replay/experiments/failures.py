@@ -37,7 +37,7 @@ class Group:
 
 
 class Store(Protocol):
-    """What is asked: `freezeframe_replay.store.RunStore`."""
+    """What is asked: `freezeframe_replay.sources.store.RunStore`."""
 
     def sql(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Any]]:
         """Return column names and rows."""

@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.compare import shorten
+from freezeframe_replay.engine.compare import shorten
+from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.perturb import Aim, Perturbation, perturbations
 from freezeframe_replay.experiments.structure import Aspect, compare_structure
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.verdict import why_incomparable
+from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.report.verdict import why_incomparable
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError

@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Any, Final
 
-from freezeframe_replay.fork import Edit, Target, fork
+from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange
 from freezeframe_schemas.fixture import Fixture, Step

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from freezeframe_replay.align import Comparison, How, Pair, Side
-from freezeframe_replay.compare import Difference
-from freezeframe_replay.render import ID_DIGITS, cost, duration
+from freezeframe_replay.engine.compare import Difference
+from freezeframe_replay.report.align import Comparison, How, Pair, Side
+from freezeframe_replay.report.render import ID_DIGITS, cost, duration
 from freezeframe_replay.web.pages import content_security_policy, page, shown
 
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}

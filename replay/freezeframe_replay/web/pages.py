@@ -13,11 +13,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from freezeframe_replay.outline import Node, Outline, input_text
-from freezeframe_replay.render import duration, moment, printable, when
+from freezeframe_replay.report.outline import Node, Outline, input_text
+from freezeframe_replay.report.render import duration, moment, printable, when
 
 if TYPE_CHECKING:
-    from freezeframe_replay.store import RunRow
+    from freezeframe_replay.sources.store import RunRow
 
 _DEEPEST: Final = 8
 """Levels of the tree that are indented; deeper ones stand at this one."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from freezeframe_replay.outline import outcome_text
-from freezeframe_replay.render import report_text, unquoted
-from freezeframe_replay.verdict import Verdict, verdict, why_incomparable
+from freezeframe_replay.report.outline import outcome_text
+from freezeframe_replay.report.render import report_text, unquoted
+from freezeframe_replay.report.verdict import Verdict, verdict, why_incomparable
 from freezeframe_replay.web.pages import page, shown
 from freezeframe_schemas.divergence import Divergence, Made, Report
 

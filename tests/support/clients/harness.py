@@ -24,8 +24,8 @@ import freezeframe
 from freezeframe import seams
 from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
-from freezeframe_replay.freeze import freeze
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture

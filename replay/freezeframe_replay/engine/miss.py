@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from freezeframe.seams import Call
-from freezeframe_replay.compare import first_difference, shorten
-from freezeframe_replay.freeze import Alias, transient_fields
+from freezeframe_replay.engine.compare import first_difference, shorten
+from freezeframe_replay.engine.freeze import Alias, transient_fields
 from freezeframe_schemas import genai
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError

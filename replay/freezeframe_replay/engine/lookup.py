@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, Final
 
 from freezeframe.seams import Call
-from freezeframe_replay.freeze import Alias, exchange_key, transient_fields
-from freezeframe_replay.miss import Recorded, describe_miss
-from freezeframe_replay.moments import Moments, Slack
-from freezeframe_replay.names import same_but_for_names
+from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
+from freezeframe_replay.engine.miss import Recorded, describe_miss
+from freezeframe_replay.engine.moments import Moments, Slack
+from freezeframe_replay.engine.names import same_but_for_names
 from freezeframe_schemas.divergence import Divergence
 from freezeframe_schemas.exchange import Exchange, Lane
 from freezeframe_schemas.fixture import Fixture

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from freezeframe_replay.outline import ROOT_LANE, Node, Outline, outcome_text
-from freezeframe_replay.verdict import Verdict, verdict, why_incomparable
+from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline, outcome_text
+from freezeframe_replay.report.verdict import Verdict, verdict, why_incomparable
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
 
 WIDTH: Final = 120

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from freezeframe_replay.align import align, compare_runs
-from freezeframe_replay.freeze import exchange_key, make_aliases
+from freezeframe_replay.engine.freeze import exchange_key, make_aliases
+from freezeframe_replay.report.align import align, compare_runs
 from freezeframe_schemas.fixture import Fixture
 
 CONTENT: Final = frozenset(

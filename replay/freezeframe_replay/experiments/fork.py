@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from freezeframe_replay.answers import Answer, write_answer
+from freezeframe_replay.engine.answers import Answer, write_answer
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Response

@@ -27,7 +27,7 @@ from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
     from freezeframe._streams import StandardStreams
-    from freezeframe_replay.session import ReplaySession
+    from freezeframe_replay.engine.session import ReplaySession
 
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
@@ -47,11 +47,11 @@ def activate() -> None:
     from freezeframe._streams import StandardStreams
     from freezeframe.seams import serve
     from freezeframe.seams.framework_state import BEGINNINGS
-    from freezeframe_replay.fences import Fences
-    from freezeframe_replay.isolate import RecordedClock, fence_sockets, restore_random
-    from freezeframe_replay.policy import Policy, policy_from_json
-    from freezeframe_replay.request_edit import edit_request
-    from freezeframe_replay.session import ReplaySession
+    from freezeframe_replay.engine.policy import Policy, policy_from_json
+    from freezeframe_replay.engine.request_edit import edit_request
+    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.fences import Fences
+    from freezeframe_replay.process.isolate import RecordedClock, fence_sockets, restore_random
 
     fixture = load_fixture(Path(directory))
     clock = RecordedClock(fixture.entry)
@@ -257,6 +257,6 @@ def _write_report() -> None:
 
 if __name__ == "__main__":
     # Run under the importable name, so that the state above is one, not one per name of this module.
-    from freezeframe_replay import child
+    from freezeframe_replay.process import child
 
     sys.exit(child.main())

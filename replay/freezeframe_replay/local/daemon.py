@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay import processes
-from freezeframe_replay.home import STORE_VARIABLE, VARIABLE, Home, make_home, read_ports
-from freezeframe_replay.processes import Note
+from freezeframe_replay.local import processes
+from freezeframe_replay.local.home import STORE_VARIABLE, VARIABLE, Home, make_home, read_ports
+from freezeframe_replay.local.processes import Note
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 COLLECTOR: Final = "collector"

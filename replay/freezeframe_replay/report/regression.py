@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from freezeframe_replay.outline import outline_fixture
-from freezeframe_replay.render import short, when
+from freezeframe_replay.report.outline import outline_fixture
+from freezeframe_replay.report.render import short, when
 from freezeframe_schemas.fixture import Fixture
 
 

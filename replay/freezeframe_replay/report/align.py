@@ -15,8 +15,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final
 
-from freezeframe_replay.compare import Difference, differences
-from freezeframe_replay.freeze import Alias, make_aliases, transient_fields
+from freezeframe_replay.engine.compare import Difference, differences
+from freezeframe_replay.engine.freeze import Alias, make_aliases, transient_fields
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
 from freezeframe_schemas.fixture import Fixture, Step

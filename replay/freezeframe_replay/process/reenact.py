@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import freezeframe
-from freezeframe_replay.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
-from freezeframe_replay.fences import Fence
-from freezeframe_replay.policy import Policy, policy_to_json
-from freezeframe_replay.surroundings import at_recorded_commit, surroundings_warnings
+from freezeframe_replay.engine.policy import Fence, Policy, policy_to_json
+from freezeframe_replay.process.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
@@ -88,7 +87,7 @@ def reenact(
         variables["PYTHONDONTWRITEBYTECODE"] = "1"
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
-            variables = freezeframe.injected_environment("freezeframe_replay.child:activate", variables)
+            variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
         outcome = _run(started, variables, cwd, timeout_s, quiet, _stdin(loaded))
         if not report_path.exists():
             raise ReplayError(
@@ -113,7 +112,7 @@ def reenact(
 def _entry_command(fixture: Fixture) -> list[str]:
     entry = fixture.entry
     if entry.kind is EntryKind.FUNCTION:
-        return [sys.executable, "-m", "freezeframe_replay.child"]
+        return [sys.executable, "-m", "freezeframe_replay.process.child"]
     argv: Any = values.decode(entry.input).get("argv") if entry.kind is EntryKind.COMMAND and entry.input else None
     if not isinstance(argv, list) or len(argv) < 2:
         raise ReplayError(

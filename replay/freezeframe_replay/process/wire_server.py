@@ -20,7 +20,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe.seams import Call, http
-from freezeframe_replay.session import ReplaySession
+from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane
 from freezeframe_schemas.fixture import Fixture

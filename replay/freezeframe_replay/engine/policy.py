@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, Final
 
-from freezeframe_replay.fences import Fence
-from freezeframe_replay.request_edit import RequestEdit, edits_from_json, edits_to_json
+from freezeframe_replay.engine.request_edit import RequestEdit, edits_from_json, edits_to_json
 from freezeframe_schemas.exchange import Kind
+
+
+class Fence(StrEnum):
+    """What can be fenced off."""
+
+    PROCESSES = "processes"
+    """Starting a program, and forking."""
+    WRITES = "writes"
+    """Making, changing, moving or removing a file or directory."""
+    READS = "reads"
+    """Opening a file that belongs neither to the program, nor to Python, nor to the operating system."""
+
+
+HERMETIC: Final = frozenset({Fence.PROCESSES, Fence.WRITES})
+"""What a hermetic replay fences besides sockets. Reads are asked for by themselves: most programs read a file of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

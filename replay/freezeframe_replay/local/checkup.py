@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from freezeframe_replay import daemon, processes
-from freezeframe_replay.home import Home, read_ports
+from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 _GIB: Final = 1 << 30
@@ -220,7 +220,7 @@ def _store(home: Home) -> Iterable[Finding]:
     except FreezeframeError:
         yield Finding(check="store", grade=Grade.WARN, found="no collector runs, so that nothing answers", do="freezeframe up")
         return
-    from freezeframe_replay.store import open_runs
+    from freezeframe_replay.sources.store import open_runs
 
     try:
         runs = open_runs(url).list_runs(1)

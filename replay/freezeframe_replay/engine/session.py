@@ -22,15 +22,14 @@ from urllib.request import getproxies
 from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe.seams._port import Feed
-from freezeframe_replay.compare import first_difference
-from freezeframe_replay.fences import Fence
-from freezeframe_replay.freeze import make_aliases
-from freezeframe_replay.lookup import Lookup
-from freezeframe_replay.miss import Recorded, miss_message
-from freezeframe_replay.names import same_but_for_names
-from freezeframe_replay.pace import Pace
-from freezeframe_replay.policy import Policy
-from freezeframe_replay.standstill import frames_of_program
+from freezeframe_replay.engine.compare import first_difference
+from freezeframe_replay.engine.freeze import make_aliases
+from freezeframe_replay.engine.lookup import Lookup
+from freezeframe_replay.engine.miss import Recorded, miss_message
+from freezeframe_replay.engine.names import same_but_for_names
+from freezeframe_replay.engine.pace import Pace
+from freezeframe_replay.engine.policy import Fence, Policy
+from freezeframe_replay.engine.standstill import frames_of_program
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Made, Report, Served, Stopped
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane

@@ -14,27 +14,12 @@ import os
 import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from freezeframe._context import current_place
 from freezeframe.seams._port import STAND_IN_PROGRAM
-
-
-class Fence(StrEnum):
-    """What can be fenced off."""
-
-    PROCESSES = "processes"
-    """Starting a program, and forking."""
-    WRITES = "writes"
-    """Making, changing, moving or removing a file or directory."""
-    READS = "reads"
-    """Opening a file that belongs neither to the program, nor to Python, nor to the operating system."""
-
-
-HERMETIC: Final = frozenset({Fence.PROCESSES, Fence.WRITES})
-"""What a hermetic replay fences besides sockets. Reads are asked for by themselves: most programs read a file of their own."""
+from freezeframe_replay.engine.policy import Fence
 
 SYSTEM: Final = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
 """Where the operating system keeps its own."""

@@ -81,7 +81,7 @@ def write_audit(fixture: Fixture, directory: Path, *, key: Path | None = None) -
     )
     written = {
         "record.jsonl": b"".join(line + b"\n" for line in lines),
-        "check.py": files("freezeframe_replay").joinpath("audit_check.py").read_bytes(),
+        "check.py": files("freezeframe_replay.report").joinpath("audit_check.py").read_bytes(),
         "README.txt": readme.encode(),
     }
     if signer is not None:

@@ -1,0 +1,1 @@
+"""Where recorded runs come from."""
