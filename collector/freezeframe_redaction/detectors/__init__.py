@@ -19,7 +19,6 @@ from freezeframe_redaction.detectors import (
     network,
     numbers,
     people,
-    people_scripts,
     secrets,
     wallets,
 )
@@ -40,6 +39,5 @@ ALL: tuple[Detector, ...] = (
     *assigned.DETECTORS,
     *addresses.DETECTORS,
     *people.DETECTORS,
-    *people_scripts.DETECTORS,
     *encoded.DETECTORS,
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.people import CLASS
+from freezeframe_redaction.detectors.people.names import CLASS
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 _SLAVIC = re.compile(

@@ -1,0 +1,139 @@
+"""What a name is made of: words, particles and titles; which words are names by the lists or by their form."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.model import Candidate
+
+CLASS = "PERSON"
+
+LETTER = r"[^\W\d_]"
+TOKEN = rf"(?:'t|{LETTER}+(?:['-]{LETTER}+)*)"
+PARTICLE = r"(?:'t|de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|ibn|al|el|ter|ten|zu|zur|af|av|y|e)"
+PARTICLES = frozenset(
+    "'t d de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
+)
+WORD = re.compile(TOKEN)
+_NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
+
+# For triggers, which read one byte a character.
+START = r"(?:^|[^A-Za-z0-9_\xc0-\xff])"
+CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
+
+NOT_NAMES = frozenset(
+    "customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
+)
+"""What greetings and fields hold instead of a name."""
+TITLE_WORDS = frozenset(
+    "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle Señor Señora Señorita Sra Sr Srta"
+    " Signor Signora Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Fru Doktor Dott".split()
+)
+TITLES_BEFORE = re.compile(
+    r"(?<!\w)((?:(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Doctor|Sir|Dame|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sra?|Signora?|Sig|Senhora?|Dott|Ing)\.?[ ]{1,2}){1,2})$",
+    re.IGNORECASE,
+)
+_DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
+TECHNICAL = frozenset(
+    "julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
+    " kibana loki tempo alice bob eve mallory trent peggy victor carol dave sun moon venus mars jupiter saturn lisp maven gradle ant ivy cassandra aurora iris titan vega princess prince queen king royal unix"
+    " china india georgia jordan chad israel kenya asia florence sydney milan vienna paris london orlando phoenix dallas carolina virginia dakota savannah brooklyn chelsea santiago san santa lourdes".split()
+)
+"""Given names that are more often software, places or the cast of cryptography."""
+NEVER_FIRST = frozenset(
+    "the a an in on at of to for from by with and or but not if when while where this that these those my your our his her its their all any each every no new"
+    " north south east west northern southern eastern western saint san santa los las el la le de von van port fort mount lake river cape greater lower upper central".split()
+)
+
+
+SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(
+    "will may mark see new can case long link early general major grant green line little many author edit branch server true valid manual alpha beta delta media meta page unknown unique trace reason numbers".split()
+)
+"""Given names that are ordinary words first; beside a surname they still say nothing."""
+SURNAME_ENDING = re.compile(
+    r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist|lund|ström"
+    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|[^\W\d_]{2}sen)$"
+)
+
+
+def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[int, int]]:
+    """Return the spans of the words that may belong to a name that begins at `start`."""
+    first = WORD.match(text, start, min(high, start + 40))
+    if first is None:
+        return []
+    out = [first.span()]
+    position = first.end()
+    # An initial carries its dot.
+    if first.end() - first.start() == 1 and text[position : position + 1] == ".":
+        position += 1
+    while len(out) < limit:
+        match = _NEXT.match(text, position, min(high, position + 42))
+        if match is None:
+            break
+        word = match.group(1)
+        if not (word[0].isupper() or word in PARTICLES):
+            break
+        out.append(match.span(1))
+        position = match.end() if len(word) == 1 or word in ("Jr", "Sr") else match.end(1)
+        if match.group(2) and len(word) > 1:
+            break
+    while out and text[out[-1][0] : out[-1][1]] in PARTICLES:
+        out.pop()
+    return out
+
+
+def is_known(word: str) -> bool:
+    lowered = word.lower()
+    return (
+        lowered in GIVEN
+        or lowered in SURNAMES
+        or any(part in GIVEN or part in SURNAMES for part in lowered.split("-") if "-" in lowered)
+    )
+
+
+def is_given(word: str) -> bool:
+    lowered = word.lower()
+    return lowered in GIVEN or ("-" in lowered and lowered.split("-")[0] in GIVEN)
+
+
+def is_ordinary(word: str) -> bool:
+    return word.lower() in COMMON
+
+
+def accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candidate, ...]:
+    start, end = tokens[0][0], tokens[-1][1]
+    if text[end - 2 : end] in ("'s", "'S"):
+        end -= 2
+    if holds_invented(text[start:end]):
+        return (Candidate(start, end, "*"),)
+    # "Mr." and "PhD" identify nobody and stay, but they belong to the name that is reported.
+    titles = TITLES_BEFORE.search(text, max(0, start - 24), start)
+    degrees = _DEGREES_BEHIND.match(text, end)
+    shown = (titles.start(1) if titles else start, degrees.end() if degrees else end)
+    return (Candidate(start, end, CLASS, kind, None if shown == (start, end) else shown),)
+
+
+def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Drop words from the end that are no part of a name."""
+    while len(tokens) > 1 and is_ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
+        tokens = tokens[:-1]
+    return tokens
+
+
+def has_form_of_surname(word: str) -> bool:
+    """Whether the word ends as surnames do and is one, or is written with foreign letters."""
+    lowered = word.lower()
+    return (
+        len(word) > 5
+        and lowered not in COMMON
+        and SURNAME_ENDING.search(lowered) is not None
+        and (lowered in SURNAMES or not word.isascii() or len(word) > 8)
+    )
+
+
+def is_plainly_given(word: str) -> bool:
+    """Whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
+    lowered = word.lower()
+    return lowered in GIVEN and lowered not in COMMON and lowered not in TECHNICAL

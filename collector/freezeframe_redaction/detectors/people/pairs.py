@@ -1,0 +1,241 @@
+"""Two words that together are a name: given name and surname, in either order, in capitals, or with what the person is."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+
+def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Two capitalised words in a row; the trigger ended in the second one."""
+    # The trigger ends on the second letter of the last word; most pairs fail on the word before it.
+    start = at - 2
+    floor = max(low, at - 64)
+    if start <= floor:
+        return ()
+    previous = _last_word(text, floor, start - 1)
+    if previous.lower() in COMMON and not (len(previous) < 4 or names.is_given(previous)):
+        return ()
+    first = _first_word(text, floor, start)
+    if first is None:
+        return ()
+    tokens = names.tokens_at(text, first, high)
+    if len(tokens) < 2:
+        return ()
+    words = [text[a:b] for a, b in tokens]
+    index = 0
+    # "When Maria Lopez": ordinary words in front are not part of the name.
+    while index < len(words) - 1 and not _pairs(words, index):
+        index += 1
+    if index >= len(words) - 1:
+        if _stands_alone(text, low, high, tokens, words):
+            return names.accept(text, tokens, "line of its own")
+        return (Candidate(tokens[0][0], tokens[-1][0], ""),)
+    kept = names.trimmed(text, tokens[index : index + 5])
+    if len(kept) < 2:
+        return ()
+    return names.accept(text, kept, "lexicon")
+
+
+def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
+    """Whether words that end in a surname fill a line or follow a word that leads to a person, as in an address block."""
+    last = words[-1].lower()
+    if (
+        not 2 <= len(words) <= 4
+        or len(last) < 4
+        or any(names.is_ordinary(word) for word in words if len(word) > 1 and word not in names.PARTICLES)
+        or words[0].lower() in names.NEVER_FIRST
+        or words[0].lower() in names.TECHNICAL
+        or not (last in SURNAMES or names.SURNAME_ENDING.search(last))
+    ):
+        return False
+    before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
+    behind = text[tokens[-1][1] : min(high, tokens[-1][1] + 1)]
+    if behind in ("", "\n") and (not before.strip("> ?\t") or before.rstrip("> ?\t")[-1:] == "\n"):
+        return True
+    return before.rstrip().rpartition(" ")[2].lower() in _LEADING
+
+
+_LEADING = frozenset(
+    "says said told by starring named called with actor actress producer director commenter singer writer author assistant".split()
+)
+
+
+def _last_word(text: str, floor: int, end: int) -> str:
+    """Return the word that ends at `end`, without the marks around it."""
+    begin = max(text.rfind(" ", floor, end), text.rfind("\n", floor, end), floor - 1) + 1
+    return text[begin:end].strip("(\"'*_[.,:;>#-/`")
+
+
+def _pairs(words: list[str], index: int) -> bool:
+    """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
+    first = words[index]
+    if index and words[index - 1] in _PLACE_PREFIXES:
+        return False
+    last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
+    if last is not None and _is_foreign_pair(first, last):
+        return True
+    if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
+        return False
+    if names.is_ordinary(last):
+        return False
+    if names.is_ordinary(first):
+        return last.lower() in SURNAMES and first.lower() not in names.SHORT_WORDS
+    if last.lower() in SURNAMES or last.lower() in GIVEN:
+        return True
+    # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
+    return len(first) > 2 and len(last) > 3 and last[1:].islower()
+
+
+def _is_foreign_pair(first: str, last: str) -> bool:
+    """Whether two capitalised words that no list may know look like a person: ``Zargan Vedzizhev``, ``Dreux Joly``."""
+    first_lower, last_lower = first.lower(), last.lower()
+    if (
+        len(first) < 3
+        or len(last) < 4
+        or not (first[1:].islower() and last[1:].islower())
+        or first_lower in COMMON
+        or last_lower in COMMON
+        or first_lower in names.NEVER_FIRST
+        or first_lower in names.TECHNICAL
+    ):
+        return False
+    surname = last_lower in SURNAMES
+    if not first.isascii() or not last.isascii():
+        # Letters with marks stand in names and places; a place has no surname.
+        return surname or first_lower in GIVEN or first_lower in SURNAMES or bool(names.SURNAME_ENDING.search(last_lower))
+    return (surname and (first_lower in SURNAMES or first_lower[-1] in "aeio")) or (
+        bool(names.SURNAME_ENDING.search(last_lower))
+        and (surname or first_lower in GIVEN or first_lower in SURNAMES or len(last) > 6)
+    )
+
+
+_PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "New", "Los", "Las"])
+"""Before a given name they make a place of it: San Francisco Bay."""
+
+
+def _first_word(text: str, floor: int, start: int) -> int | None:
+    """Return where the run of capitalised words and particles that reaches `start` begins."""
+    position = start
+    for _ in range(4):
+        if position <= floor or text[position - 1] not in " -\t":
+            break
+        left = position - 1
+        if left - 1 > floor and text[left - 1] == "." and not text[left - 2 - (left - 2 > floor)].isalpha():
+            left -= 1  # an initial; a longer word with a dot ends a sentence
+        begin = left
+        while begin > floor and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
+            begin -= 1
+        word = text[begin:left]
+        if not word or not (word[0].isupper() or word in names.PARTICLES):
+            break
+        position = begin
+    while position < start and not text[position].isupper():
+        position = text.find(" ", position) + 1
+        if position == 0:
+            return None
+    return position if position < start or start == floor else None
+
+
+_AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
+
+
+def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Smith, John``."""
+    comma = text.rfind(",", max(low, at - 24), at)
+    if comma < 0:
+        return ()
+    begin = comma
+    while begin > low and comma - begin < 24 and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
+        begin -= 1
+    second = names.WORD.match(text, comma + 2, min(high, comma + 30))
+    surname = text[begin:comma]
+    if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
+        return ()
+    given = second.group()
+    if _AND_ANOTHER.match(text, second.end(), min(high, second.end() + 12)):
+        return ()  # "Jones, Mitchell and Williams" are three, of a company more often than not
+    if not names.is_given(given) or names.is_ordinary(given) or (given.lower() in SURNAMES and given.lower() not in GIVEN):
+        return ()
+    return names.accept(text, [(begin, comma), second.span()], "last, first")
+
+
+def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``JOHN SMITH``: both words in the lexicons, neither ordinary."""
+    for match in re.finditer(
+        rf"(?<!\w)({names.TOKEN}) (?:{names.LETTER}\.? )?({names.TOKEN})(?![\w])", text[max(low, at - 34) : min(high, at + 20)]
+    ):
+        offset = max(low, at - 34)
+        first, last = match.group(1), match.group(2)
+        if match.end() + offset < at or not (first.isupper() and last.isupper() and len(first) > 2 and len(last) > 2):
+            continue
+        if holds_invented(match.group()):
+            return (Candidate(offset + match.start(), offset + match.end(), "*"),)
+        if first.lower() in GIVEN and last.lower() in SURNAMES and not names.is_ordinary(first) and not names.is_ordinary(last):
+            return (Candidate(offset + match.start(), offset + match.end(), names.CLASS, "capitals"),)
+        return ()
+    return ()
+
+
+_DESCRIBED = re.compile(
+    rf"(?<!\w)({names.TOKEN}) ({names.TOKEN}),? (?:is|was|will be|has been) (?:my|our|his|her|their|the|a|an|your) (?:\w+ )?(?:boss|wife|husband|son|daughter|mother|father|brother|sister|manager"
+    r"|colleague|friend|neighbou?r|doctor|physician|nurse|lawyer|patient|customer|client|tenant|landlord|teacher|partner|assistant|uncle|aunt|cousin|employee|contact|accountant|applicant)"
+)
+
+
+def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``May June is my boss``."""
+    for match in _DESCRIBED.finditer(text, max(low, at - 90), min(high, at + 14)):
+        if match.end() < at - 1:
+            continue
+        first, last = match.group(1), match.group(2)
+        if (
+            first[0].isupper()
+            and last[0].isupper()
+            and first.lower() not in names.NOT_NAMES
+            and first.lower() not in ("the", "this", "that", "my", "our")
+        ):
+            return names.accept(text, [match.span(1), match.span(2)], "described")
+    return ()
+
+
+DETECTORS = (
+    Detector(
+        name="name: given name and surname",
+        class_=names.CLASS,
+        triggers=(
+            rf"{names.START}{names.CAPITAL}{names.SMALL}+[ \-](?:(?:{names.CAPITAL}\.?|{names.PARTICLE}) )*{names.CAPITAL}{names.SMALL}",
+        ),
+        find=_pair,
+        examples=(
+            Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
+        ),
+    ),
+    Detector(
+        name="name: described",
+        class_=names.CLASS,
+        triggers=(
+            rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
+        ),
+        find=_described,
+        examples=(Example(text="May June is my boss", value="May June", near_miss="Data Lake is the answer"),),
+    ),
+    Detector(
+        name="name: surname, given name",
+        class_=names.CLASS,
+        triggers=(rf"{names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",),
+        find=_last_first,
+        examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
+    ),
+    Detector(
+        name="name: capitals",
+        class_=names.CLASS,
+        triggers=(rf"{names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",),
+        find=_capitals,
+        examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
+    ),
+)

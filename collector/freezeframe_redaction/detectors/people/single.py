@@ -1,0 +1,170 @@
+"""A given name alone, where the words around it speak of a person, and lists of given names."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import SURNAMES
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+_SPEECH = frozenset(
+    "is was has had said says asked asks told tells lives lived works worked wants wanted will would can could did does shouted called calls arrived likes liked loves loved went came got just"
+    " needs needed thinks thought knows knew replied answered wrote writes bought paid ordered moved left met who whose doesn't didn't won't isn't wasn't".split()
+)
+_DOING = frozenset(
+    "began spent listed shouted wrote runs ran gave given had has is was lives lived moved asked said says likes loves works worked wants wanted needs needed called calls joined quit started stopped"
+    " booked cancelled canceled flew drives drove owes paid plays played studied studies teaches taught sent sends signed submitted complained reported requested returned visited whispered laughed smiled"
+    " reminded emailed phoned texted agreed refused died married divorced grew turned thinks".split()
+)
+_BELONGINGS = frozenset(
+    "address addresses phone email e-mail number account accounts card order orders birthday house home car wife husband son daughter kid kids child children mother father mom dad brother sister family"
+    " friend boss manager doctor lawyer name surname appointment booking flight ticket tickets passport license licence salary bank password contact desk office team story song book novel music voice"
+    " life death killers killer wedding party dog cat insurance policy claim invoice room reservation".split()
+)
+_CLAUSE = frozenset(
+    ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
+)
+_PLAIN_PREPOSITIONS = frozenset(["is", "to", "from", "for", "by", "about", "and", "with", "has", "was", "did", "does"])
+_CLAUSE_END = frozenset(["in", "at", "on", "about", "and", "from", "today", "tomorrow", "by", "so"])
+_ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
+_TOWARDS = frozenset(
+    "with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
+    " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
+)
+
+
+def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """A given name alone, where the words around it speak of a person."""
+    start = _capital_before(text, low, at)
+    word = names.WORD.match(text, start, min(high, start + 24))
+    if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-@#$<`")):
+        return ()
+    name = word.group()
+    end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
+    name = text[start:end]
+    if len(name) < 3 or not name[1:].islower():
+        return ()
+    known = names.is_plainly_given(name) or names.has_form_of_surname(name)
+    if not known and (
+        len(name) < 4 or names.is_ordinary(name) or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST
+    ):
+        return ()
+    following = text[end : min(high, end + 24)]
+    if following[:1] in ("_", "(", ".", "-", "/", "@", "`", "<", "=", "[") and following[:2] not in (". ", ".", ".\n"):
+        return ()
+    if following[:1] == " " and following[1:2].isupper():
+        return ()
+    if not known:
+        # A word that no list knows must do what only people do: "Mehrudin shouted at", "Quionia is from".
+        opens = (
+            not text[max(low, start - 3) : start].strip(" \t")
+            or text[max(low, start - 3) : start].rstrip(" \t")[-1:] in '.!?\n"“'
+        )
+        return names.accept(text, [(start, end)], "alone") if opens and _HUMAN.match(following) else ()
+    return names.accept(text, [(start, end)], "alone") if _speaks_of_a_person(text, low, start, name, following) else ()
+
+
+_HUMAN = re.compile(
+    r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying|teaching)|has a (?:headache|fever|daughter|son)"
+    r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
+)
+
+
+def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: str) -> bool:
+    before = text[max(low, start - 24) : start].rstrip(" \t")
+    previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
+    after = following.removeprefix("'s").lstrip(" ,").split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
+    opens = not before or before[-1] in '.!?\n"“:>'
+    if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS):
+        return True
+    if after in _SPEECH and (opens or previous in _TOWARDS or previous in _CLAUSE):
+        return True
+    if opens and len(name) > 3 and after in _DOING and following[:1] == " ":
+        return True
+    if before[-1:] == "," and following[:1] in ("?", "!") and not before[-2:-1].isupper():
+        # "Remember me, Alexander?"
+        return True
+    if opens and following[:1] == ":" and following[1:3].lstrip(" \\")[:1] in ('"', "“", "'") and following[1:3].strip():
+        # One speaker of a dialogue.
+        return True
+    if (previous in _TOWARDS and previous not in _PLAIN_PREPOSITIONS) or before.endswith("shouted at"):
+        return True
+    # After a plain preposition the name must end its clause, and be long enough not to be an acronym in small letters.
+    if (
+        previous in _TOWARDS
+        and len(name) > 3
+        and (following[:1] in ("", ",", "!", "?", "\n", "'", ";") or following[:2] in (". ", ".") or after in _CLAUSE_END)
+    ):
+        return True
+    return opens and following[:1] in (",", ":", "!") and after in _ADDRESSED
+
+
+def _capital_before(text: str, low: int, at: int) -> int:
+    """Return where the last capitalised word that begins before `at` begins."""
+    for position in range(at - 1, max(low, at - 40) - 1, -1):
+        if text[position].isupper() and (position == 0 or not text[position - 1].isalpha()):
+            return position
+    return at - 1
+
+
+_LISTED = re.compile(
+    rf"(?<!\w)({names.LETTER}{{3,20}}(?:, {names.LETTER}{{3,20}}){{1,11}},? (?:and|or|&|und|et|y|e|og|och|i) {names.LETTER}{{3,20}})(?!\w)"
+)
+
+
+def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Mary, Efimiya, Isabel and Jodi``: where most are given names, so are the others."""
+    for match in _LISTED.finditer(text, max(low, at - 200), min(high, at + 20)):
+        if match.end() < at:
+            continue
+        spans = [one.span() for one in names.WORD.finditer(text, match.start(), match.end())]
+        spans = [span for span in spans if text[span[0]].isupper() and text[span[0] + 1 : span[1]].islower()]
+        words = [text[a:b] for a, b in spans]
+        given = sum(names.is_plainly_given(word) for word in words)
+        # "Jones, Smith and Davis" are a company more often than three people.
+        if (
+            len(words) < 3
+            or given * 2 <= len(words)
+            or all(word.lower() in SURNAMES for word in words)
+            or any(names.is_ordinary(word) and not names.is_given(word) for word in words)
+        ):
+            return ()
+        return tuple(found for span in spans for found in names.accept(text, [span], "listed"))
+    return ()
+
+
+DETECTORS = (
+    Detector(
+        name="name: given name alone",
+        class_=names.CLASS,
+        triggers=(
+            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
+            r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
+            r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s (?:address|phone|e-?mail|number|account|card|order|birthday|house|home|car|wife|husband|son|daughter|kid|child|mother|father|mom|dad|brother|sister|family|friend|boss|manager|doctor|lawyer|name|appointment|booking|flight|ticket|passport|salary|bank|password|contact|office|story|song|book|novel|music|voice|life|death|killer|wedding|party|dog|cat|insurance|policy|claim|invoice|room|reservation)",
+            r"(?:^|\n|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
+            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
+        ),
+        find=_single,
+        examples=(
+            Example(text="please tell Katarzyna that I called", value="Katarzyna", near_miss="written with Django and Julia"),
+            Example(text="Mathilde, can I please have it back?", value="Mathilde", near_miss="Finally, can I have it?"),
+        ),
+    ),
+    Detector(
+        name="name: list of given names",
+        class_=names.CLASS,
+        triggers=(
+            rf"{names.CAPITAL}{names.SMALL}+, (?:{names.CAPITAL}{names.SMALL}+, )*{names.CAPITAL}{names.SMALL}+,? (?:and|or|&|und|et|y|e|og|och|i) {names.CAPITAL}{names.SMALL}{{2}}",
+        ),
+        find=_list,
+        examples=(
+            Example(
+                text="They invited Katarzyna, Zbigniew and Olek.",
+                value="Zbigniew",
+                near_miss="Tuesday, Wednesday and Thursday; Kafka, Redis and Postgres",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,60 @@
+"""Names in small letters, behind words that announce one."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+_SMALL_WORDS = re.compile(
+    rf"{names.LETTER}{{2,20}}(?:'s)?(?: {names.LETTER}\.?(?= ))?(?: (?:van |de |von |da |del |der )*{names.LETTER}+(?:['-]{names.LETTER}+)*)?"
+)
+
+
+def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``my name is anna kowalska``: written in small letters, so the words themselves must be names."""
+    start = at - 1
+    reach = _SMALL_WORDS.match(text, start, min(high, start + 60))
+    if reach is None:
+        return ()
+    spans = [one.span() for one in names.WORD.finditer(text, start, reach.end())]
+    words = [text[a:b] for a, b in spans]
+    if not words or not words[0].islower():
+        return ()
+    first = words[0].removesuffix("'s")
+    pair = len(words) > 1 and words[-1].islower()
+    surname = words[-1].removesuffix("'s") if pair else ""
+    titled = bool(names.TITLES_BEFORE.search(text, max(low, start - 16), start))
+    if (
+        pair
+        and first in GIVEN
+        and len(first) > 2
+        and surname not in COMMON
+        and (surname in SURNAMES or names.SURNAME_ENDING.search(surname))
+        and first not in names.SHORT_WORDS
+    ):
+        return names.accept(text, spans, "small")
+    if len(first) > 2 and (names.is_plainly_given(first) or (titled and first in SURNAMES and first not in COMMON)):
+        return names.accept(text, spans[:1], "small")
+    return ()
+
+
+DETECTORS = (
+    Detector(
+        name="name: in small letters",
+        class_=names.CLASS,
+        triggers=(
+            r"(?i:\b(?:name is|name's|i am|i'm|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+            r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
+        ),
+        find=_small,
+        examples=(
+            Example(
+                text="hi, my name is katarzyna nowak and i need help", value="katarzyna nowak", near_miss="i am will and able"
+            ),
+            Example(text="thanks, zbigniew", value="zbigniew", near_miss="this is python"),
+        ),
+    ),
+)
