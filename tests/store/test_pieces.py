@@ -36,7 +36,8 @@ def test_a_memory_of_earlier_values_changes_no_piece(
     said: list[dict[str, str]] = []
     for messages in histories:
         said = [*said, *messages]
-        raw = (json.dumps({"model": "m", "messages": said, "tools": [{"a": "b" * 200}]}, separators=separators) + tail).encode()
+        content = {"model": "m", "messages": said, "tools": [{"a": "b" * 200}] * 100}  # so long that it is remembered
+        raw = (json.dumps(content, separators=separators) + tail).encode()
         pieces, hashes = memory.split("t", "a", raw)
         assert pieces == split(raw)
         assert hashes == [piece_hash(piece) for piece in pieces]

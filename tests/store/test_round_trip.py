@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,6 +121,21 @@ def runs(facade_url: str) -> Any:
 def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: RunStore, batch: list[SpanRecord]) -> None:
     store.insert(batch, token=batch[0].trace_id)
     for span in batch:
+        assert [exact(found) for found in runs.load_spans(span.trace_id)] == [exact(span)]
+
+
+@settings(
+    max_examples=6,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(kinds=st.lists(spans(), min_size=1, max_size=2))
+def test_spans_that_are_alike_come_out_as_they_went_in(store: Store, runs: RunStore, kinds: list[SpanRecord]) -> None:
+    """What repeats in a batch is written once for all its rows."""
+    batch = [replace(span, trace_id=f"a1a1{next(_serial):028x}") for _ in range(6) for span in kinds]
+    store.insert(batch, token=batch[0].trace_id)
+    for span in batch[:: len(batch) - 1]:
         assert [exact(found) for found in runs.load_spans(span.trace_id)] == [exact(span)]
 
 

@@ -51,7 +51,7 @@ def _encode(type_: str, values: Sequence[Any], out: list[bytes]) -> None:
     if code := _ARRAY_CODES.get(type_):
         out.append(_numbers(code, values))
     elif type_ == "String":
-        out.append(_texts(values))
+        _append_texts(values, out)
     elif type_.startswith("FixedString("):
         out.append(b"".join(values))
     elif type_.startswith("DateTime64("):
@@ -59,8 +59,14 @@ def _encode(type_: str, values: Sequence[Any], out: list[bytes]) -> None:
     elif type_.startswith("DateTime("):
         out.append(_numbers("I", values))
     elif type_.startswith("Nullable("):
+        if values.count(None) == len(values):
+            out.append(b"\x01" * len(values))
+            _encode(type_[9:-1], [0] * len(values), out)
+            return
         out.append(bytes([value is None for value in values]))
         _encode(type_[9:-1], [0 if value is None else value for value in values], out)
+    elif type_.startswith(("Array(", "Map(")) and not any(values):
+        out.append(bytes(8 * len(values)))
     elif type_.startswith("Array("):
         out.append(_offsets(values))
         _encode(type_[6:-1], list(chain.from_iterable(values)), out)
@@ -84,17 +90,22 @@ def _numbers(code: str, values: Iterable[Any]) -> bytes:
     return numbers.tobytes()
 
 
-def _texts(values: Sequence[str | bytes]) -> bytes:
+def _append_texts(values: Sequence[str | bytes], out: list[bytes]) -> None:
+    """Append each text behind its length. Large ones stay pieces until the block is joined: they are copied once."""
     if len(values) > _REPEATING and isinstance(values[0], str):
+        if values.count(values[0]) == len(values):  # told by identity in most columns, which no span of the block fills
+            out.append(_text(values[0]) * len(values))
+            return
         distinct = set(values)
         if len(distinct) * _REPEATING <= len(values):
             encoded = {value: _text(value) for value in distinct}
-            return b"".join([encoded[value] for value in values])
+            out.append(b"".join([encoded[value] for value in values]))
+            return
     raws = [value.encode() if isinstance(value, str) else value for value in values]
     parts: list[bytes] = [b""] * (2 * len(raws))
     parts[::2] = [_varint(len(raw)) for raw in raws]
     parts[1::2] = raws
-    return b"".join(parts)
+    out += parts
 
 
 def _text(value: str | bytes) -> bytes:

@@ -26,6 +26,8 @@ _STYLE_BYTES: Final = 64
 _MARK_BYTES: Final = 4
 _LEAST: Final = 512
 """Bytes. A shorter piece is joined to the next one: a hash and its references would weigh more than the piece."""
+_WORTH_REMEMBERING: Final = 16 << 10
+"""Bytes. A shorter value is split and hashed anew in less time than it takes to look it up and compare."""
 
 
 def split(raw: bytes) -> list[bytes]:
@@ -57,6 +59,9 @@ class SplitMemory:
         """Return the pieces of `raw` and their hashes."""
         if len(raw) <= _LEAST:  # one piece, whatever it holds
             return [raw], [piece_hash(raw)]
+        if len(raw) <= _WORTH_REMEMBERING:
+            pieces = split(raw)
+            return pieces, [*map(piece_hash, pieces)]
         before = self._last.pop((trace_id, attribute), None)
         if before is None:
             pieces = split(raw)

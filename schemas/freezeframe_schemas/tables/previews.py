@@ -26,7 +26,8 @@ _OUTPUTS: Final = (
     genai.ERROR_CHAIN,
 )
 _MARK: Final = b'"content":'
-_TEXT: Final = re.compile(rb'\s*"([^"\\]*(?:\\.[^"\\]*)*)')
+_BLANKS: Final = b" \t\r\n"
+_TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*')
 _READ_BYTES: Final = 4 * PREVIEW_CHARS
 _DECODER: Final = json.JSONDecoder(strict=False)
 
@@ -53,10 +54,15 @@ def output_preview(large: Mapping[str, bytes]) -> str:
 
 def _content(raw: bytes, start: int) -> str:
     at = raw.find(_MARK, start)
-    found = _TEXT.match(raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES]) if at >= 0 else None
-    if found is None:
+    if at < 0:
         return ""
-    text = found[1].decode(errors="ignore")
+    quoted = raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES].lstrip(_BLANKS)
+    if not quoted.startswith(b'"'):
+        return ""
+    if b"\\" not in quoted:  # nearly all; the pattern costs several times as much
+        return _short(quoted[1:].partition(b'"')[0].decode(errors="ignore"))
+    found = _TEXT.match(quoted)
+    text = found[0].decode(errors="ignore")[1:] if found else ""
     if "\\" not in text:
         return _short(text)
     try:

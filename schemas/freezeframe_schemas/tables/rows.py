@@ -100,7 +100,7 @@ def rows_from_spans(
 
 def tenant_of(span: SpanRecord) -> str:
     """Return the tenant that a span belongs to, empty where none was set."""
-    return span.text(genai.TENANT) or _text_of(span.resource.attributes.get(genai.TENANT))
+    return _text_of(span.attributes.get(genai.TENANT)) or _text_of(span.resource.attributes.get(genai.TENANT))
 
 
 def run_hour_of(start_time_unix_nano: int) -> int:
@@ -206,7 +206,10 @@ class _Writer:
                     columns[at][index] = cell
                 if exact:
                     continue
-            _place(name, value, texts, types, large)
+            if type(value) is str and len(value) <= INLINE_LIMIT and name not in CONTENT_ATTRIBUTES:
+                texts[name] = value  # as `_place` would: the most frequent case
+            else:
+                _place(name, value, texts, types, large)
         resource = self._resource(span.resource)
         for at, cell in resource.cells.items():
             columns[at][index] = cell
@@ -214,9 +217,11 @@ class _Writer:
         columns[_TENANT][index] = tenant
         columns[_RUN_HOUR][index] = self._hours[span.trace_id]
         columns[_ATTRIBUTES][index] = texts
-        columns[_ATTRIBUTE_TYPES][index] = types
+        if types:
+            columns[_ATTRIBUTE_TYPES][index] = types
         columns[_RESOURCE][index] = resource.texts
-        columns[_RESOURCE_TYPES][index] = resource.types
+        if resource.types:
+            columns[_RESOURCE_TYPES][index] = resource.types
         if resource.large:
             columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
         if large:
