@@ -154,3 +154,32 @@ def test_a_command_that_is_not_there_is_said(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
     with pytest.raises(ReplayError, match="cannot be started"):
         reenact(fixture, ["no-such-command"], cwd=tmp_path)
+
+
+SPLIT = "import shop, " + MARKED.partition("import ")[2].replace("return [seen", "return [shop.NAME, seen")
+
+
+def test_a_source_edited_twice_in_a_second_is_replayed_as_it_is_now(tmp_path: Path) -> None:
+    """Python itself would take the first version's byte code for the second's: size and second are the same."""
+    shop = tmp_path / "shop.py"
+    shop.write_text("NAME = 'one'")
+    fixture = record(tmp_path, SPLIT, "where?", PYTHONDONTWRITEBYTECODE="1")
+    shop.touch()
+    edited = shop.stat()
+    writing = {"PYTHONDONTWRITEBYTECODE": ""}
+    assert reenact(fixture, cwd=tmp_path, env=writing).identical
+    shop.write_text("NAME = 'two'")
+    os.utime(shop, ns=(edited.st_atime_ns, edited.st_mtime_ns))
+    (changed,) = reenact(fixture, cwd=tmp_path, env=writing).divergences
+    assert changed.kind is DivergenceKind.OUTCOME_CHANGED
+
+
+def test_byte_code_of_libraries_is_kept_from_one_replay_to_the_next(tmp_path: Path) -> None:
+    shop = tmp_path / "shop.py"
+    shop.write_text("NAME = 'one'")
+    an_hour_ago = time.time() - 3600
+    os.utime(shop, (an_hour_ago, an_hour_ago))
+    fixture = record(tmp_path, SPLIT, "where?", PYTHONDONTWRITEBYTECODE="1")
+    assert not (tmp_path / "__pycache__").exists()
+    assert reenact(fixture, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": ""}).identical
+    assert [path.name.partition(".")[0] for path in (tmp_path / "__pycache__").iterdir()] == ["shop"]

@@ -51,8 +51,14 @@ def activate() -> None:
     from freezeframe_replay.engine.request_edit import edit_request
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences
-    from freezeframe_replay.process.isolate import RecordedClock, fence_sockets, restore_random
+    from freezeframe_replay.process.isolate import (
+        RecordedClock,
+        fence_sockets,
+        keep_byte_code_of_settled_sources,
+        restore_random,
+    )
 
+    keep_byte_code_of_settled_sources()
     fixture = load_fixture(Path(directory))
     clock = RecordedClock(fixture.entry)
 

@@ -1,4 +1,4 @@
-"""What keeps a replay from touching the world: the socket fence, the recorded clock, the recorded randomness.
+"""What keeps a replay and the world apart: the socket fence, recorded clock and randomness, no byte code of new sources.
 
 Installed once per child process by `child`; never in a process that runs anything else.
 """
@@ -9,12 +9,15 @@ import json
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
 from typing import Any
 
 from freezeframe_schemas.fixture import Step
 from freezeframe_schemas.run import Entry
 
+_SETTLED_AFTER_S = 2
 _FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -111,3 +114,24 @@ def restore_random(entry: Entry) -> None:
         return
     version, internal, gauss = json.loads(entry.random_state)
     random.setstate((version, tuple(internal), gauss))
+
+
+def keep_byte_code_of_settled_sources() -> None:
+    """From now on, let imports write byte code only of sources that were last changed some seconds ago.
+
+    Python knows stale byte code by the size and the second of its source, and around a replay sources change fast (a fix, the
+    commits of a bisection): two versions of one size within a second would share what the first left. The sources of libraries
+    are old, and their byte code is kept: compiling them anew takes seconds of each replay where no installer has done it.
+
+    Call it before the clock is the recorded one.
+
+    Source: PEP 552, the header of a ``.pyc`` file: magic number, flags, the source's time, its size, four bytes each.
+    """
+    settled = int(time.time()) - _SETTLED_AFTER_S
+    write = SourceFileLoader.set_data
+
+    def write_settled(self: SourceFileLoader, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        if int.from_bytes(data[8:12], "little") < settled:
+            write(self, path, data, _mode=_mode)
+
+    SourceFileLoader.set_data = write_settled

@@ -72,19 +72,18 @@ def reenact(
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         report_path = Path(scratch) / "report.json"
         policy = policy or Policy(ignore=tuple(ignore))
-        own_scratch: dict[str, str] = {}
+        of_the_fence: dict[str, str] = {}
         if Fence.WRITES in policy.fences:
             # What a program puts into temporary files is gone with the replay, and so no effect.
             temporary = Path(scratch) / "tmp"
             temporary.mkdir()
             policy = replace(policy, allow_paths=(*policy.allow_paths, str(temporary)))
-            own_scratch = {"TMPDIR": str(temporary)}
-        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **own_scratch, **(env or {})}
+            # A late import would write byte code, and be stopped.
+            of_the_fence = {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
         variables[POLICY_VARIABLE] = policy_to_json(policy)
-        # Two versions of a file with the same size and second must not share their byte code (bisecting makes such).
-        variables["PYTHONDONTWRITEBYTECODE"] = "1"
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
