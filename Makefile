@@ -49,7 +49,7 @@ imports: setup ## the direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test-fast: setup ## the tests without those marked long
-	$(PYTEST) -q -n 2 --dist loadfile -m "not long" --hypothesis-profile check $(ARGS)
+	$(PYTEST) -q -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(ARGS)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)
