@@ -24,48 +24,7 @@ _DOT_ONLY = re.compile(_DOT)
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 """What `surrogates` makes of an address; others that make the like have a domain of five letters."""
 _NOT_A_TLD = frozenset(
-    [
-        "png",
-        "jpg",
-        "jpeg",
-        "svg",
-        "gif",
-        "webp",
-        "ico",
-        "bmp",
-        "js",
-        "mjs",
-        "jsx",
-        "ts",
-        "tsx",
-        "py",
-        "pyi",
-        "css",
-        "scss",
-        "html",
-        "htm",
-        "json",
-        "md",
-        "rst",
-        "txt",
-        "yml",
-        "yaml",
-        "toml",
-        "lock",
-        "sh",
-        "go",
-        "rs",
-        "java",
-        "php",
-        "rb",
-        "so",
-        "dll",
-        "exe",
-        "zip",
-        "gz",
-        "tar",
-        "whl",
-    ]
+    "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx py pyi css scss html htm json md rst txt yml yaml toml lock sh go rs java php rb so dll exe zip gz tar whl".split()
 )
 _ROLES = frozenset({"git", "hg", "svn"})
 _PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})
@@ -74,7 +33,7 @@ _DOCUMENTATION = frozenset({"example.com", "example.org", "example.net"})
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     # The trigger ends one character into the domain; the sign itself is at most 12 characters wide.
-    for position in range(max(low, at - 12), at):
+    for position in (at - 2,) if text[at - 2] == "@" else range(max(low, at - 12), at):
         match = _DOMAIN.match(text, position, min(high, position + 300))
         if match is not None and match.end(1) < at + 2:
             break
@@ -116,7 +75,7 @@ DETECTORS = (
             r"[A-Za-z0-9_%+\-'\xc0-\xff]@[A-Za-z0-9\xc0-\xff]",
             r"[A-Za-z0-9_][%=]40[A-Za-z0-9]",
             r"(?i)[A-Za-z0-9_](?:&#0{0,4}64;|&#x0{0,4}40;|&commat;)[A-Za-z0-9]",
-            r"(?i)[A-Za-z0-9_] ?[\[({<] ?(?:at|@) ?[\])}>] ?[A-Za-z0-9]",
+            r"(?i)[\[({<] ?(?:at|@) ?[\])}>] ?[A-Za-z0-9]",
         ),
         find=_find,
         examples=(

@@ -27,14 +27,12 @@ NOT_NAMES = frozenset(
     "customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
 )
 """What greetings and fields hold instead of a name."""
-TITLE_WORDS = frozenset(
-    "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle Señor Señora Señorita Sra Sr Srta"
-    " Signor Signora Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Fru Doktor Dott".split()
+TITLES = frozenset(
+    "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Hon Capt Sgt Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle"
+    " Señor Señora Señorita Sra Sr Srta Don Doña Signor Signora Sig Sig.ra Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Herra Rouva Fru"
+    " Sayın Bay Bayan Doktor Dott Ing".split()
 )
-TITLES_BEFORE = re.compile(
-    r"(?<!\w)((?:(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Professor|Doctor|Sir|Dame|Herrn?|Frau|Mme|Mlle|Monsieur|Madame|Señora?|Sra?|Signora?|Sig|Senhora?|Dott|Ing)\.?[ ]{1,2}){1,2})$",
-    re.IGNORECASE,
-)
+_TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.)?\w{2,13})\.?\s{1,3}\Z")
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
 TECHNICAL = frozenset(
     "julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
@@ -85,6 +83,7 @@ def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[in
 
 
 def is_known(word: str) -> bool:
+    """Whether a list has the word, or a part of it."""
     lowered = word.lower()
     return (
         lowered in GIVEN
@@ -94,24 +93,36 @@ def is_known(word: str) -> bool:
 
 
 def is_given(word: str) -> bool:
+    """Whether the word is a given name, or a double one that begins with one."""
     lowered = word.lower()
     return lowered in GIVEN or ("-" in lowered and lowered.split("-")[0] in GIVEN)
 
 
 def is_ordinary(word: str) -> bool:
+    """Whether the word is one of ordinary prose or documentation."""
     return word.lower() in COMMON
 
 
+def title_start(text: str, low: int, start: int) -> int:
+    """Return where the titles right before `start` begin (``Frau Dr. ``); `start` where there are none."""
+    for _ in range(2):
+        title = _TITLE_BEFORE.search(text, max(low, start - 20), start)
+        if title is None or title[1].capitalize() not in TITLES:
+            break
+        start = title.start()
+    return start
+
+
 def accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candidate, ...]:
+    """Return the words as one name, or as a surrogate where they are one."""
     start, end = tokens[0][0], tokens[-1][1]
     if text[end - 2 : end] in ("'s", "'S"):
         end -= 2
     if holds_invented(text[start:end]):
         return (Candidate(start, end, "*"),)
     # "Mr." and "PhD" identify nobody and stay, but they belong to the name that is reported.
-    titles = TITLES_BEFORE.search(text, max(0, start - 24), start)
     degrees = _DEGREES_BEHIND.match(text, end)
-    shown = (titles.start(1) if titles else start, degrees.end() if degrees else end)
+    shown = (title_start(text, 0, start), degrees.end() if degrees else end)
     return (Candidate(start, end, CLASS, kind, None if shown == (start, end) else shown),)
 
 

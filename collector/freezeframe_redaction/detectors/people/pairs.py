@@ -12,10 +12,11 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Two capitalised words in a row; the trigger ended in the second one."""
-    # The trigger ends on the second letter of the last word; most pairs fail on the word before it.
+    # The trigger ends on the second letter of the last word; most pairs fail on it or on the word before it.
     start = at - 2
     floor = max(low, at - 64)
-    if start <= floor:
+    last = names.WORD.match(text, start, min(high, at + 30))
+    if start <= floor or last is None or last.group().lower() in COMMON:
         return ()
     previous = _last_word(text, floor, start - 1)
     if previous.lower() in COMMON and not (len(previous) < 4 or names.is_given(previous)):
@@ -118,27 +119,17 @@ _PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "N
 """Before a given name they make a place of it: San Francisco Bay."""
 
 
+_RUN_BEFORE = re.compile(
+    rf"(?<![^\W\d_])(?<!['-])(?:(?:{names.PARTICLE}|[^\W\d_a-zß-öø-ÿ]\.|[^\W\d_a-zß-öø-ÿ](?:[^\W\d_]|['-])*)[ \t-]){{1,4}}\Z"
+)
+
+
 def _first_word(text: str, floor: int, start: int) -> int | None:
-    """Return where the run of capitalised words and particles that reaches `start` begins."""
-    position = start
-    for _ in range(4):
-        if position <= floor or text[position - 1] not in " -\t":
-            break
-        left = position - 1
-        if left - 1 > floor and text[left - 1] == "." and not text[left - 2 - (left - 2 > floor)].isalpha():
-            left -= 1  # an initial; a longer word with a dot ends a sentence
-        begin = left
-        while begin > floor and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
-            begin -= 1
-        word = text[begin:left]
-        if not word or not (word[0].isupper() or word in names.PARTICLES):
-            break
-        position = begin
-    while position < start and not text[position].isupper():
-        position = text.find(" ", position) + 1
-        if position == 0:
-            return None
-    return position if position < start or start == floor else None
+    """Return where the run of capitalised words, initials and particles that reaches `start` begins, at a capital."""
+    run = _RUN_BEFORE.search(text, floor, start)
+    if run is None:
+        return None
+    return next((at for at in range(run.start(), start) if text[at].isupper()), None)
 
 
 _AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")

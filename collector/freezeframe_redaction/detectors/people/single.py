@@ -36,19 +36,18 @@ _TOWARDS = frozenset(
 
 def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """A given name alone, where the words around it speak of a person."""
-    start = _capital_before(text, low, at)
+    # Most triggers end on the third letter.
+    start = at - 3 if at - 3 >= low and text[at - 3].isupper() else _capital_before(text, low, at)
     word = names.WORD.match(text, start, min(high, start + 24))
     if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-@#$<`")):
         return ()
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
-    if len(name) < 3 or not name[1:].islower():
+    if len(name) < 3 or names.is_ordinary(name) or not name[1:].islower():
         return ()
     known = names.is_plainly_given(name) or names.has_form_of_surname(name)
-    if not known and (
-        len(name) < 4 or names.is_ordinary(name) or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST
-    ):
+    if not known and (len(name) < 4 or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST):
         return ()
     following = text[end : min(high, end + 24)]
     if following[:1] in ("_", "(", ".", "-", "/", "@", "`", "<", "=", "[") and following[:2] not in (". ", ".", ".\n"):

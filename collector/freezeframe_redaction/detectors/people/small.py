@@ -16,6 +16,9 @@ _SMALL_WORDS = re.compile(
 def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``my name is anna kowalska``: written in small letters, so the words themselves must be names."""
     start = at - 1
+    word = names.WORD.match(text, start, min(high, start + 24))
+    if word is None or ((plain := word.group().removesuffix("'s")) not in GIVEN and plain not in SURNAMES):
+        return ()
     reach = _SMALL_WORDS.match(text, start, min(high, start + 60))
     if reach is None:
         return ()
@@ -26,7 +29,7 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     first = words[0].removesuffix("'s")
     pair = len(words) > 1 and words[-1].islower()
     surname = words[-1].removesuffix("'s") if pair else ""
-    titled = bool(names.TITLES_BEFORE.search(text, max(low, start - 16), start))
+    titled = names.title_start(text, low, start) < start
     if (
         pair
         and first in GIVEN
