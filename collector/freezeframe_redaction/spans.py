@@ -15,6 +15,7 @@ import orjson
 from freezeframe_redaction import walk
 from freezeframe_redaction.bodies import Plan, plan_body
 from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import with_plain_bodies
 from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, Resource, Scope, SpanRecord
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _BODIES = (
 
 def redact_span(redactor: Redactor, span: SpanRecord) -> SpanRecord:
     """Return the span redacted and stamped (see `Redactor.redact_span`)."""
+    span = with_plain_bodies(span)
     stamp: dict[str, AttributeValue] = {
         genai.REDACTION_POLICY: redactor.label,
         genai.REDACTION_KEY_ID: _key_ids(span, redactor.key.id),

@@ -6,6 +6,7 @@ An exchange span is an ordinary OTel span that carries `genai.EXCHANGE_KIND`. Wr
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections.abc import Sequence
@@ -117,6 +118,11 @@ class Exchange:
 
 
 _LONG_TEXT: Final = 64 * 1024
+BASE64: Final = "base64"
+_ENCODINGS: Final = {
+    genai.REQUEST_BODY: genai.REQUEST_BODY_ENCODING,
+    genai.RESPONSE_BODY: genai.RESPONSE_BODY_ENCODING,
+}
 
 
 def without_bodies(span: SpanRecord, why: str) -> SpanRecord:
@@ -134,7 +140,8 @@ def without_bodies(span: SpanRecord, why: str) -> SpanRecord:
             left_out |= {body_name: "", omitted_name: f"{why}: {len(body)} bytes, sha256 {digest}"}
     if genai.RESPONSE_BODY in left_out:
         left_out |= {genai.RESPONSE_CHUNK_SIZES: (), genai.RESPONSE_CHUNK_OFFSETS_NS: ()}
-    lean = {**span.attributes, **left_out}
+    marks = {_ENCODINGS[name] for name in left_out if name in _ENCODINGS}
+    lean = {name: value for name, value in {**span.attributes, **left_out}.items() if name not in marks}
     long = [name for name, value in lean.items() if isinstance(value, str | bytes) and len(value) > _LONG_TEXT]
     if not (left_out or long):
         return span
@@ -159,12 +166,26 @@ def parse_lane(text: str) -> Lane:
         raise WireError(f"{genai.EXCHANGE_LANE}: found {text!r}, expected numbers joined by dots") from None
 
 
-def text_or_bytes(body: bytes) -> str | bytes:
-    """Return the body as text where it is strict UTF-8, else as it is."""
+def body_attributes(name: str, body: bytes) -> dict[str, AttributeValue]:
+    """Return the attributes that hold a body: as text where it is strict UTF-8, else in base64, which is said beside it."""
     try:
-        return body.decode()
+        return {name: body.decode()}
     except UnicodeDecodeError:
-        return body
+        return {name: base64.b64encode(body).decode(), _ENCODINGS[name]: BASE64}
+
+
+def with_plain_bodies(span: SpanRecord) -> SpanRecord:
+    """Return the span with bodies that came in base64 as bytes. A span without any is returned as it is.
+
+    Raises:
+        WireError: what says that it is base64 is none.
+    """
+    encoded = [name for name, encoding in _ENCODINGS.items() if span.attributes.get(encoding) == BASE64]
+    if not encoded:
+        return span
+    marks = {_ENCODINGS[name] for name in encoded}
+    kept = {name: value for name, value in span.attributes.items() if name not in marks}
+    return replace(span, attributes={**kept, **{name: _body(span, name) for name in encoded}})
 
 
 def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
@@ -175,9 +196,9 @@ def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         genai.EXCHANGE_SEAM: exchange.seam,
         genai.EXCHANGE_LANE: format_lane(exchange.lane),
         genai.EXCHANGE_SEQUENCE: exchange.sequence,
-        genai.REQUEST_BODY: text_or_bytes(request.body),
+        **body_attributes(genai.REQUEST_BODY, request.body),
         genai.RESPONSE_COMPLETION: response.completion.value,
-        genai.RESPONSE_BODY: text_or_bytes(response.body),
+        **body_attributes(genai.RESPONSE_BODY, response.body),
         genai.RESPONSE_CHUNK_SIZES: tuple(len(chunk.data) for chunk in response.chunks),
         genai.RESPONSE_CHUNK_OFFSETS_NS: tuple(chunk.offset_ns for chunk in response.chunks),
     }
@@ -273,7 +294,14 @@ def _body(span: SpanRecord, name: str) -> bytes:
     value = span.attributes.get(name)
     if isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) else b""
+    if not isinstance(value, str):
+        return b""
+    if span.attributes.get(_ENCODINGS[name]) != BASE64:
+        return value.encode()
+    try:
+        return base64.b64decode(value, validate=True)
+    except ValueError as error:
+        raise WireError(f"span {span.span_id}: {name}: {_ENCODINGS[name]} says {BASE64}, and it is none: {error}") from None
 
 
 def _chunks(span: SpanRecord) -> tuple[Chunk, ...]:

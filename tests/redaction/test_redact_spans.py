@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import BASE64
 from freezeframe_schemas.span import Event, Link, Resource, SpanRecord
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
@@ -250,6 +252,16 @@ def test_compressed_bodies_are_read(redactor: Redactor) -> None:
     assert isinstance(sizes, tuple)
     assert json.loads(gzip.decompress(body))["a"] == redactor.redact(MAIL).value
     assert sum(sizes) == len(body)  # type: ignore[arg-type]
+
+
+def test_a_compressed_body_in_base64_is_redacted_as_its_bytes_are(redactor: Redactor) -> None:
+    """As instrumentation sends it: no attribute of bytes, which some backends do not take."""
+    packed = gzip.compress(json.dumps({"a": MAIL}).encode())
+    as_bytes = _exchange(packed, (len(packed),), ("content-encoding", "gzip"))
+    as_text = as_bytes.with_attributes(
+        {genai.RESPONSE_BODY: base64.b64encode(packed).decode(), genai.RESPONSE_BODY_ENCODING: BASE64}
+    )
+    assert redactor.redact_span(as_text) == redactor.redact_span(as_bytes)
 
 
 def test_a_body_that_cannot_be_read_is_left_out_and_named(redactor: Redactor) -> None:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import (
+    BASE64,
     Exchange,
     exchange_attributes,
     exchange_from_span,
     format_lane,
     parse_lane,
+    with_plain_bodies,
 )
 from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
@@ -49,12 +51,28 @@ def test_an_exchange_survives_the_wire(exchange: Exchange) -> None:
 
 
 @given(exchange=exchanges())
-def test_the_body_is_text_where_it_can_be(exchange: Exchange) -> None:
-    """SQL and people read it; bytes are for what is not UTF-8."""
+def test_the_body_is_text_where_it_can_be_and_no_attribute_is_bytes(exchange: Exchange) -> None:
+    """SQL and people read text; Phoenix drops a span with an attribute of bytes, MLflow keeps what Python calls it."""
     attributes = exchange_attributes(exchange)
+    assert not any(isinstance(value, bytes) for value in attributes.values())
     for name, body in ((genai.REQUEST_BODY, exchange.request.body), (genai.RESPONSE_BODY, exchange.response.body)):
-        value = attributes[name]
-        assert value == body if isinstance(value, bytes) else str(value).encode() == body
+        if f"{name}.encoding" not in attributes:
+            assert str(attributes[name]).encode() == body
+
+
+@given(exchange=exchanges())
+def test_a_body_in_base64_becomes_its_bytes(exchange: Exchange) -> None:
+    """What the collector stores: the same exchange, the body as it was, and no word of an encoding."""
+    plain = with_plain_bodies(span_of(exchange))
+    assert exchange_from_span(plain) == exchange
+    assert not any(name.endswith(".encoding") for name in plain.attributes)
+    assert with_plain_bodies(plain) is plain
+
+
+def test_base64_that_is_none_is_named(answered: Exchange) -> None:
+    broken = span_of(answered, **{genai.RESPONSE_BODY: "a", genai.RESPONSE_BODY_ENCODING: BASE64})
+    with pytest.raises(WireError, match=genai.RESPONSE_BODY_ENCODING):
+        with_plain_bodies(broken)
 
 
 @given(lane=st.lists(st.integers(0, 10**6), max_size=5).map(tuple))
