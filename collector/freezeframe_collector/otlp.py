@@ -37,6 +37,8 @@ _REMEMBERED: Final = 50_000
 _HEADS_REMEMBERED: Final = 1_024
 _T = TypeVar("_T")
 _TIME_LIMIT: Final = 1 << 63
+_NO_TRACE: Final = "0" * 32
+_NO_SPAN: Final = "0" * 16
 _KINDS: Final = tuple(SpanKind)
 _STATUSES: Final = tuple(StatusCode)
 
@@ -142,22 +144,38 @@ def _describe(error: Exception) -> str:
 
 
 def _span(span: raw.RawSpan, trace_id: str, span_id: str, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord:
-    _check(span, trace_id, span_id, limits)
-    status = raw.parse_status(span.status) if span.status else None
-    events, links = span.events, span.links
+    # Each field is read once: reading one of a message costs as much as a few lines here.
+    parent, kind, status = span.parent_span_id, span.kind, span.status
+    start, end = span.start_time_unix_nano, span.end_time_unix_nano
+    attributes, events, links = span.attributes, span.events, span.links
+    if len(trace_id) != 32 or trace_id == _NO_TRACE:
+        raise _SpanRejectedError("invalid trace id", f"found {len(span.trace_id)} bytes, expected 16 that are not all zero")
+    if len(span_id) != 16 or span_id == _NO_SPAN:
+        raise _SpanRejectedError("invalid span id", f"found {len(span.span_id)} bytes, expected 8 that are not all zero")
+    if parent and len(parent) != 8:
+        raise _SpanRejectedError("invalid parent span id", f"found {len(parent)} bytes, expected 0 or 8")
+    if start >= _TIME_LIMIT or end >= _TIME_LIMIT:
+        raise _SpanRejectedError("invalid time", "a time lies after the year 2262")
+    if len(attributes) > limits.attributes:
+        raise _over("attributes", len(attributes), limits.attributes)
+    if events and len(events) > limits.events:
+        raise _over("events", len(events), limits.events)
+    if links and len(links) > limits.links:
+        raise _over("links", len(links), limits.links)
+    found = raw.parse_status(status) if status else None
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_span_id=span.parent_span_id.hex(),
+        parent_span_id=parent.hex(),
         name=span.name.decode(),
-        start_time_unix_nano=span.start_time_unix_nano,
-        end_time_unix_nano=span.end_time_unix_nano,
-        kind=_KINDS[span.kind] if 0 <= span.kind < len(_KINDS) else SpanKind.UNSPECIFIED,
+        start_time_unix_nano=start,
+        end_time_unix_nano=end,
+        kind=_KINDS[kind] if 0 <= kind < len(_KINDS) else SpanKind.UNSPECIFIED,
         trace_state=span.trace_state.decode(),
         flags=span.flags,
-        attributes=_attributes(span.attributes),
-        status_code=_STATUSES[status.code] if status is not None and 0 <= status.code < len(_STATUSES) else StatusCode.UNSET,
-        status_message=status.message.decode() if status is not None else "",
+        attributes=_attributes(attributes),
+        status_code=_STATUSES[found.code] if found is not None and 0 <= found.code < len(_STATUSES) else StatusCode.UNSET,
+        status_message=found.message.decode() if found is not None else "",
         events=tuple(map(_event, events)) if events else (),
         links=tuple(map(_link, links)) if links else (),
         resource=resource,
@@ -168,23 +186,8 @@ def _span(span: raw.RawSpan, trace_id: str, span_id: str, resource: Resource, sc
     )
 
 
-def _check(span: raw.RawSpan, trace_id: str, span_id: str, limits: Limits) -> None:
-    if len(trace_id) != 32 or not trace_id.strip("0"):
-        raise _SpanRejectedError("invalid trace id", f"found {len(span.trace_id)} bytes, expected 16 that are not all zero")
-    if len(span_id) != 16 or not span_id.strip("0"):
-        raise _SpanRejectedError("invalid span id", f"found {len(span.span_id)} bytes, expected 8 that are not all zero")
-    if len(span.parent_span_id) not in (0, 8):
-        raise _SpanRejectedError("invalid parent span id", f"found {len(span.parent_span_id)} bytes, expected 0 or 8")
-    if span.start_time_unix_nano >= _TIME_LIMIT or span.end_time_unix_nano >= _TIME_LIMIT:
-        raise _SpanRejectedError("invalid time", "a time lies after the year 2262")
-    counts = (
-        ("attributes", len(span.attributes), limits.attributes),
-        ("events", len(span.events), limits.events),
-        ("links", len(span.links), limits.links),
-    )
-    for what, found, limit in counts:
-        if found > limit:
-            raise _SpanRejectedError("over limit", f"the span has {found} {what}, the limit is {limit}")
+def _over(what: str, found: int, limit: int) -> _SpanRejectedError:
+    return _SpanRejectedError("over limit", f"the span has {found} {what}, the limit is {limit}")
 
 
 def _event(data: bytes) -> Event:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, cast
 
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanRecord
@@ -19,6 +20,8 @@ UNENCODABLE: Final = (UnicodeEncodeError, struct.error, OverflowError, ValueErro
 _SMALL: Final = 96
 """Texts up to this many characters are remembered after the first encoding: model names, operation names."""
 _REMEMBERED: Final = 16_384
+_INT_LIMIT: Final = 1 << 63
+_MASK: Final = (1 << 64) - 1
 _encoded: dict[tuple[str, str], bytes] = {}
 
 
@@ -88,19 +91,17 @@ def encode_resource(resource: Resource) -> bytes:
 
 def _encode_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, AttributeValue]) -> None:
     for key, value in attributes.items():
-        kind = type(value)
-        if kind is str:
-            # `value` is a str here; the cast tells the type checker what `kind` told us.
-            text = cast("str", value)
-            if len(text) > _SMALL:
-                parts += (tag, *_encode_text_pair(key, text.encode()))
+        if type(value) is str:
+            if len(value) > _SMALL:
+                parts.append(tag)
+                parts += _encode_text_pair(key, value.encode())
                 continue
-            pair = _encoded.get((key, text))
+            pair = _encoded.get((key, value))
             if pair is None:
-                pair = b"".join(_encode_text_pair(key, text.encode()))
+                pair = b"".join(_encode_text_pair(key, value.encode()))
                 if len(_encoded) >= _REMEMBERED:
                     _encoded.clear()
-                _encoded[key, text] = pair
+                _encoded[key, value] = pair
             parts += (tag, pair)
         else:
             pair = _encode_pair(key, value)
@@ -109,15 +110,19 @@ def _encode_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, 
 
 def _encode_text_pair(key: str, text: bytes) -> tuple[bytes, bytes, bytes]:
     """Return the length and head of a ``KeyValue`` with a text, the text's own head, and the text: megabytes copied once."""
-    name = delimited(b"\x0a", key.encode())
     head = b"\x0a" + varint(len(text))
     inner = len(head) + len(text)
-    name += b"\x12" + varint(inner)
+    name = _encode_key(key) + b"\x12" + varint(inner)
     return varint(len(name) + inner) + name, head, text
 
 
 def _encode_pair(key: str, value: AttributeValue) -> bytes:
-    return delimited(b"\x0a", key.encode()) + delimited(b"\x12", _encode_value(value))
+    return _encode_key(key) + delimited(b"\x12", _encode_value(value))
+
+
+@lru_cache(_REMEMBERED)
+def _encode_key(key: str) -> bytes:
+    return delimited(b"\x0a", key.encode())
 
 
 def _encode_value(value: AttributeValue) -> bytes:
@@ -127,7 +132,9 @@ def _encode_value(value: AttributeValue) -> bytes:
         case bool():
             return b"\x10\x01" if value else b"\x10\x00"
         case int():
-            return b"\x18" + varint(struct.unpack("<Q", struct.pack("<q", value))[0])
+            if not -_INT_LIMIT <= value < _INT_LIMIT:
+                raise OverflowError("an integer over 64 bits")
+            return b"\x18" + varint(value & _MASK)
         case float():
             return b"\x21" + struct.pack("<d", value)
         case None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from freezeframe_collector.processors.dialects import DIALECTS, HISTORY
+from freezeframe_collector.processors.dialects.dialect import Dialect
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -26,10 +27,7 @@ def normalise(span: SpanRecord, tenant: str) -> SpanRecord:
         return span
     changes: dict[str, AttributeValue] = {}
     source = ""
-    vendor = next((dialect for dialect in DIALECTS if dialect.fits(span)), None)
-    for dialect in (vendor, HISTORY if HISTORY.fits(span) else None):
-        if dialect is None:
-            continue
+    for dialect in _dialects_of(span):
         out = AttributeWriter()
         dialect.derive(span, out)
         added = {name: value for name, value in out.attributes.items() if name not in span.attributes and name not in changes}
@@ -40,6 +38,18 @@ def normalise(span: SpanRecord, tenant: str) -> SpanRecord:
     if not changes and not lists:
         return span
     return span.with_attributes({**changes, **lists, genai.NORMALISED_FROM: source or HISTORY.name})
+
+
+def _dialects_of(span: SpanRecord) -> list[Dialect]:
+    """Return the vendor's dialect, where one fits, and the conventions' own past, where it does."""
+    found: list[Dialect] = []
+    for dialect in DIALECTS:
+        if dialect.fits(span):
+            found.append(dialect)
+            break
+    if HISTORY.fits(span):
+        found.append(HISTORY)
+    return found
 
 
 def _mended_lists(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:

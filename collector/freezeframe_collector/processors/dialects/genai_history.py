@@ -68,12 +68,13 @@ _INDEXED: Final = (f"{genai.PAST_PROMPT}.", f"{genai.PAST_COMPLETION}.")
 
 
 def _fits(span: SpanRecord) -> bool:
-    # Every span passes here, and most of today's have nothing of the past: the set operation is what they cost.
+    # Every span passes here, and most of today's have nothing of the past: one look at all names is what they cost.
     if not _NAMES.isdisjoint(span.attributes):
         return True
-    if any(event.name.startswith(genai.EVENT_PREFIX) for event in span.events):
+    if span.events and any(event.name.startswith(genai.EVENT_PREFIX) for event in span.events):
         return True
-    return any(name.startswith(_INDEXED) for name in span.attributes)
+    names = " ".join(span.attributes)
+    return (_INDEXED[0] in names or _INDEXED[1] in names) and any(name.startswith(_INDEXED) for name in span.attributes)
 
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:

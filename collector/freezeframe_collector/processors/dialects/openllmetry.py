@@ -29,11 +29,11 @@ _REQUESTS: Final = {
     "embedding": genai.OP_EMBEDDINGS,
     "rerank": genai.OP_RETRIEVAL,
 }
+_EVIDENCE: Final = frozenset({_KIND, _REQUEST_TYPE, "traceloop.workflow.name", "llm.usage.total_tokens"})
 
 
 def _fits(span: SpanRecord) -> bool:
-    names = (_KIND, _REQUEST_TYPE, "traceloop.workflow.name", "llm.usage.total_tokens")
-    return any(name in span.attributes for name in names)
+    return not _EVIDENCE.isdisjoint(span.attributes)
 
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
