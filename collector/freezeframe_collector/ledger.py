@@ -97,6 +97,8 @@ class RememberedSpans:
     def save(self, keys: Collection[int]) -> None:
         """Keep the keys of a segment that leaves the log. Not synced: losing some costs only the memory of old spans."""
         with self._current_file.open("ab") as file:
+            # What a crash or a full disk left of a write is cut off: half a key would shift all behind it.
+            file.truncate(8 * self._saved_count)
             file.write(array("Q", keys).tobytes())
         self._saved_count += len(keys)
         if self._saved_count > self._half:

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from freezeframe_collector.otlp import Decoded, Limits, SpanFault
+from freezeframe_collector.otlp import Decoded, Limits, SpanFault, decode_traces, encode_traces
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
 
@@ -27,12 +27,25 @@ def decode_json_traces(body: bytes, limits: Limits) -> Decoded:
         raise WireError('OTLP/JSON: found no object, expected {"resourceSpans": [...]}')
     found = cast("dict[str, Any]", request)
     try:
-        return _checked(Decoded(spans=spans_from_otlp_json(found)), limits)
+        return _through_protobuf(found, limits)
     except WireError:
-        return _checked(_decode_each(found), limits)
+        return _decode_each(found, limits)
 
 
-def _decode_each(request: dict[str, Any]) -> Decoded:
+def _through_protobuf(request: dict[str, Any], limits: Limits) -> Decoded:
+    """Read the request and send it through the other form's gate: nothing is accepted that the log could not give back.
+
+    Raises:
+        WireError: some span of it cannot be read.
+    """
+    try:
+        body = encode_traces(spans_from_otlp_json(request))
+    except RecursionError:
+        raise WireError("OTLP/JSON: nested too deeply") from None
+    return decode_traces(body, limits)
+
+
+def _decode_each(request: dict[str, Any], limits: Limits) -> Decoded:
     """Read each span as a request of its own; a fault above the spans is the whole request's."""
     decoded = Decoded()
     try:
@@ -41,36 +54,15 @@ def _decode_each(request: dict[str, Any]) -> Decoded:
                 for span in scope_spans.get("spans", ()):
                     alone = {**resource_spans, "scopeSpans": [{**scope_spans, "spans": [span]}]}
                     try:
-                        decoded.spans.extend(spans_from_otlp_json({"resourceSpans": [alone]}))
+                        one = _through_protobuf({"resourceSpans": [alone]}, limits)
                     except WireError:
                         # The reader's message quotes what it found, which is content: it is not repeated here.
                         decoded.faults.append(SpanFault(reason="unreadable span", detail=_DETAIL))
+                    else:
+                        decoded.spans.extend(one.spans)
+                        decoded.faults.extend(one.faults)
     except (AttributeError, TypeError):
         raise WireError(f"OTLP/JSON: {_DETAIL}, above its spans") from None
     if not decoded.spans and not decoded.faults:
         raise WireError(f"OTLP/JSON: {_DETAIL}, above its spans")
     return decoded
-
-
-def _checked(decoded: Decoded, limits: Limits) -> Decoded:
-    """Move the spans over a limit to the faults."""
-    kept = Decoded(faults=decoded.faults)
-    for span in decoded.spans:
-        counts = (
-            ("attributes", len(span.attributes), limits.attributes),
-            ("events", len(span.events), limits.events),
-            ("links", len(span.links), limits.links),
-        )
-        over = [f"{found} {what}, the limit is {limit}" for what, found, limit in counts if found > limit]
-        times = (span.start_time_unix_nano, span.end_time_unix_nano)
-        if over:
-            detail = f"the span has {over[0]}"
-            kept.faults.append(SpanFault(reason="over limit", detail=detail, trace_id=span.trace_id, span_id=span.span_id))
-        elif not span.trace_id.strip("0") or not span.span_id.strip("0"):
-            kept.faults.append(SpanFault(reason="invalid id", detail="found all zeros", trace_id=span.trace_id))
-        elif not all(0 <= time < 1 << 63 for time in times):
-            detail = "a time lies before 1970 or after the year 2262"
-            kept.faults.append(SpanFault(reason="invalid time", detail=detail, trace_id=span.trace_id, span_id=span.span_id))
-        else:
-            kept.spans.append(span)
-    return kept

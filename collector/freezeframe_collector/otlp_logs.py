@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 import xxhash
 from google.protobuf.json_format import ParseDict, ParseError
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -30,6 +30,8 @@ from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 _OLD_EVENT_NAME: Final = "event.name"
 _TIME_LIMIT: Final = 1 << 63
 _JSON_DETAIL: Final = "a field has a form that OTLP/JSON does not allow"
+_UNREADABLE: Final = (ParseError, DecodeError, ValueError, TypeError, AttributeError, RecursionError)
+_M = TypeVar("_M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,16 +71,18 @@ def decode_json_logs(body: bytes, limits: Limits) -> DecodedLogs:
         for resource_json in content.get("resourceLogs", ()):
             resource_logs = request.resource_logs.add(schema_url=resource_json.get("schemaUrl", ""))
             ParseDict(resource_json.get("resource", {}), resource_logs.resource, ignore_unknown_fields=True)
+            _bounded(resource_logs.resource)
             for scope_json in resource_json.get("scopeLogs", ()):
                 scope_logs = resource_logs.scope_logs.add(schema_url=scope_json.get("schemaUrl", ""))
                 ParseDict(scope_json.get("scope", {}), scope_logs.scope, ignore_unknown_fields=True)
+                _bounded(scope_logs.scope)
                 for record in scope_json.get("logRecords", ()):
                     try:
                         scope_logs.log_records.append(_read_json_record(record))
-                    except (ParseError, ValueError, TypeError, AttributeError, RecursionError):
+                    except _UNREADABLE:
                         # What the parser says quotes the value, which is content.
                         faults.append(SpanFault(reason="unreadable log record", detail=_JSON_DETAIL))
-    except (ParseError, ValueError, TypeError, AttributeError, RecursionError):
+    except _UNREADABLE:
         raise WireError(f"OTLP/JSON logs: {_JSON_DETAIL}, above its log records") from None
     decoded = _decoded(request, limits)
     decoded.events.faults.extend(faults)
@@ -91,7 +95,16 @@ def _read_json_record(record: dict[str, Any]) -> LogRecord:
     # OTLP/JSON writes these two in hex, where protobuf's JSON has base64.
     read = ParseDict(rest, LogRecord(), ignore_unknown_fields=True)
     read.trace_id, read.span_id = ids["traceId"], ids["spanId"]
-    return read
+    return _bounded(read)
+
+
+def _bounded(message: _M) -> _M:
+    """Return the message as protobuf's parser reads it, which the log's reader is: JSON may nest deeper than it goes.
+
+    Raises:
+        DecodeError: it does.
+    """
+    return type(message).FromString(message.SerializeToString())
 
 
 def _decoded(request: ExportLogsServiceRequest, limits: Limits) -> DecodedLogs:

@@ -7,15 +7,29 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from freezeframe_collector.audit import Counts
-from freezeframe_collector.otlp import decode_traces
+from freezeframe_collector.otlp import Limits, decode_traces
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal_format import FILE_HEADER, read_segment
-from freezeframe_schemas.errors import StoreError
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
+_DAMAGED: Final = ".damaged"
+"""Files of the log that did not hold what was written to them are kept under this ending, and read by nobody."""
+_NO_LIMITS: Final = Limits(span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
+"""What is in the log was accepted: a limit that has changed since, or that a stage went over, takes nothing back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSpans:
+    """What a segment's file gives back."""
+
+    spans: list[SpanRecord]
+    fault: str = ""
+    """Why it is not all that was written; empty where it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,38 +49,55 @@ class Segment:
     """The spans themselves where memory allows, else None: `load_spans` reads the file."""
     held_bytes: int = 0
 
-    def load_spans(self) -> list[SpanRecord]:
+    def load_spans(self) -> LoadedSpans:
         """Return the spans, from memory or from the file.
 
         Raises:
-            StoreError: the file does not hold what was written to it.
+            OSError: the file cannot be read.
         """
         if self.spans is not None:
-            return self.spans
+            return LoadedSpans(spans=self.spans)
         spans: list[SpanRecord] = []
-        for record in read_segment(self.path, self.size_bytes).records:
-            decoded = decode_traces(record.otlp)
-            if decoded.faults:
-                raise StoreError(
-                    f"{self.path}: {len(decoded.faults)} spans of the log cannot be read: {decoded.faults[0].reason}"
-                )
-            spans.extend(decoded.spans)
-        if len(spans) != self.span_count:
-            raise StoreError(f"{self.path}: found {len(spans)} spans, expected {self.span_count}: the file was changed")
-        return spans
+        fault = ""
+        try:
+            for record in read_segment(self.path, self.size_bytes).records:
+                decoded = decode_traces(record.otlp, _NO_LIMITS)
+                spans.extend(decoded.spans)
+                fault = fault or next((f"a span of it cannot be read: {item.reason}" for item in decoded.faults), "")
+        except WireError as error:
+            fault = error.message
+        if len(spans) != self.span_count and not fault:
+            fault = f"found {len(spans)} spans, expected {self.span_count}: the file was changed"
+        return LoadedSpans(spans=spans, fault=fault)
+
+    def discard(self, *, damaged: bool) -> None:
+        """Delete the file of a segment that is off the books; keep a `damaged` one under another name."""
+        try:
+            if damaged:
+                self.path.replace(self.path.with_suffix(_DAMAGED))
+            else:
+                self.path.unlink(missing_ok=True)
+        except OSError as error:
+            # The books are what counts: the next start deletes the file unread.
+            _LOG.error("%s cannot be deleted: %s", self.path, error.strerror)
+
+
+def count_damaged(directory: Path) -> int:
+    """Return how many files lie beside the log because they did not hold what was written to them."""
+    return sum(1 for _ in directory.glob(f"*{_DAMAGED}"))
 
 
 def recover_segment(number: int, path: Path) -> tuple[Segment, int]:
     """Return the segment cut to its last whole record and sealed, and how many torn bytes were cut off.
 
     Raises:
-        WireError: the file is no segment, or one of a version that this code does not know.
+        WireError: the segment is of a version that this code does not know.
     """
     content = read_segment(path)
     torn_bytes = content.size_bytes - content.valid_bytes
     if torn_bytes and path.suffix == ".wal":
         # A sealed segment was synced whole. This is no torn tail but a damaged disk; what is left is kept aside.
-        kept = path.with_suffix(".damaged")
+        kept = path.with_suffix(_DAMAGED)
         kept.write_bytes(path.read_bytes())
         _LOG.error("%s is damaged after byte %d; the whole file is kept as %s", path, content.valid_bytes, kept.name)
     if torn_bytes:

@@ -212,7 +212,6 @@ def _retry_settings(config: CollectorConfig) -> RetrySettings:
         initial_s=store.retry_initial_s,
         max_s=store.retry_max_s,
         permanent_attempts=store.permanent_attempts,
-        confirm=not config.store_dsn.startswith("chdb:"),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
+from freezeframe_collector.segment import count_damaged
 from freezeframe_collector.wal import Log
 from freezeframe_collector.writer import Writer
 
@@ -145,7 +146,12 @@ class Reporter:
             "audit": {**asdict(audit.counts), "in_log": audit.in_log, "missing": audit.missing},
             "rates": self.rates(),
             "lag_s": round(self._log.lag_s, 3),
-            "log": {"bytes": self._log.backlog_bytes, "segments": self._log.segment_count, "failures": self._log.failures},
+            "log": {
+                "bytes": self._log.backlog_bytes,
+                "segments": self._log.segment_count,
+                "failures": self._log.failures,
+                "damaged_files": count_damaged(self._log.directory),
+            },
             "writer": {
                 "segments": state.segments,
                 "spans": state.spans,
@@ -184,6 +190,12 @@ class Reporter:
             ("log_segments", "gauge", "Segments that the store does not have yet.", self._log.segment_count),
             ("log_syncs_total", "counter", "Group commits.", self._log.syncs),
             ("log_failures_total", "counter", "Group commits that the disk refused.", self._log.failures),
+            (
+                "log_damaged_files",
+                "gauge",
+                "Files of the log kept because the disk lost part of them.",
+                count_damaged(self._log.directory),
+            ),
             ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.damaged_bytes),
             ("lag_seconds", "gauge", "Age of the oldest acked span that the store does not have yet.", self._log.lag_s),
             ("own_spans_dropped_total", "counter", "Spans about the collector that could not be sent.", self._own_dropped()),

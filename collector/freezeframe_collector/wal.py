@@ -122,11 +122,7 @@ class Log:
         return Audit(counts=counts, in_log=in_log)
 
     def append(self, batch: Batch) -> Appended:
-        """Write the batch and wait until it is on the disk.
-
-        Raises:
-            BusyError: the log is full or the disk failed; nothing of the batch is kept.
-        """
+        """Write the batch and wait until it is on the disk; a BusyError says that nothing of it is kept."""
         return self.submit(batch).result()
 
     def submit(self, batch: Batch) -> Future[Appended]:
@@ -167,8 +163,12 @@ class Log:
         """Wait for the next segment in order; None after `close`."""
         return self._sealed.get()
 
-    def retire(self, segment: Segment, stored: int, rejected: int) -> None:
-        """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside."""
+    def retire(self, segment: Segment, stored: int, rejected: int, *, damaged: bool = False) -> None:
+        """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside.
+
+        Raises:
+            OSError: the books could not be written; the segment is still on them.
+        """
         done = Counts(stored=stored, rejected=rejected)
         with self._lock:
             ledger = replace(self._ledger, through=segment.number, counts=self._ledger.counts + segment.counts + done)
@@ -180,7 +180,7 @@ class Log:
             self._ledger = ledger
             del self._segments[segment.number]
             self._held_bytes -= segment.held_bytes
-        segment.path.unlink(missing_ok=True)
+        segment.discard(damaged=damaged)
         self._queue.put(Waiting(is_nudge=True))
 
     # -- start --------------------------------------------------------------------------------------------------------

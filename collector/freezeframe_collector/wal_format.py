@@ -76,15 +76,13 @@ def read_segment(path: Path, limit_bytes: int | None = None) -> SegmentContent:
     """Return the whole records of a segment, up to a torn tail or up to `limit_bytes`.
 
     Raises:
-        WireError: the file is no segment, or one of a version that this code does not know.
+        WireError: the segment is of a version that this code does not know.
     """
     data = path.read_bytes()[:limit_bytes]
-    if len(data) < len(FILE_HEADER):
-        # The process ended between creating the file and writing its first eight bytes.
+    (version,) = struct.unpack_from("<H", data, len(MAGIC)) if len(data) >= len(FILE_HEADER) else (0,)
+    if version == 0 or not data.startswith(MAGIC):
+        # The machine ended before the first sync: the file may be short, or as long as it was to be and full of zeros.
         return SegmentContent(records=[], valid_bytes=0, size_bytes=len(data))
-    if not data.startswith(MAGIC):
-        raise WireError(f"{path}: is no log segment: found {data[:6]!r}, expected {MAGIC!r}")
-    (version,) = struct.unpack_from("<H", data, len(MAGIC))
     if version != VERSION:
         raise WireError(f"{path}: log version {version}, this collector knows version {VERSION}")
     records: list[Record] = []

@@ -1,6 +1,6 @@
 """The writer: one thread that takes sealed segments in order and puts each into the store as one idempotent insert.
 
-A store that is another program's is not believed: a few of the spans are looked for before the log lets go of them.
+A store is not believed: a few of the spans are looked for before the log lets go of them.
 
 A failure that may pass is tried again for ever, with growing delays, while the log grows. A failure that will not pass is
 some span's: the insert is halved until the span is found, which goes to the set-aside directory and the rejected table. Where
@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeVar
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.own_spans import OwnSpans, is_own
-from freezeframe_collector.segment import Segment
+from freezeframe_collector.segment import LoadedSpans, Segment
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal import Log
 from freezeframe_schemas import genai
@@ -60,8 +60,6 @@ class RetrySettings:
     initial_s: float = 0.2
     max_s: float = 30.0
     permanent_attempts: int = 5
-    confirm: bool = False
-    """Look for a few of a segment's spans before its file is deleted: for a store that is another program's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,18 +155,38 @@ class Writer:
         started_ns, tries_before = time.time_ns(), self.state.retries
         if segment.rejected:
             self._store_reasons(segment.rejected, f"{token}-rejected")
-        spans = self._retry(segment.load_spans)
+        loaded = self._load(segment)
+        spans, lost = loaded.spans, segment.span_count - len(loaded.spans)
+        if loaded.fault:
+            self._store_reasons([_damage(segment, loaded.fault, lost)], f"{token}-damaged")
         refused = self._insert(spans, token) if spans else []
-        if self._settings.confirm:
-            refused += self._insert_until_shown(spans, refused, token)
+        refused += self._insert_until_shown(spans, refused, token)
         if refused:
             self._put_aside(refused, token)
-        self._retry(lambda: self._log.retire(segment, stored=len(spans) - len(refused), rejected=len(refused)))
+        stored, rejected = len(spans) - len(refused), len(refused) + lost
+        self._retry(lambda: self._log.retire(segment, stored=stored, rejected=rejected, damaged=bool(loaded.fault)))
         self.state.spans += len(spans) - len(refused)
         if self._own_spans is not None and not all(map(is_own, spans)):
             figures = {"spans": len(spans), "bytes": segment.size_bytes, "set_aside": len(refused)}
             retries = self.state.retries - tries_before
             self._own_spans.add("store segment", started_ns, {"segment": segment.number, "retries": retries, **figures})
+
+    def _load(self, segment: Segment) -> LoadedSpans:
+        """Return the segment's spans, or those that a damaged file still gives: the ones behind it must not wait for ever."""
+        loaded = LoadedSpans(spans=[])
+        for attempt in range(1, self._settings.permanent_attempts + 1):
+            try:
+                loaded = segment.load_spans()
+            except OSError as error:
+                loaded = LoadedSpans(spans=[], fault=f"the file cannot be read: {error.strerror}")
+            if not loaded.fault:
+                return loaded
+            self.state.retries += 1
+            self.state.last_error = loaded.fault
+            if attempt < self._settings.permanent_attempts:
+                self._pause(attempt)
+        _LOG.error("%s: %s; it is kept with the ending .damaged", segment.path, loaded.fault)
+        return loaded
 
     def _insert(self, spans: Sequence[SpanRecord], token: str) -> list[_Refusal]:
         """Insert the spans; return the ones that the store refuses, each with its answer."""
@@ -284,3 +302,15 @@ class Writer:
         delay_s = min(self._settings.max_s, self._settings.initial_s * 2 ** min(attempt - 1, 20))
         if self._stopping.wait(delay_s):
             raise _StoppedError
+
+
+def _damage(segment: Segment, fault: str, lost: int) -> Rejected:
+    """Return the row that tells of acked spans which the disk lost."""
+    return Rejected(
+        trace_id="",
+        span_id="",
+        name="",
+        reason="the log was damaged",
+        detail=f"{lost} spans of {segment.path.name}: {fault}"[:_DETAIL_CHARACTERS],
+        time_unix_nano=time.time_ns(),
+    )

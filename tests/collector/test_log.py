@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Batch
 from freezeframe_collector.files import DirectoryLock
-from freezeframe_collector.otlp import encode_spans
-from freezeframe_collector.segment import Segment
+from freezeframe_collector.otlp import Limits, encode_spans
+from freezeframe_collector.segment import LoadedSpans, Segment, count_damaged
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.wal_format import read_segment
@@ -69,7 +69,7 @@ def sealed(log: Log) -> list[Segment]:
 
 def numbers(segments: Sequence[Segment]) -> list[int]:
     """Return the numbers of all spans, in order."""
-    return [int(found.name.removeprefix("span-")) for segment in segments for found in segment.load_spans()]
+    return [int(found.name.removeprefix("span-")) for segment in segments for found in segment.load_spans().spans]
 
 
 def test_what_was_appended_survives_a_crash(tmp_path: Path) -> None:
@@ -83,19 +83,23 @@ def test_what_was_appended_survives_a_crash(tmp_path: Path) -> None:
     log.close()
 
 
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.long)])
-def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, step: int) -> None:
-    """A power loss may keep any prefix of the last write: every whole record before it is recovered, and the log goes on."""
+@pytest.mark.parametrize(("step", "tail"), [(11, "cut off"), (13, "zeros"), pytest.param(1, "cut off", marks=pytest.mark.long)])
+def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, step: int, tail: str) -> None:
+    """A power loss may keep any prefix of the last write, or the file's new length with zeros where the write was to be.
+
+    Every whole record before it is recovered, and the log goes on; even where not so much as the file's header is there.
+    """
     log = Log(tmp_path / "wal", NEVER)
     log.append(batch(1, 2))
     [path] = log.directory.glob("*.open")
     first_end = path.stat().st_size
     log.append(batch(3))
     content = path.read_bytes()
-    for length in [*range(0, len(content), step), first_end, len(content)]:
+    for length in [*range(10), *range(10, len(content), step), first_end, len(content)]:
         copy = tmp_path / f"copy-{length}"
         shutil.copytree(log.directory, copy)
-        (copy / path.name).write_bytes(content[:length])
+        zeros = bytes(len(content) - length) if tail == "zeros" else b""
+        (copy / path.name).write_bytes(content[:length] + zeros)
         recovered = Log(copy, NEVER)
         recovered.append(batch(9))
         whole = [1, 2, 3] if length == len(content) else [1, 2] if length >= first_end else []
@@ -209,18 +213,83 @@ def test_a_segment_read_from_disk_is_the_one_that_was_held(tmp_path: Path) -> No
     log.append(batch(3))
     [segment] = sealed(log)
     assert segment.spans is None
-    assert segment.load_spans() == [span(1), span(2), span(3)]
+    assert segment.load_spans().spans == [span(1), span(2), span(3)]
 
 
-def test_a_changed_segment_is_an_error_not_fewer_spans(tmp_path: Path) -> None:
+def test_a_changed_segment_is_a_fault_and_not_fewer_spans(tmp_path: Path) -> None:
     """A file that lost a record after it was sealed is named, never stored in part in silence."""
     log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
     log.append(batch(1))
     log.append(batch(2))
     [segment] = sealed(log)
     os.truncate(segment.path, segment.size_bytes - 1)
-    with pytest.raises(StoreError, match="found 1 spans, expected 2"):
-        segment.load_spans()
+    loaded = segment.load_spans()
+    assert loaded.spans == [span(1)]
+    assert "found 1 spans, expected 2" in loaded.fault
+
+
+def test_a_segment_that_the_disk_damaged_does_not_keep_the_log_from_starting(tmp_path: Path) -> None:
+    """Sealed is synced: what is missing now was acked. The whole file is kept, counted, and the log goes on."""
+    log = Log(tmp_path / "wal", NEVER)
+    log.append(batch(1))
+    log.seal()
+    log.append(batch(2))
+    crash(log, tmp_path / "copy")
+    log.close()
+    [path] = (tmp_path / "copy").glob("*.wal")
+    content = path.read_bytes()
+    path.write_bytes(b"XX" + content[2:])
+    again = Log(tmp_path / "copy", NEVER)
+    assert (count_damaged(again.directory), again.audit().missing) == (1, 0)
+    assert numbers(sealed(again)) == [2]
+    assert path.with_suffix(".damaged").read_bytes()[2:] == content[2:]
+
+
+def test_what_was_accepted_is_read_back_whatever_the_limits_are(tmp_path: Path) -> None:
+    """A stage may add attributes to a span that came at the limit, and a limit may be lowered: the log gives all back."""
+    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
+    large = span(1).with_attributes({f"key-{number}": number for number in range(Limits().attributes + 1)})
+    log.append(Batch(encoded=encode_spans([large]), spans=[large], rejected=()))
+    [segment] = sealed(log)
+    assert segment.load_spans() == LoadedSpans(spans=[large])
+
+
+def test_a_file_that_cannot_be_deleted_is_off_the_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The books are what counts: the writer goes on, and the next start deletes the file unread."""
+    log = Log(tmp_path / "wal", NEVER)
+    log.append(batch(1))
+    log.seal()
+    segment = log.next_sealed()
+    assert segment is not None
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        del path, missing_ok
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", refuse)
+        log.retire(segment, stored=1, rejected=0)
+    audit = log.audit()
+    assert (audit.counts.stored, audit.in_log, audit.missing) == (1, 0, 0)
+    assert sealed(Log(crash(log, tmp_path / "copy"), NEVER)) == []
+    log.close()
+
+
+def test_half_a_remembered_key_does_not_spoil_the_others(tmp_path: Path) -> None:
+    """A write of the keys that a full disk cut short is cut off: what is remembered after it is still known later."""
+    log = Log(tmp_path / "wal", NEVER)
+    for number in (1, 2):
+        log.append(batch(number))
+        log.seal()
+        segment = log.next_sealed()
+        assert segment is not None
+        log.retire(segment, stored=1, rejected=0)
+        with (log.directory / "current.keys").open("ab") as file:
+            file.write(b"cut")
+    log.close()
+    again = Log(tmp_path / "wal", NEVER)
+    assert again.append(batch(1, 2, 3)).duplicate == 2
+    again.close()
 
 
 _LIMITED = """

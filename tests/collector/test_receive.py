@@ -25,6 +25,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
 from freezeframe_collector.otlp import Limits, encode_traces
+from freezeframe_collector.wal import LogSettings
 from freezeframe_schemas.otlp_json import spans_to_otlp_json
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -134,6 +135,58 @@ def test_json_logs_say_the_same_as_protobuf(start_collector: Callable[..., Any])
     assert answer["partialSuccess"]["rejectedLogRecords"] == "1"
     assert "secret" not in json.dumps(answer)
     assert httpx.post(url, json={"resourceLogs": 5}).status_code == 400
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {"stringValue": "deep"}
+    for _ in range(levels):
+        value = {"arrayValue": {"values": [value]}}
+    return value
+
+
+@pytest.mark.parametrize("levels", [60, 300])
+@pytest.mark.parametrize("place", ["span", "event", "resource", "scope"])
+def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any], place: str, levels: int
+) -> None:
+    """JSON has no bound on depth and protobuf has: a span that was acked and could not be read back would stop the writer."""
+    collector = start_collector(log=LogSettings(flush_interval_s=0.02, memory_bytes=0))
+    request = spans_to_otlp_json([make_span(1)])
+    good = spans_to_otlp_json([make_span(2)])["resourceSpans"]
+    scope = request["resourceSpans"][0]["scopeSpans"][0]
+    holder: dict[str, Any] = {
+        "span": scope["spans"][0],
+        "event": {"name": "e", "timeUnixNano": "1"},
+        "resource": request["resourceSpans"][0]["resource"],
+        "scope": scope["scope"],
+    }[place]
+    holder.setdefault("attributes", []).append({"key": "deep", "value": _nested(levels)})
+    if place == "event":
+        scope["spans"][0]["events"] = [holder]
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    answer = httpx.post(url, json={"resourceSpans": request["resourceSpans"] + good})
+    assert answer.json()["partialSuccess"]["rejectedSpans"] == "1"
+    collector.flush()
+    assert collector.store.names() == ["span-000002"]
+    assert collector.log.audit().missing == 0
+
+
+@pytest.mark.parametrize("place", ["record", "body", "resource", "scope"])
+def test_json_log_records_that_nest_too_deeply_are_refused(start_collector: Callable[..., Any], place: str) -> None:
+    """As for spans; what lies above the records costs the request."""
+    collector = start_collector(log=LogSettings(flush_interval_s=0.02, memory_bytes=0))
+    deep: dict[str, Any] = {"attributes": [{"key": "deep", "value": _nested(60)}]}
+    ids: dict[str, Any] = {"traceId": "1" * 32, "spanId": "2" * 16, "timeUnixNano": "1", "eventName": "gen_ai.user.message"}
+    record = ids | {"record": deep, "body": {"body": _nested(60)}}.get(place, {})
+    scope_logs = {"scope": deep if place == "scope" else {}, "logRecords": [record, ids]}
+    content = {"resource": deep if place == "resource" else {}, "scopeLogs": [scope_logs]}
+    answer = httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/logs", json={"resourceLogs": [content]})
+    if place in ("resource", "scope"):
+        assert answer.status_code == 400
+        return
+    assert answer.json()["partialSuccess"]["rejectedLogRecords"] == "1"
+    collector.flush()
+    assert collector.store.names() == ["gen_ai.user.message"]
 
 
 def test_a_damaged_span_does_not_take_its_batch(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:

@@ -14,6 +14,7 @@ import time_machine
 
 from freezeframe_collector.otlp import decode_traces, encode_traces
 from freezeframe_collector.pipeline import Stage
+from freezeframe_collector.wal import LogSettings
 from freezeframe_collector.writer import RetrySettings
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
 from freezeframe_schemas.span import SpanRecord
@@ -105,7 +106,7 @@ def test_a_store_that_takes_spans_and_keeps_none_is_not_believed(
     start_collector: Starter, make_span: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A yes is looked into: until the spans are shown they stay in the log, and are inserted again under another token."""
-    retry = RetrySettings(initial_s=0.001, max_s=0.002, permanent_attempts=2, confirm=True)
+    retry = RetrySettings(initial_s=0.001, max_s=0.002, permanent_attempts=2)
     collector = start_collector(retry=retry)
     collector.store.lies_left = 2
     collector.pipeline.export(encode_traces([make_span(number) for number in range(30)]))
@@ -129,6 +130,36 @@ def test_a_clock_that_jumps_changes_nothing(start_collector: Starter, make_span:
     assert (audit.counts.stored, audit.counts.duplicate, audit.missing) == (4, 4, 0)
     assert collector.reporter.readiness() == ""
     assert collector.reporter.status()["lag_s"] == 0.0
+
+
+def test_a_log_file_that_the_disk_damaged_does_not_hold_up_those_behind_it(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
+) -> None:
+    """What can be read of it is stored; the rest is counted as rejected, with a row that says so, and the file is kept."""
+    collector = _start(start_collector, trouble, log=LogSettings(flush_interval_s=0.01, memory_bytes=0))
+    trouble.open.clear()
+    collector.pipeline.export(encode_traces([make_span(0)]))
+    while not trouble.calls:  # the first segment is in the writer's hands, so the next ones grow together
+        threading.Event().wait(0.001)
+    for number in (1, 2):
+        collector.pipeline.export(encode_traces([make_span(number)]))
+    collector.log.seal()
+    collector.pipeline.export(encode_traces([make_span(3)]))
+    damaged = sorted(collector.log.directory.glob("*.wal"))[1]
+    content = bytearray(damaged.read_bytes())
+    content[-5] ^= 0xFF
+    damaged.write_bytes(content)
+    trouble.open.set()
+    collector.flush()
+    assert collector.store.names() == ["span-000000", "span-000001", "span-000003"]
+    assert [(item.reason, item.detail) for item in collector.store.rejected] == [
+        ("the log was damaged", f"1 spans of {damaged.name}: found 1 spans, expected 2: the file was changed")
+    ]
+    audit = collector.log.audit()
+    assert (audit.counts.stored, audit.counts.rejected, audit.missing, audit.in_log) == (3, 1, 0, 0)
+    assert damaged.with_suffix(".damaged").read_bytes() == content
+    assert collector.reporter.status()["log"]["damaged_files"] == 1
+    assert "freezeframe_collector_log_damaged_files 1\n" in collector.reporter.metrics()
 
 
 def test_poison_spans_are_found_and_set_aside(

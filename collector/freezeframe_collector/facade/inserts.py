@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from freezeframe_collector.facade.errors import ClickHouseError, from_engine
 from freezeframe_collector.facade.protocol import User
+from freezeframe_collector.store.embedded import insert_rows
 from freezeframe_collector.store.engine import quote_identifier
 
 TABLES: Final = frozenset({"prices", "pins"})
@@ -67,15 +68,13 @@ def insert(open_handle: Callable[[], Any], database: str, statement: Insert) -> 
     """Insert the rows.
 
     Raises:
-        ClickHouseError: they are not of the table's types.
+        ClickHouseError: they are not of the table's types, or the engine met a fault and may not have stored them.
     """
     handle = open_handle()
     try:
         handle.query("SET input_format_values_interpret_expressions = 0")
         target = f"{quote_identifier(database)}.{quote_identifier(statement.table)} {statement.columns}"
-        with handle.send_insert(f"INSERT INTO {target}", statement.format) as inserter:
-            inserter.append(statement.data)
-            inserter.finish()
+        insert_rows(handle, f"INSERT INTO {target}", statement.format, statement.data)
     except RuntimeError as error:
         raise from_engine(error) from error
     finally:

@@ -1,7 +1,8 @@
 """chDB: ClickHouse in this process, over a data directory that only one process may open.
 
 Traps that shape this module: a fork after opening hangs the child (start processes with ``spawn``); a second directory cannot
-be opened while one is open; one handle serialises its queries, so each caller borrows one.
+be opened while one is open; one handle serialises its queries, so each caller borrows one; a streamed insert that fails at its
+end (a full disk) is reported as done (`insert_rows` looks).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from freezeframe_collector.store.engine import quote_text, store_error
-from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
 
 DEFAULT_MEMORY_BYTES: Final = 2_000_000_000
 _SPARE_HANDLES: Final = 8
@@ -125,9 +126,11 @@ class EmbeddedEngine:
             " deduplicate_blocks_in_dependent_materialized_views=1, max_partitions_per_insert_block=1000"
         )
         try:
-            with self.handle() as handle, handle.send_insert(f"INSERT INTO {table} ({names}) {settings}", "Native") as inserter:
-                inserter.append(block)
-                inserter.finish()
+            with self.handle() as handle:
+                insert_rows(handle, f"INSERT INTO {table} ({names}) {settings}", "Native", block)
+        except SilentFaultError as error:
+            # Never the rows' fault: those are refused when they are parsed, aloud.
+            raise RetryableStoreError(f"insert into {table}: {error}") from error
         except RuntimeError as error:
             raise store_error(error, f"insert into {table}") from error
 
@@ -138,6 +141,44 @@ class EmbeddedEngine:
         if not closed:
             for handle in (*spare, self._keep):
                 handle.close()
+
+
+class SilentFaultError(RuntimeError):
+    """The engine reported an insert as done and counted a fault meanwhile: its rows, or those of a view, may be missing."""
+
+
+_READERS_FAULTS: Final = """
+    'ACCESS_DENIED', 'ILLEGAL_TYPE_OF_ARGUMENT', 'NOT_AN_AGGREGATE', 'NUMBER_OF_ARGUMENTS_DOESNT_MATCH', 'READONLY',
+    'SYNTAX_ERROR', 'TYPE_MISMATCH', 'UNKNOWN_FUNCTION', 'UNKNOWN_IDENTIFIER', 'UNKNOWN_SETTING', 'UNKNOWN_TABLE'
+"""
+"""What a reader's statement meets before it runs, and no insert does."""
+
+
+def insert_rows(handle: Any, statement: str, format_name: str, data: bytes) -> None:
+    """Insert the data, in the form named, and believe that it is stored only if the engine met no fault meanwhile.
+
+    chDB 26.9 gives no error where a streamed insert fails while its rows are written: on a full disk `finish` returns the
+    count of the rows, and there are none. The counters of ``system.errors`` tell. They are the whole engine's, so the fault may
+    be a reader's: then the insert is done again without need, which its token makes harmless.
+
+    Raises:
+        SilentFaultError: the engine said yes, and met a fault.
+        RuntimeError: the engine said no.
+    """
+    before = _faults(handle)
+    with handle.send_insert(statement, format_name) as inserter:
+        inserter.append(data)
+        inserter.finish()
+    met = [name for name, count in _faults(handle).items() if count != before.get(name)]
+    if met:
+        # The names alone: a fault's text may quote a reader's statement.
+        raise SilentFaultError(f"the engine met {', '.join(met)} and reported the insert as done")
+
+
+def _faults(handle: Any) -> dict[str, int]:
+    """Return how often the engine has met each fault since it was opened."""
+    answer = handle.query(f"SELECT name, value FROM system.errors WHERE name NOT IN ({_READERS_FAULTS})", "TSV").bytes()
+    return {name.decode(): int(count) for name, count in (line.split(b"\t") for line in answer.splitlines())}
 
 
 def _gist(sql: str) -> str:

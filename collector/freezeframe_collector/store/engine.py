@@ -11,6 +11,7 @@ from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError,
 _CODE: Final = re.compile(r"Code: (\d+)")
 RETRYABLE_CODES: Final = frozenset(
     {
+        # The store or the way to it: it may heal by itself.
         159,  # TIMEOUT_EXCEEDED
         202,  # TOO_MANY_SIMULTANEOUS_QUERIES
         203,  # NO_FREE_CONNECTION
@@ -19,14 +20,30 @@ RETRYABLE_CODES: Final = frozenset(
         236,  # ABORTED
         241,  # MEMORY_LIMIT_EXCEEDED
         242,  # TABLE_IS_READ_ONLY (a replica that lost its keeper)
-        243,  # NOT_ENOUGH_SPACE
         252,  # TOO_MANY_PARTS
         285,  # TOO_FEW_LIVE_REPLICAS
         319,  # UNKNOWN_STATUS_OF_INSERT
+        394,  # QUERY_WAS_CANCELLED
+        439,  # CANNOT_SCHEDULE_TASK
         473,  # DEADLOCK_AVOIDED
         999,  # KEEPER_EXCEPTION
+        # Its disk.
+        74,  # CANNOT_READ_FROM_FILE_DESCRIPTOR
+        75,  # CANNOT_WRITE_TO_FILE_DESCRIPTOR
+        77,  # CANNOT_CLOSE_FILE
+        243,  # NOT_ENOUGH_SPACE
+        499,  # S3_ERROR
+        # Whoever runs it: a password that was changed, a grant or a table that is gone. No span is at fault.
+        60,  # UNKNOWN_TABLE
+        81,  # UNKNOWN_DATABASE
+        192,  # UNKNOWN_USER
+        193,  # WRONG_PASSWORD
+        201,  # QUOTA_EXCEEDED
+        497,  # ACCESS_DENIED
+        516,  # AUTHENTICATION_FAILED
     }
 )
+"""What waiting or an operator mends; of every other answer the rows may be the cause."""
 
 
 class Engine(Protocol):

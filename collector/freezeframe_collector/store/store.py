@@ -187,7 +187,10 @@ class Store:
             f"SELECT uniqExact(trace_id, span_id) FROM {self.database}.span_rows"
             f" WHERE run_hour IN ({hours}) AND (trace_id, span_id) IN ({quoted})"
         )
-        return int(rows[0][0]) == len(sought)
+        shown = int(rows[0][0]) == len(sought)
+        if not shown:
+            self.forget()  # an engine that lost rows may have lost pieces with them: none is taken to be there
+        return shown
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
         """Store what was set aside; durable and once per token, as `insert`."""
