@@ -96,6 +96,20 @@ def test_results_lose_an_item_turn_empty_or_fail(run: Fixture) -> None:
     assert {"count: the object without 'n'", "count: null for 'n'", "count: nothing (null)"} <= texts
 
 
+def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
+    """Small letters have no lower case, equal items no other order, two bytes no other border."""
+    short = model_call("a", "1")
+    short = replace(short, response=replace(short.response, chunks=(Chunk(data=b"{"), Chunk(data=b"}"))))
+    run = freeze(build_run(make_run(short, tool_call("look", ["x", "x"]))))
+    entry = replace(run.entry, input=json.dumps({"question": "where is it?"}))
+    texts = [text for _, _, text in told(replace(run, entry=entry), 1)]
+    assert "question: a space before it" in texts
+    assert not {"question: all in lower case", "look: the list the other way round"} & set(texts)
+    assert [text for text in texts if text.endswith(("all in one", "bytes", "elsewhere"))] == [
+        "POST /v1/chat/completions: all in one"
+    ]
+
+
 @pytest.mark.long
 def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
     agent: Agent,
@@ -107,7 +121,7 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
     """The model is held to its words; this agent takes the first order of the list itself."""
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], Path("run"))
-    assert main(["fuzz", "run", "--aim", "result", "--rounds", "9", "-o", "flips", "--json"]) == 3
+    assert main(["fuzz", "run", "--aim", "result", "--rounds", "90", "-o", "flips", "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     by_text = {effect["text"]: effect for effect in found["effects"]}
     # the agent tracks what the model said, so another order of the list makes no difference ...
@@ -129,3 +143,13 @@ def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(
     agent.edit('orders("keller")', 'orders("miller")')
     assert main(["fuzz", "run", "--rounds", "1"]) == 125
     assert "diverges without any perturbation" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(
+    agent: Agent, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(agent.root)
+    write_fixture(recordings[0], Path("run"))
+    assert main(["fuzz", "run", "--aim", "chunks"]) == 0  # its answers came whole
+    assert "there are no more of them, 20 were asked for" in capsys.readouterr().out

@@ -49,8 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     progress = Progress(quiet=arguments.quiet or arguments.json)
 
-    def on_effect(effect: Effect, item: Perturbation) -> None:
-        progress.step(effect.number, arguments.rounds, f"{effect.effect:<8} {effect.aim.value}  {effect.text}")
+    def on_effect(effect: Effect, item: Perturbation, total: int) -> None:
+        progress.step(effect.number, total, f"{effect.effect:<8} {effect.aim.value}  {effect.text}")
         if effect.flips and arguments.output is not None:
             write_fixture(item.fixture, arguments.output / f"{effect.number:03}-{effect.aim.value}")
 
@@ -72,16 +72,18 @@ def execute(arguments: argparse.Namespace) -> int:
         document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped)}
         print_json({**document, "effects": [dataclasses.asdict(effect) for effect in effects]})
     else:
-        print(_table(effects if arguments.all else flipped, tried=len(effects), flipped=len(flipped), seed=arguments.seed))
+        print(f"{len(flipped)} of {len(effects)} perturbations flip the run (seed {arguments.seed})")
+        if len(effects) < arguments.rounds:
+            print(f"  there are no more of them, {arguments.rounds} were asked for")
+        print(_table(effects if arguments.all else flipped), end="")
         if flipped and arguments.output is not None:
             print(f"next: freezeframe replay {arguments.output}/{flipped[0].number:03}-{flipped[0].aim.value}")
     return 3 if flipped else 0
 
 
-def _table(effects: Sequence[Effect], *, tried: int, flipped: int, seed: int) -> str:
-    head = f"{flipped} of {tried} perturbations flip the run (seed {seed})"
+def _table(effects: Sequence[Effect]) -> str:
     if not effects:
-        return head
+        return ""
     rows = [
         (str(effect.number), effect.aim.value, str(effect.step or ""), effect.text, effect.effect, effect.detail)
         for effect in effects
@@ -89,4 +91,4 @@ def _table(effects: Sequence[Effect], *, tried: int, flipped: int, seed: int) ->
     header = ("#", "aim", "step", "perturbation", "flips", "how")
     width = terminal_width()
     table = table_text(header, rows, right=(0, 2), cell_width=max(40, width // 2), fit=(5, width - 2))
-    return "\n".join([head, *(f"  {line}" for line in table.splitlines())])
+    return "".join(f"  {line}\n" for line in table.splitlines())

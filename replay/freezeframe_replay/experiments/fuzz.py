@@ -62,13 +62,14 @@ class Fuzzing:
     timeout_s: float = DEFAULT_TIMEOUT_S
 
 
-OnEffect = Callable[[Effect, Perturbation], None]
+OnEffect = Callable[[Effect, Perturbation, int], None]
+"""Told of each effect, with the perturbation and how many are tried in all."""
 
 
 def fuzz(
-    fixture: Fixture, fuzzing: Fuzzing, *, on_effect: OnEffect = lambda _effect, _perturbation: None
+    fixture: Fixture, fuzzing: Fuzzing, *, on_effect: OnEffect = lambda _effect, _perturbation, _total: None
 ) -> tuple[Effect, ...]:
-    """Replay perturbed runs and return what each did.
+    """Replay perturbed runs and return what each did. Short runs have fewer perturbations than rounds.
 
     Raises:
         ReplayError: the unperturbed run is not re-enacted, so that a difference would mean nothing.
@@ -77,10 +78,11 @@ def fuzz(
     if not fuzzing.policy.goes_live:
         _check_baseline(fixture, fuzzing)
     effects: list[Effect] = []
-    for number, item in enumerate(islice(perturbations(fixture, seed=fuzzing.seed, aims=fuzzing.aims), fuzzing.rounds), 1):
+    planned = tuple(islice(perturbations(fixture, seed=fuzzing.seed, aims=fuzzing.aims), fuzzing.rounds))
+    for number, item in enumerate(planned, 1):
         effect = _try(number, item, fixture, fuzzing)
         effects.append(effect)
-        on_effect(effect, item)
+        on_effect(effect, item, len(planned))
     return tuple(effects)
 
 

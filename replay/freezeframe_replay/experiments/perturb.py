@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import canonical_json, digest
+
+_T = TypeVar("_T")
 
 _SMALLEST_WORD: Final = 4
 _LARGEST_STREAM: Final = 400
@@ -53,7 +55,7 @@ _Make = Callable[[], Perturbation]
 
 
 def perturbations(fixture: Fixture, *, seed: int, aims: Sequence[Aim] = tuple(Aim)) -> Iterator[Perturbation]:
-    """Yield changed runs, one of each aim in turn, in an order that the seed decides."""
+    """Yield changed runs, all distinct, one of each aim in turn, in an order that the seed decides."""
     rng = random.Random(f"{fixture.run_id}:{seed}")  # noqa: S311 - reproducible on purpose
     makers = {Aim.PROMPT: _prompts, Aim.RESULT: _results, Aim.CHUNKS: _chunks, Aim.ORDER: _orders}
     queues: list[list[_Make]] = []
@@ -65,6 +67,15 @@ def perturbations(fixture: Fixture, *, seed: int, aims: Sequence[Aim] = tuple(Ai
         yield from (make() for make in made if make is not None)
 
 
+def _distinct(recorded: _T, changes: Iterable[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
+    """Yield the changes that change something, and each once: the lower case of small letters is what was there."""
+    seen = [recorded]
+    for said, changed in changes:
+        if changed not in seen:
+            seen.append(changed)
+            yield said, changed
+
+
 # -- prompts --------------------------------------------------------------------------------------------------------------
 
 
@@ -74,7 +85,7 @@ def _prompts(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
     recorded = json.loads(fixture.entry.input)
     for path, text in _texts(recorded, ""):
         if any(map(str.isspace, text)):  # a name or an id is no prompt
-            for said, changed in _typed_otherwise(text, rng):
+            for said, changed in _distinct(text, _typed_otherwise(text, rng)):
                 edit = Edit(target=Target.INPUT, path=path, value=changed)
                 yield _forked(fixture, edit, Aim.PROMPT, f"{path}: {said}")
 
@@ -114,7 +125,8 @@ def _results(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
         exchange = step.exchange
         if exchange.request.method or exchange.response.completion is not Completion.COMPLETE:
             continue
-        for said, changed in _given_otherwise(json.loads(exchange.response.body or b"null"), rng):
+        given = json.loads(exchange.response.body or b"null")
+        for said, changed in _distinct(given, _given_otherwise(given, rng)):
             edit = Edit(target=Target.RESULT, step=step.number, value=changed)
             yield _forked(fixture, edit, Aim.RESULT, f"{exchange.name}: {said}")
         yield _failing(fixture, step)
@@ -163,11 +175,12 @@ def _chunks(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
             continue  # a body that came whole is read whole
         size = max(1, len(body) // _LARGEST_STREAM)
         borders = sorted(rng.sample(range(1, len(body)), min(len(response.chunks), len(body) - 1)))
-        for said, pieces in (
+        otherwise = (
             ("all in one", [body]),
             (f"cut every {size} bytes", [body[at : at + size] for at in range(0, len(body), size)]),
             ("cut elsewhere", [body[i:j] for i, j in zip([0, *borders], [*borders, len(body)], strict=True)]),
-        ):
+        )
+        for said, pieces in _distinct([chunk.data for chunk in response.chunks], otherwise):
             yield _rechunked(fixture, step, pieces, said)
 
 
