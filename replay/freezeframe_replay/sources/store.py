@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import piece_hash, span_select, spans_from_rows
+from freezeframe_schemas.tables import RUN_PLACE, piece_hash, span_select, spans_from_rows
 from freezeframe_schemas.tables.ddl import DATABASE
 
 if TYPE_CHECKING:
@@ -116,20 +116,12 @@ class RunStore:
             RunError: no such run, or several; the message names near ones.
             WireError: the stored run is damaged.
         """
-        trace_id = run.lower() if _TRACE_ID.fullmatch(run.lower()) else self.find(run)
-        places = self._places(trace_id) or self._places(self.find(run))
-        where, parameters = self._where(f"{places} AND trace_id = {{trace_id:String}}", {"trace_id": trace_id})
-        # one thread each: a run is a few granules of a hundred columns, and waking threads for them costs more than it saves
-        pieces_sql = f"SELECT body FROM piece_rows WHERE {where} SETTINGS max_threads = 1"
-        spans_sql = (
-            f"SELECT {span_select()} FROM span_rows WHERE {where} ORDER BY start_time, span_id LIMIT 1 BY span_id"
-            " SETTINGS max_threads = 1"
-        )
-        with ThreadPoolExecutor(1) as beside:
-            pieces = beside.submit(self._rows, pieces_sql, parameters)
-            rows = self._rows(spans_sql, parameters)
-        # a piece is found by the hash of what it holds: a damaged one is not found
-        bodies: dict[str, bytes] = {piece_hash(piece["body"]).hex(): piece["body"] for piece in pieces.result()}
+        rows: list[dict[str, Any]] = []
+        bodies: dict[str, bytes] = {}
+        if _TRACE_ID.fullmatch(run.lower()):
+            rows, bodies = self._load(run.lower())
+        if not rows:
+            rows, bodies = self._load(self.find(run))
         return spans_from_rows(rows, bodies)
 
     def find(self, run: str) -> str:
@@ -241,19 +233,17 @@ class RunStore:
         """Close the connection."""
         self._client.close()
 
-    def _places(self, trace_id: str) -> str:
-        """Return the condition on tenant and hour under which a run's rows lie, empty where there is no such run.
-
-        The small table of runs is quick to search; in the large ones the key then leads to the run's own granules.
-        """
-        where, values = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
-        columns = "toUnixTimestamp(run_hour) AS hour, hex(tenant) AS name"
-        found = self._rows(f"SELECT DISTINCT {columns} FROM run_rows WHERE {where} SETTINGS max_threads = 1", values)
-        if not found:
-            return ""
-        hours = ", ".join(f"toDateTime({int(row['hour'])}, 'UTC')" for row in found)
-        tenants = ", ".join(f"unhex('{row['name'].decode()}')" for row in found)
-        return f"run_hour IN ({hours}) AND tenant IN ({tenants})"
+    def _load(self, trace_id: str) -> tuple[list[dict[str, Any]], dict[str, bytes]]:
+        """Return a run's rows of spans, and its payload pieces by hash; both empty where there is no such run."""
+        where, parameters = self._where(RUN_PLACE, {"trace_id": trace_id})
+        # one thread each: a run is a few granules of a hundred columns, and waking threads for them costs more than it saves
+        with ThreadPoolExecutor(1) as beside:
+            pieces = beside.submit(
+                self._rows, f"SELECT body FROM piece_rows WHERE {where} SETTINGS max_threads = 1", parameters
+            )
+            rows = self._rows(f"SELECT {span_select()} FROM span_rows WHERE {where} SETTINGS max_threads = 1", parameters)
+        # a piece is found by the hash of what it holds: a damaged one is not found
+        return rows, {piece_hash(piece["body"]).hex(): piece["body"] for piece in pieces.result()}
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         result = self._ask(query, parameters, _BYTES)

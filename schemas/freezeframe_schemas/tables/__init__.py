@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, Column, Source
 from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash
-from freezeframe_schemas.tables.reading import span_select, spans_from_rows
+from freezeframe_schemas.tables.reading import RUN_PLACE, span_select, spans_from_rows
 from freezeframe_schemas.tables.rows import (
     Batch,
     Rows,
@@ -20,6 +20,7 @@ from freezeframe_schemas.tables.rows import (
 __all__ = [
     "PAYLOAD_COLUMNS",
     "REJECTED_COLUMNS",
+    "RUN_PLACE",
     "SPAN_COLUMNS",
     "Batch",
     "Column",

@@ -24,6 +24,12 @@ from freezeframe_schemas.tables.pieces import join
 
 _KINDS: Final = {kind.name.capitalize(): kind for kind in SpanKind}
 _STATUSES: Final = {code.name.capitalize(): code for code in StatusCode}
+RUN_PLACE: Final = (
+    "(tenant, run_hour) IN (SELECT tenant, run_hour FROM run_rows WHERE trace_id = {trace_id:String})"
+    " AND trace_id = {trace_id:String}"
+)
+"""Condition on the rows of one run, over ``span_rows`` and ``piece_rows``, with the parameter ``trace_id``: the small table of
+runs is quick to search, and what it says leads by the key to the run's own granules in the large ones."""
 _HEX: Final = "mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), {0}) AS {0}_hex"
 
 
@@ -31,7 +37,7 @@ def span_select() -> str:
     """Return the select list that `spans_from_rows` reads, over ``span_rows``.
 
     Over the table, not the view ``spans``: the same rows, and half the time of a query that names every column. A span that was
-    sent twice is there twice: ``LIMIT 1 BY span_id``.
+    sent twice is there twice.
     """
     parts = [f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED]
     swaps = {
@@ -46,17 +52,18 @@ def span_select() -> str:
 
 
 def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[str, bytes]) -> list[SpanRecord]:
-    """Return the spans that the rows hold, in the rows' order.
+    """Return the spans that the rows hold, each once, by start.
 
     Args:
-        rows: rows of `span_select`, by column name; text may be ``str`` or ``bytes``.
+        rows: rows of `span_select`, by column name, in any order; text may be ``str`` or ``bytes``.
         bodies: hash (hex) -> bytes of every payload piece of the runs.
 
     Raises:
         WireError: a piece is missing, or a value is not of its type.
     """
     reader = _Reader(bodies)
-    return [reader.span(row) for row in rows]
+    once = {(row["trace_id"], row["span_id"]): row for row in rows}
+    return [reader.span(row) for row in sorted(once.values(), key=lambda row: (row["start_ns"], row["span_id"]))]
 
 
 def _decoded(value: Any) -> Any:
