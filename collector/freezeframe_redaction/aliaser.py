@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from freezeframe_redaction import encoded, repeats, walk
+from freezeframe_redaction import encoded, repeats, splice, walk
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
@@ -52,7 +52,7 @@ class Aliaser:
 
     def _words_of(self, text: str) -> dict[str, Canonical]:
         """Return the words of names in a text that can be looked for by themselves."""
-        leaves, _ = gather([walk.plant(text, telling=self._scanner.telling)], self._scanner.telling)
+        leaves, _ = gather([walk.plant(text, self._scanner.keys)], self._scanner.keys)
         return {
             word: value
             for index, found in self._marks(leaves).items()
@@ -63,8 +63,8 @@ class Aliaser:
 
     def _alias(self, text: str) -> tuple[str, list[Canonical]]:
         """Return the aliased text, and its values in the order of their first occurrence."""
-        node = walk.plant(text, telling=self._scanner.telling)
-        leaves, streams = gather([node], self._scanner.telling)
+        node = walk.plant(text, self._scanner.keys)
+        leaves, streams = gather([node], self._scanner.keys)
         marks = self._marks(leaves)
         numbers: dict[Canonical, str] = {}
         counts: dict[str, int] = {}
@@ -83,7 +83,7 @@ class Aliaser:
             leaves[index].edits = edits
         for stream in streams:
             stream.distribute(cut=False)
-        return walk.render(node), list(numbers)
+        return splice.render(node), list(numbers)
 
     def _marks(self, leaves: Sequence[walk.Leaf]) -> dict[int, list[_Mark]]:
         """Return leaf index -> what is replaced in it: a value to be numbered, or (for a blob of base64) its alias."""

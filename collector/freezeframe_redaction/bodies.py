@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from freezeframe_redaction import eventstream, walk
+from freezeframe_redaction import eventstream, splice, walk
 
 if TYPE_CHECKING:
     from freezeframe_redaction.redactor import Redactor
@@ -158,10 +158,10 @@ def _plan_plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...]) -
         placed = [(start, redactor.plant(text[start:end], stream=True)) for start, end in lines]
 
     def finish() -> Body:
-        edits = [(start + a, start + b, new) for start, node in placed for a, b, new in walk.edits_of(node)]
+        edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
         if not edits:
             return Body(body, sizes)
-        made = walk.apply(text, edits)
+        made = splice.apply(text, edits)
         return Body(made if isinstance(body, str) else made.encode(codec), move_borders(sizes, text, edits, codec))
 
     return Plan(tuple(node for _, node in placed), finish)
@@ -214,7 +214,7 @@ class _Payload:
         self.node = redactor.plant(self._inner[1] if self._inner else self._text, stream=True)
 
     def finish(self) -> bytes:
-        made = walk.render(self.node)
+        made = splice.render(self.node)
         if made is self.node.raw:
             return self._raw
         if self._inner is None:

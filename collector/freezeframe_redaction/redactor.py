@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from freezeframe_redaction import encoded, repeats, walk
+from freezeframe_redaction import encoded, repeats, splice, walk
 from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.memory import Memory
@@ -122,14 +122,14 @@ class Redactor:
     def _text(self, text: str, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> str:
         node = self.plant(text, *_key_and_parent(path))
         self.settle_nodes([node], surrogates, with_findings=True)
-        for start, end, note in walk.findings_of(node):
+        for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
             findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
-        return walk.render(node)
+        return splice.render(node)
 
     def plant(self, text: str, key: str = "", parent: str = "", *, stream: bool = False) -> walk.Node:
         """Return the tree of a text, as this policy reads it."""
-        return walk.plant(text, key, parent, stream=stream, telling=self._scanner.telling)
+        return walk.plant(text, self._scanner.keys, key, parent, stream=stream)
 
     def settle_nodes(
         self,
@@ -143,7 +143,7 @@ class Redactor:
 
         `names` are words of names found beside the nodes, with their surrogates; returned with those found in the nodes.
         """
-        leaves, streams = gather(nodes, self._scanner.telling)
+        leaves, streams = gather(nodes, self._scanner.keys)
         outcomes = self._outcomes([(leaf.text, leaf.prefix) for leaf in leaves])
         all_names = dict(names)
         for leaf, outcome in zip(leaves, outcomes, strict=True):
@@ -176,7 +176,7 @@ class Redactor:
                     return None
                 surrogates.update(outcome.surrogates)
                 own.update(outcome.names)
-        settled = Settled(walk.render(node), surrogates, own)
+        settled = Settled(splice.render(node), surrogates, own)
         if not settled.is_untouched_by(names, node.raw):
             return None
         self._texts.put((node.raw, key), settled, 2 * len(node.raw))

@@ -10,6 +10,7 @@ from itertools import accumulate
 from freezeframe_redaction import detectors, encoded, prose
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.engine import Engine, settle
+from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.surrogates import CLASSES
@@ -40,7 +41,7 @@ class Scanner:
         self.policy = policy
         self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
         self._engine = engine_of(policy) if policy.redacts else None
-        self.telling = frozenset(key for entry in policy.custom for key in entry.keys)
+        self.keys = KeyContexts(frozenset(key for entry in policy.custom for key in entry.keys))
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
         self._allow = policy.allow
         self._allow_patterns = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import orjson
 
-from freezeframe_redaction import walk
+from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import with_plain_bodies
@@ -194,7 +194,7 @@ class _Text:
     def __call__(self) -> str:
         if self.recalled is not None:
             return self.recalled.text
-        return self.text if self.node is None else walk.render(self.node)
+        return self.text if self.node is None else splice.render(self.node)
 
 
 class _Pairs:

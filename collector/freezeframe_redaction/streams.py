@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from freezeframe_redaction import walk
+from freezeframe_redaction import splice, walk
+from freezeframe_redaction.key_context import KeyContexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Stream:
 
         `cut` divides new text in proportion; without it the first piece gets all of it.
         """
-        edits, findings = walk.edits_of(self.node), walk.findings_of(self.node)
+        edits, findings = splice.edits_of(self.node), splice.findings_of(self.node)
         if edits or findings:
             split(self.pieces, edits, _set_edits, cut=cut, first=not cut)
             split(self.pieces, findings, _set_findings, cut=False)
@@ -39,7 +40,7 @@ def _set_findings(leaf: walk.Leaf, spans: list[walk.Span]) -> None:
     leaf.findings = spans
 
 
-def gather(nodes: Sequence[walk.Node], telling: frozenset[str]) -> tuple[list[walk.Leaf], list[Stream]]:
+def gather(nodes: Sequence[walk.Node], keys: KeyContexts) -> tuple[list[walk.Leaf], list[Stream]]:
     """Return the leaves to scan below the nodes: single ones, and those of the texts that streams spell."""
     leaves: list[walk.Leaf] = []
     channels: dict[walk.Channel, list[walk.Leaf]] = {}
@@ -49,17 +50,17 @@ def gather(nodes: Sequence[walk.Node], telling: frozenset[str]) -> tuple[list[wa
                 leaves.append(leaf)
             else:
                 channels.setdefault(leaf.channel, []).append(leaf)
-    streams = [assemble(pieces, telling) for pieces in channels.values()]
+    streams = [assemble(pieces, keys) for pieces in channels.values()]
     for stream in streams:
         leaves.extend(walk.leaves_of(stream.node))
     return leaves, streams
 
 
-def assemble(pieces: Sequence[walk.Leaf], telling: frozenset[str]) -> Stream:
+def assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts) -> Stream:
     """Return the stream of the pieces, in the order given."""
     first = pieces[0]
     text = first.text if len(pieces) == 1 else "".join(piece.text for piece in pieces)
-    node = walk.plant(text, telling=telling)
+    node = walk.plant(text, keys)
     if node.whole:
         node.leaves[0].prefix = first.prefix
     return Stream(pieces, node)
