@@ -127,7 +127,10 @@ class WalConfig:
     """The write-ahead log. A request is acked when the log is on the disk."""
 
     flush_interval_s: float = _setting(
-        1.0, "Age at which a segment goes to the store; spans are in SQL soon after.", least=0.01, most=60
+        5.0,
+        "Age at which a segment goes to the store, as one insert; spans are in SQL soon after. `POST /v1/flush` does not wait.",
+        least=0.01,
+        most=60,
     )
     segment_bytes: int = _setting(64 * _MIB, "Size at which a segment goes to the store at once.", least=4096)
     max_bytes: int = _setting(8 * 1024 * _MIB, "Bytes of log on disk beyond which senders are asked to wait.", least=4096)

@@ -41,7 +41,7 @@ _GATHER_S: Final = 0.001
 class LogSettings:
     """How the log behaves; each is a setting of ``[wal]``."""
 
-    flush_interval_s: float = 1.0
+    flush_interval_s: float = 5.0
     segment_bytes: int = 64 << 20
     max_bytes: int = 8 << 30
     memory_bytes: int = 128 << 20

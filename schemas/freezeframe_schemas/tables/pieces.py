@@ -37,11 +37,12 @@ def split(raw: bytes) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A value and how it was split."""
+    """How a value was split. The value itself is its pieces joined: it is not held a second time."""
 
-    raw: bytes
     pieces: list[bytes]
     hashes: list[bytes]
+    size: int
+    """Bytes of all pieces."""
 
 
 class SplitMemory:
@@ -50,7 +51,7 @@ class SplitMemory:
     Only a saving: pieces and hashes are the very same without it. Not thread-safe.
     """
 
-    def __init__(self, limit_bytes: int = 128 << 20) -> None:
+    def __init__(self, limit_bytes: int = 64 << 20) -> None:
         self._limit = limit_bytes
         self._size = 0
         self._last: OrderedDict[tuple[str, str], _Split] = OrderedDict()
@@ -64,17 +65,21 @@ class SplitMemory:
             return pieces, [*map(piece_hash, pieces)]
         before = self._last.pop((trace_id, attribute), None)
         if before is None:
-            pieces = split(raw)
-            made = _Split(raw, pieces, [*map(piece_hash, pieces)])
+            made = _split_anew(raw)
         else:
-            self._size -= len(before.raw)
-            made = before if raw == before.raw else _split_like(raw, before)
+            self._size -= before.size
+            made = _split_like(raw, before)
         self._last[trace_id, attribute] = made
         self._size += len(raw)
         while self._size > self._limit:
             _, oldest = self._last.popitem(last=False)
-            self._size -= len(oldest.raw)
+            self._size -= oldest.size
         return made.pieces, made.hashes
+
+
+def _split_anew(raw: bytes) -> _Split:
+    pieces = split(raw)
+    return _Split(pieces, [*map(piece_hash, pieces)], len(raw))
 
 
 def _split_like(raw: bytes, before: _Split) -> _Split:
@@ -89,9 +94,8 @@ def _split_like(raw: bytes, before: _Split) -> _Split:
             break
         at = end
         head += 1
-    if not head and raw[:_STYLE_BYTES] != before.raw[:_STYLE_BYTES]:
-        pieces = split(raw)  # perhaps of the other style, whose cuts are others
-        return _Split(raw, pieces, [*map(piece_hash, pieces)])
+    if not head and raw[:_STYLE_BYTES] != known[0][:_STYLE_BYTES]:
+        return _split_anew(raw)  # perhaps of the other style, whose cuts are others
     tail, to = len(known), len(raw)
     while tail > head + 1 and to - len(known[tail - 1]) > at and raw.endswith(known[tail - 1], at, to):
         tail -= 1
@@ -101,7 +105,8 @@ def _split_like(raw: bytes, before: _Split) -> _Split:
         # split in one go, these two would have been joined
         tail = len(known)
         middle = _split(raw, at, len(raw))
-    return _Split(raw, [*known[:head], *middle, *known[tail:]], [*hashes[:head], *map(piece_hash, middle), *hashes[tail:]])
+    pieces = [*known[:head], *middle, *known[tail:]]
+    return _Split(pieces, [*hashes[:head], *map(piece_hash, middle), *hashes[tail:]], len(raw))
 
 
 def join(hashes: Iterable[str], bodies: Mapping[str, bytes]) -> bytes:
