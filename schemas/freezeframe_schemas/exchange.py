@@ -84,6 +84,8 @@ class Response:
 
     chunks: tuple[Chunk, ...] = ()
     status: int | None = None
+    reason: str | None = None
+    """The words after the status, which clients show in errors. None for those of ``200 OK``, and where none exist (HTTP/2)."""
     headers: Headers = ()
     completion: Completion = Completion.COMPLETE
     omitted: str | None = None
@@ -209,6 +211,7 @@ def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         genai.REQUEST_HEADERS: _dump_headers(request.headers) if request.method else None,
         genai.REQUEST_BODY_OMITTED: request.omitted,
         genai.HTTP_RESPONSE_STATUS_CODE: response.status,
+        genai.RESPONSE_REASON: response.reason,
         genai.RESPONSE_HEADERS: _dump_headers(response.headers) if response.status is not None else None,
         genai.RESPONSE_BODY_OMITTED: response.omitted,
         genai.ERROR_CHAIN: exchange.error,
@@ -247,6 +250,7 @@ def exchange_from_span(span: SpanRecord) -> Exchange | None:
         ),
         response=Response(
             status=span.integer(genai.HTTP_RESPONSE_STATUS_CODE),
+            reason=span.text(genai.RESPONSE_REASON),
             headers=_load_headers(span, genai.RESPONSE_HEADERS),
             chunks=_chunks(span),
             completion=_member(

@@ -42,6 +42,7 @@ def responses(draw: st.DrawFn, *, http: bool) -> Response:
     return Response(
         chunks=tuple(draw(st.lists(st.builds(Chunk, data=body, offset_ns=count), max_size=5))),
         status=draw(st.integers(100, 599)) if http else None,
+        reason=draw(st.none() | text) if http else None,
         headers=draw(headers) if http else (),
         completion=draw(st.sampled_from(Completion)),
         omitted=draw(st.none() | st.just("over limit: 41943040 bytes")),

@@ -7,7 +7,6 @@ connection: the connector hands out one that stands for the recording.
 from __future__ import annotations
 
 import functools
-import http.client
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -159,7 +158,7 @@ async def _body(req: Any, limit_bytes: int) -> Body:
 
 def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
     headers = [(name, value) for name, value in response._raw_headers if name.lower() != b"content-encoding"]
-    recording.answered(response.status, shared.clean_headers(headers))
+    recording.answered(response.status, shared.clean_headers(headers), response.reason)
     if response.status == _SWITCHING_PROTOCOLS:
         recording.finish(Completion.CLOSED_EARLY)
     elif not isinstance(response.content, readers.base) or response.content.at_eof():
@@ -235,7 +234,7 @@ def _fill(response: Any, answer: Exchange, readers: _Readers) -> Any:
     response._closed = False
     response.version = HttpVersion11
     response.status = answer.response.status or 200
-    response.reason = http.client.responses.get(response.status, "")
+    response.reason = shared.served_reason(answer)
     response._headers = CIMultiDictProxy(headers)
     response._raw_headers = raw
     response.content = readers.served(answer, response._loop)

@@ -79,7 +79,7 @@ def _wrap_response(original: Callable[..., None]) -> Callable[..., None]:
         recording = _SENDING.get()
         if recording is not None:
             with guard("botocore.response"):
-                recording.answered(status_code, shared.clean_headers(raw.headers.items()))
+                recording.answered(status_code, shared.clean_headers(raw.headers.items()), raw.reason)
                 Watch(raw, recording)
 
     return init

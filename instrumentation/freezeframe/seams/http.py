@@ -7,6 +7,7 @@ asked for. Secrets in headers and URLs are replaced before anything is kept.
 from __future__ import annotations
 
 import asyncio
+import http.client
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -218,6 +219,12 @@ def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
     if refused and (answer.dialect or "").startswith(_WAITS_AS_TOLD) and not _port.is_real_time():
         headers = [pair for pair in headers if pair[0].lower() != b"retry-after-ms"] + [(b"retry-after-ms", b"1")]
     return headers
+
+
+def served_reason(answer: Exchange) -> str:
+    """Return the words after the status: the recorded ones, or else the usual ones."""
+    reason = answer.response.reason
+    return http.client.responses.get(answer.response.status or 200, "") if reason is None else reason
 
 
 def _recorded_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:

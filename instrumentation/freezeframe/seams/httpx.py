@@ -159,7 +159,12 @@ class _Seam:
             return body
 
     def _head(self, response: Any, recording: Recording) -> None:
-        recording.answered(response.status_code, http.clean_headers(response.headers.raw))
+        reason = response.extensions.get("reason_phrase")  # HTTP/2 has none
+        recording.answered(
+            response.status_code,
+            http.clean_headers(response.headers.raw),
+            None if reason is None else reason.decode("latin-1"),
+        )
 
     # -- serve ----------------------------------------------------------------------------------------------------------
 
@@ -185,7 +190,7 @@ class _Seam:
             headers=http.served_headers(answer),
             stream=stream(http.Schedule(answer.response), end and self._with_request(end, request)),
             request=request,
-            extensions={"http_version": b"HTTP/1.1"},
+            extensions={"http_version": b"HTTP/1.1", **_reason(answer)},
         )
         response.elapsed = dt.timedelta(microseconds=(answer.end_time_unix_nano - answer.start_time_unix_nano) // 1000)
         if isinstance(client, self._module.Client | self._module.AsyncClient):
@@ -201,6 +206,11 @@ class _Seam:
         if isinstance(error, self._module.RequestError):
             rebuilt.request = request
         return rebuilt
+
+
+def _reason(answer: Exchange) -> dict[str, bytes]:
+    reason = answer.response.reason
+    return {} if reason is None else {"reason_phrase": reason.encode("latin-1", "replace")}
 
 
 class _Streams:

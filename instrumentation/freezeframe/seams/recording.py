@@ -193,6 +193,7 @@ class Recording:
         "error",
         "headers",
         "provider",
+        "reason",
         "request_body",
         "span",
         "status",
@@ -216,6 +217,7 @@ class Recording:
         self.request_body = request_body
         self.body = Body(limit_bytes)
         self.status: int | None = None
+        self.reason: str | None = None
         self.headers: Headers = ()
         self.completion = Completion.NONE
         self.error: str | None = None
@@ -226,9 +228,10 @@ class Recording:
         self._lock = threading.RLock()  # reentrant, as the pipeline's
         self._done = False
 
-    def answered(self, status: int, headers: Headers) -> None:
-        """Note the head of an HTTP response."""
+    def answered(self, status: int, headers: Headers, reason: str | None) -> None:
+        """Note the head of an HTTP response; without a reason where the protocol has none."""
         self.status = status
+        self.reason = None if (status, reason) == (200, "OK") else reason
         self.headers = headers
 
     def chunk(self, data: bytes) -> None:
@@ -301,6 +304,7 @@ class Recording:
         """Return what was recorded, once it is finished."""
         response = Response(
             status=self.status,
+            reason=self.reason,
             headers=self.headers,
             chunks=tuple(
                 Chunk(data=data, offset_ns=offset) for data, offset in zip(self.body.pieces, self.body.offsets_ns, strict=True)

@@ -49,7 +49,7 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             raise
         with guard("requests.response"):
             raw = response.raw
-            recording.answered(response.status_code, shared.clean_headers(raw.headers.items()))
+            recording.answered(response.status_code, shared.clean_headers(raw.headers.items()), response.reason)
             Watch(raw, recording)
         return response
 

@@ -6,7 +6,6 @@ The body is seen at urllib3's raw reads, before content-decoding. urllib3 itself
 from __future__ import annotations
 
 import functools
-import http.client
 import io
 import weakref
 from collections.abc import Callable, Generator
@@ -94,7 +93,7 @@ def served_response(answer: Exchange) -> Any:
         body=_ServedBody([chunk.data for chunk in answer.response.chunks], shared.end_of_stream(answer)),  # pyright: ignore[reportArgumentType] - any file-like object will do
         headers=headers,
         status=status,
-        reason=http.client.responses.get(status, ""),
+        reason=shared.served_reason(answer),
         version=11,
         preload_content=False,
         decode_content=False,

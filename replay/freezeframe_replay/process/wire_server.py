@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
         response = exchange.response
         if response.completion is Completion.NONE:  # the run got no answer: neither does this client
             return self._hang_up()
-        self.send_response_only(response.status or 200)
+        self.send_response_only(response.status or 200, http.served_reason(exchange))
         for name, value in http.served_headers(exchange):
             if name.lower() not in _HOP_HEADERS:
                 self.send_header(name.decode("latin-1"), value.decode("latin-1"))

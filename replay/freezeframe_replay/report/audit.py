@@ -167,6 +167,7 @@ def _response(exchange: Exchange) -> dict[str, Any]:
     return _part(
         response.body,
         status=response.status,
+        reason=response.reason,
         headers=[list(pair) for pair in response.headers] or None,
         completion=response.completion.value,
         chunk_sizes=[len(chunk.data) for chunk in response.chunks],
