@@ -16,11 +16,12 @@ from typing import Any, Final
 from aiohttp import web
 
 from freezeframe_collector.facade import orders
+from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.errors import ClickHouseError, denied, from_engine
 from freezeframe_collector.facade.execute import Executor, Head
 from freezeframe_collector.facade.guard import Checked, Guard
 from freezeframe_collector.facade.inserts import insert, is_insert, parse_insert
-from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, make_encoder, parse_request
+from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_schemas.errors import ConfigError
@@ -32,6 +33,8 @@ _KILL: Final = re.compile(
     rb"\s*KILL\s+QUERY\s+WHERE\s+query_id\s*=\s*'([\w.-]{1,100})'(?:\s+(?:A?SYNC))?\s*;?\s*", re.IGNORECASE
 )
 _MAX_STATEMENT_BYTES: Final = 16 << 20
+_ALWAYS_PLAIN: Final = frozenset({401, 403})
+"""Status of answers that clickhouse-jdbc reads as text, even where it asked for blocks."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _CONTENT_TYPES: Final = {
     "JSON": "application/json; charset=UTF-8",
@@ -135,7 +138,7 @@ class _Facade:
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
             checked = await loop.run_in_executor(self._threads, self._guarded, request)
         except ClickHouseError as error:
-            return _failure(error, headers)
+            return _failure(error, headers, blocks=is_on(http.query.get("compress")))
         return await self._stream(http, request, checked, headers)
 
     def _kill(self, request: Request, query_id: str) -> Request:
@@ -172,7 +175,7 @@ class _Facade:
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request, checked, stop), self._threads)
         response: web.StreamResponse | None = None
-        encoder = make_encoder(request.encoding) if request.encoding else None
+        encoder = make_encoder(request)
         tag = secrets.token_hex(8)
         try:
             async for piece in pieces:
@@ -185,7 +188,7 @@ class _Facade:
                     await response.write(encoder.compress(piece) if encoder else piece)
         except ClickHouseError as error:
             if response is None:
-                return _failure(error, headers)
+                return _failure(error, headers, blocks=request.blocks)
             # the status is sent: the error travels in the body, framed as ClickHouse >= 25.11 does
             frame = _exception_frame(error, tag)
             await response.write(encoder.compress(frame) if encoder else frame)
@@ -215,12 +218,11 @@ async def _read(http: web.Request, query_id: str) -> Request:
             body = await http.read()
         except web.HTTPRequestEntityTooLarge:
             raise ClickHouseError(307, "TOO_MANY_BYTES", f"statement over {_MAX_STATEMENT_BYTES} bytes") from None
-        body = decode_body(body, http.headers.get("Content-Encoding", ""))
-    if http.query.get("decompress") in {"1", "true"} or http.query.get("compress") in {"1", "true"}:
-        raise ClickHouseError(
-            48,
-            "NOT_IMPLEMENTED",
-            "compress=1 (native blocks) is not supported: use enable_http_compression=1 and Accept-Encoding",
+        body = decode_body(
+            body,
+            http.headers.get("Content-Encoding", ""),
+            limit_bytes=_MAX_STATEMENT_BYTES,
+            blocks=is_on(http.query.get("decompress")),
         )
     return parse_request(http.query, http.headers, body, query_id, fields)
 
@@ -273,8 +275,13 @@ def _exception_frame(error: ClickHouseError, tag: str) -> bytes:
     return b"\r\n".join((b"", b"__exception__", tag.encode(), text + f"{len(text)} {tag}".encode(), b"__exception__", b""))
 
 
-def _failure(error: ClickHouseError, headers: dict[str, str]) -> web.Response:
+def _failure(error: ClickHouseError, headers: dict[str, str], *, blocks: bool) -> web.Response:
     extra = {"X-ClickHouse-Exception-Code": str(error.code)}
     if error.http_status == 401:
         extra["WWW-Authenticate"] = 'Basic realm="ClickHouse server HTTP API"'
-    return web.Response(status=error.http_status, text=error.text, headers={**headers, **extra})
+    body = error.text.encode()
+    if blocks and error.http_status not in _ALWAYS_PLAIN:
+        body = BlockEncoder().compress(body)
+    return web.Response(
+        status=error.http_status, body=body, content_type="text/plain", charset="utf-8", headers={**headers, **extra}
+    )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-import gzip
 import hmac
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from freezeframe_collector.facade.blocks import BlockEncoder, decode_blocks
 from freezeframe_collector.facade.errors import ClickHouseError
+from freezeframe_collector.receivers.compression import decompress
+from freezeframe_schemas.errors import WireError
 
 DEFAULT_FORMAT: Final = "TabSeparated"
 _SESSION_SECONDS: Final = 60.0
@@ -56,6 +58,8 @@ class Request:
     """Answer only when the statement has ended, so that an error has its own status."""
     encoding: str | None = None
     """Content-Encoding of the answer."""
+    blocks: bool = False
+    """Answer in ClickHouse's compressed blocks, ``compress=1``."""
 
 
 def parse_request(
@@ -73,6 +77,7 @@ def parse_request(
         seconds = float(given.get("session_timeout") or _SESSION_SECONDS)
     except ValueError:
         raise ClickHouseError(36, "BAD_ARGUMENTS", "session_timeout: expected seconds") from None
+    blocks, http_compression = is_on(given.get("compress")), is_on(given.get("enable_http_compression"))
     return Request(
         sql=text + b"\n" + body if text and body else text or body,
         query_id=query_id,
@@ -82,9 +87,10 @@ def parse_request(
         parameters={name[6:]: value for name, value in given.items() if name.startswith("param_")},
         session_id=given.get("session_id") or None,
         session_seconds=min(seconds, 3600.0),
-        session_must_exist=_on(given.get("session_check")),
-        wait=_on(given.get("wait_end_of_query")),
-        encoding=_pick_encoding(headers.get("Accept-Encoding", "")) if _on(given.get("enable_http_compression")) else None,
+        session_must_exist=is_on(given.get("session_check")),
+        wait=is_on(given.get("wait_end_of_query")),
+        encoding=_pick_encoding(headers.get("Accept-Encoding", "")) if http_compression and not blocks else None,
+        blocks=blocks,
     )
 
 
@@ -148,9 +154,13 @@ class _Lz4Encoder:
         return head + self._compressor.flush()
 
 
-def make_encoder(name: str) -> Encoder:
-    """Return a compressor for a Content-Encoding that `parse_request` picked."""
-    match name:
+def make_encoder(request: Request) -> Encoder | None:
+    """Return a compressor for the answer, where one was asked for: of blocks, or of a Content-Encoding."""
+    if request.blocks:
+        return BlockEncoder()
+    match request.encoding:
+        case None:
+            return None
         case "zstd":
             import zstandard
 
@@ -166,35 +176,41 @@ def make_encoder(name: str) -> Encoder:
 _MAGIC: Final = {"gzip": b"\x1f\x8b", "deflate": b"\x78", "zstd": b"\x28\xb5\x2f\xfd"}
 
 
-def decode_body(body: bytes, encoding: str) -> bytes:
-    """Return the body of a request without its Content-Encoding, where aiohttp has not taken it off already.
+def decode_body(body: bytes, encoding: str, *, limit_bytes: int, blocks: bool) -> bytes:
+    """Return the body of a request without its Content-Encoding, where aiohttp left it on, and out of its blocks.
+
+    Args:
+        body: as it came.
+        encoding: the header.
+        limit_bytes: how much may come out, whatever came in.
+        blocks: whether it is a row of ClickHouse's compressed blocks, ``decompress=1``.
 
     Raises:
-        ClickHouseError: a coding that is not known, or bytes that are not of it.
+        ClickHouseError: a coding that is not known, bytes that are not of it, or too many.
     """
     name = encoding.strip().lower()
     if name in _MAGIC and not body.startswith(_MAGIC[name]):
-        return body
+        name = ""
     try:
-        match name:
-            case "" | "identity":
-                return body
-            case "gzip":
-                return gzip.decompress(body)
-            case "deflate":
-                return zlib.decompress(body)
-            case "zstd":
-                import zstandard
+        plain = _unpack_lz4(body, limit_bytes) if name == "lz4" else decompress(body, name, limit_bytes)
+    except WireError as error:
+        raise ClickHouseError(354, "ZLIB_INFLATE_FAILED", str(error)) from None
+    return decode_blocks(plain, limit_bytes) if blocks else plain
 
-                return zstandard.ZstdDecompressor().decompressobj().decompress(body)
-            case "lz4":
-                import lz4.frame
 
-                return lz4.frame.decompress(body)
-            case other:
-                raise ClickHouseError(48, "NOT_IMPLEMENTED", f"Unknown Content-Encoding {other!r}")
-    except (OSError, EOFError, ValueError, RuntimeError, zlib.error) as error:
-        raise ClickHouseError(354, "ZLIB_INFLATE_FAILED", f"the body is not {encoding}: {error}") from None
+def _unpack_lz4(body: bytes, limit_bytes: int) -> bytes:
+    import lz4.frame
+
+    engine = lz4.frame.LZ4FrameDecompressor()
+    try:
+        plain: bytes = engine.decompress(body, max_length=limit_bytes + 1)
+    except (RuntimeError, EOFError):
+        raise WireError("the body is no lz4") from None
+    if len(plain) > limit_bytes:
+        raise WireError(f"the body has {len(plain)} bytes or more, the limit is {limit_bytes}")
+    if not engine.eof:
+        raise WireError("the lz4 body is cut short")
+    return plain
 
 
 def _pick_encoding(accepted: str) -> str | None:
@@ -202,5 +218,6 @@ def _pick_encoding(accepted: str) -> str | None:
     return next((name for name in ("zstd", "lz4", "gzip", "deflate") if name in names), None)
 
 
-def _on(value: str | None) -> bool:
+def is_on(value: str | None) -> bool:
+    """Tell whether a parameter of the URL is set."""
     return value in {"1", "true"}
