@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import home_of
 from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunStore
@@ -53,14 +54,25 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
         ConfigError: there is none to read.
         StoreError: it does not answer.
     """
+    from freezeframe_replay.sources.backends import is_backend
     from freezeframe_replay.sources.store import open_runs
 
+    url = _store_of(arguments)
+    if is_backend(url):
+        raise ConfigError(
+            f"store: {url.partition('://')[0]} gives runs by their trace id only; lists and SQL need tables of ours",
+            do="name the run, for example `freezeframe show TRACE_ID --store URL`",
+        )
+    return open_runs(url)
+
+
+def _store_of(arguments: argparse.Namespace) -> str:
     if arguments.store:
-        return open_runs(arguments.store)
+        return str(arguments.store)
     home = home_of(arguments)
     url = store_url(home)
     flush(home)
-    return open_runs(url)
+    return url
 
 
 def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
@@ -69,6 +81,7 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     Raises:
         RunError: no such run, or several.
     """
+    from freezeframe_replay.sources.backends import is_backend, load_backend_spans
     from freezeframe_replay.sources.span_file import load_run_of_file, split_name
     from freezeframe_schemas.run import build_run
 
@@ -76,7 +89,8 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     in_file = split_name(text)
     if in_file is not None:
         return load_run_of_file(*in_file)
-    return build_run(open_store(arguments).load_spans(text))
+    url = _store_of(arguments)
+    return build_run(load_backend_spans(url, text) if is_backend(url) else open_store(arguments).load_spans(text))
 
 
 def load_as_fixture(arguments: argparse.Namespace, named: str) -> Fixture:

@@ -1,4 +1,5 @@
-"""Runs out of a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them.
+"""Runs out of a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them, or one
+document, as the HTTP APIs of backends answer it.
 
 Nothing redacts such a file; it is for the machine that it was recorded on.
 """
@@ -7,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_schemas.errors import RunError, WireError
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
@@ -32,10 +34,8 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
         WireError: a line is no OTLP/JSON.
     """
     spans: dict[str, list[SpanRecord]] = defaultdict(list)
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            for span in _spans(path, number, line):
-                spans[span.trace_id].append(span)
+    for span in _spans_of(path):
+        spans[span.trace_id].append(span)
     runs = sorted((build_run(members) for members in spans.values()), key=lambda item: item.entry.start_time_unix_nano)
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
     if len(found) == 1:
@@ -46,16 +46,28 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
     )
 
 
-def _spans(path: Path, number: int, line: bytes) -> list[SpanRecord]:
-    if not line.strip():
-        return []
+def _spans_of(path: Path) -> Iterator[SpanRecord]:
+    """Yield the spans of every line; of a file that is one document over many lines, those of the document."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                yield from spans_of_document(json.loads(line))
+            except ValueError as error:
+                if number == 1 and (document := _whole(path)) is not None:
+                    yield from spans_of_document(document)
+                    return
+                raise WireError(
+                    f"{path}, line {number}: not JSON ({error}), expected one OTLP/JSON request a line, or one document",
+                    do="name a fixture's directory, a file written by `freezeframe run --file`, or the id of a run",
+                ) from error
+            except WireError as error:
+                raise WireError(f"{path}, line {number}: {error}") from error
+
+
+def _whole(path: Path) -> Any:
     try:
-        request: Any = json.loads(line)
-        return spans_from_otlp_json(request)
-    except ValueError as error:
-        raise WireError(
-            f"{path}, line {number}: not JSON ({error}), expected one OTLP/JSON request a line",
-            do="name a fixture's directory, a file written by `freezeframe run --file`, or the id of a run",
-        ) from error
-    except WireError as error:
-        raise WireError(f"{path}, line {number}: {error}") from error
+        return json.loads(path.read_bytes())
+    except ValueError:
+        return None

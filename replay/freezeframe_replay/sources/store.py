@@ -72,6 +72,16 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
         ConfigError: the URL is of no such form.
         RetryableStoreError: nothing answers there.
     """
+    return RunStore(connect(url, database=DATABASE), tenant=tenant)
+
+
+def connect(url: str, *, database: str) -> Client:
+    """Return a client of the ClickHouse at the URL; `database` is the one where the URL names none.
+
+    Raises:
+        ConfigError: the URL is of no such form.
+        RetryableStoreError: nothing answers there.
+    """
     parts = urlsplit(url)
     secure = parts.scheme in {"https", "clickhouses"}
     if parts.scheme not in {"http", "https", "clickhouse", "clickhouses"} or not parts.hostname:
@@ -79,14 +89,14 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import Error
 
-    database = parts.path.strip("/") or parse_qs(parts.query).get("database", [DATABASE])[0]
+    named = parts.path.strip("/") or parse_qs(parts.query).get("database", [database])[0]
     try:
-        client = clickhouse_connect.get_client(
+        return clickhouse_connect.get_client(
             host=parts.hostname,
             port=parts.port or (8443 if secure else 8123),
             username=unquote(parts.username or "default"),
             password=unquote(parts.password or ""),
-            database=database,
+            database=named,
             secure=secure,
             autogenerate_session_id=False,
             client_name="freezeframe",
@@ -96,7 +106,30 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
             f"store {parts.hostname}:{parts.port or 8123}: {str(error)[:300]}",
             do="start it with `freezeframe up`, or name another with --store",
         ) from error
-    return RunStore(client, tenant=tenant)
+
+
+def query_rows(
+    client: Client, query: str, parameters: Mapping[str, Any], formats: Mapping[str, str] = {}
+) -> list[dict[str, Any]]:
+    """Return the rows of a SELECT by column name; parameters are ``{name:Type}``.
+
+    Raises:
+        PermanentStoreError: the store refuses the query; the message is its own.
+        RetryableStoreError: the store does not answer.
+    """
+    result = _ask(client, query, parameters, formats)
+    return [dict(zip(result.column_names, row, strict=True)) for row in result.result_rows]
+
+
+def _ask(client: Client, query: str, parameters: Mapping[str, Any] | None, formats: Mapping[str, str]) -> Any:
+    from clickhouse_connect.driver.exceptions import Error, OperationalError
+
+    try:
+        return client.query(query, parameters=dict(parameters or {}), query_formats=dict(formats))
+    except OperationalError as error:
+        raise RetryableStoreError(f"store: {str(error)[:500]}") from error
+    except Error as error:
+        raise PermanentStoreError(f"store: {str(error)[:2000]}") from error
 
 
 class RunStore:
@@ -226,7 +259,7 @@ class RunStore:
             PermanentStoreError: the store refuses the query; the message is its own.
             RetryableStoreError: the store does not answer.
         """
-        result = self._ask(query, parameters, {})
+        result = _ask(self._client, query, parameters, {})
         return list(result.column_names), list(result.result_rows)
 
     def close(self) -> None:
@@ -246,18 +279,7 @@ class RunStore:
         return rows, {piece_hash(piece["body"]).hex(): piece["body"] for piece in pieces.result()}
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        result = self._ask(query, parameters, _BYTES)
-        return [dict(zip(result.column_names, row, strict=True)) for row in result.result_rows]
-
-    def _ask(self, query: str, parameters: Mapping[str, Any] | None, formats: Mapping[str, str]) -> Any:
-        from clickhouse_connect.driver.exceptions import Error, OperationalError
-
-        try:
-            return self._client.query(query, parameters=dict(parameters or {}), query_formats=dict(formats))
-        except OperationalError as error:
-            raise RetryableStoreError(f"store: {str(error)[:500]}") from error
-        except Error as error:
-            raise PermanentStoreError(f"store: {str(error)[:2000]}") from error
+        return query_rows(self._client, query, parameters, _BYTES)
 
     def _where(self, test: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if self._tenant is None:

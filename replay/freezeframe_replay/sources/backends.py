@@ -1,0 +1,160 @@
+"""Runs out of other backends than ours: the spans of one trace, from wherever the agent's OTLP went.
+
+A replay needs nothing but the spans, so any backend will do that gives back every attribute as it was sent. `URLS` lists those
+that are known by name; the lists and the SQL of `runs`, `sql` and `store` need our own tables.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+
+from freezeframe_replay.sources.exporter_tables import load_exported_spans
+from freezeframe_replay.sources.otlp import spans_of_document
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
+from freezeframe_schemas.span import SpanRecord
+
+URLS: Final[Mapping[str, str]] = {
+    "phoenix+http://HOST:6006/PROJECT": "Arize Phoenix (project `default` where none is named)",
+    "otlp+http://HOST:PORT/PATH": "OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
+    "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
+}
+"""Form of the URL -> what is behind it. With TLS: ``phoenix+https``, ``otlp+https``, ``clickhouses``."""
+
+HEADERS_VARIABLE: Final = "FREEZEFRAME_STORE_HEADERS"
+"""Headers of the requests, ``name=value,name=value`` with percent-encoding, as ``OTEL_EXPORTER_OTLP_HEADERS``."""
+
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_PAGE: Final = 1000
+_TIMEOUT_S: Final = 60.0
+
+
+def is_backend(url: str) -> bool:
+    """Tell whether the URL names another backend than a store of ours."""
+    parts = urlsplit(url)
+    return "+" in parts.scheme or (parts.scheme.startswith("clickhouse") and "table" in parse_qs(parts.query))
+
+
+def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.environ) -> list[SpanRecord]:
+    """Return the spans of a trace, by start.
+
+    Args:
+        url: of a form in `URLS`.
+        run: a trace id; other backends know no other names of runs.
+        environ: where `HEADERS_VARIABLE` is read.
+
+    Raises:
+        ConfigError: the URL is of no such form.
+        RunError: the name is no trace id, or the backend holds no such trace.
+        RetryableStoreError: it does not answer, or says that it cannot now.
+        PermanentStoreError: it refuses, or answers with something else than spans.
+        WireError: the spans have a form that OTLP does not allow.
+    """
+    trace_id = run.lower()
+    if not _TRACE_ID.fullmatch(trace_id):
+        raise RunError(
+            f"run {run!r}: expected a trace id of 32 hex digits", do=f"take it from the trace's page in {_shown(url)}"
+        )
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "clickhouse" | "clickhouses":
+            spans = load_exported_spans(url, trace_id)
+        case "phoenix+http" | "phoenix+https" | "otlp+http" | "otlp+https":
+            spans = [
+                span
+                for page in _pages(url, trace_id, {**_credentials(url), **_headers(environ)})
+                for span in spans_of_document(page)
+            ]
+        case _:
+            raise ConfigError(f"store: found {_shown(url)}, expected one of: " + "; ".join(URLS))
+    if not spans:
+        raise RunError(
+            f"run {run}: {_shown(url)} holds no span of it", do="check the trace id and the project or path of the URL"
+        )
+    return sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id))
+
+
+def _pages(url: str, trace_id: str, headers: Mapping[str, str]) -> Iterator[Any]:
+    parts = urlsplit(url)
+    vendor, _, scheme = parts.scheme.partition("+")
+    base = f"{scheme}://{parts.netloc.rpartition('@')[2]}"
+    if vendor == "otlp":
+        yield _get(f"{base}{parts.path.rstrip('/')}/{trace_id}", headers)
+        return
+    project = quote(parts.path.strip("/") or "default", safe="")
+    cursor = ""
+    while True:
+        query = urlencode({"trace_id": trace_id, "limit": _PAGE, **({"cursor": cursor} if cursor else {})})
+        page = _get(f"{base}/v1/projects/{project}/spans/otlpv1?{query}", headers)
+        yield page
+        cursor = page.get("next_cursor") if isinstance(page, dict) else None
+        if not cursor:
+            return
+
+
+def _get(url: str, headers: Mapping[str, str]) -> Any:
+    """Return the JSON value at the URL. The answer's text is in no error: it may hold what the run said."""
+    request = urllib.request.Request(url, headers={"accept": "application/json", **headers})  # noqa: S310  # http or https, above
+    shown = _shown(url)
+    try:
+        with _opener(urlsplit(url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            raise RunError(
+                f"{shown}: HTTP 404: it holds no such trace or project", do="check the trace id and the URL"
+            ) from None
+        if error.code in {401, 403}:
+            raise PermanentStoreError(
+                f"{shown}: HTTP {error.code}", do=f"give the backend's key in {HEADERS_VARIABLE}=authorization=Bearer%20KEY"
+            ) from None
+        kind = RetryableStoreError if error.code == 429 or error.code >= 500 else PermanentStoreError
+        raise kind(f"{shown}: HTTP {error.code}") from None
+    except OSError as error:
+        raise RetryableStoreError(f"{shown}: does not answer: {error}", do="check the address in --store") from error
+    except ValueError:
+        raise PermanentStoreError(
+            f"{shown}: found something that is no JSON, expected OTLP/JSON", do="check the URL's path"
+        ) from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would send the backend's key to wherever it points."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Follow none."""
+
+
+def _opener(host: str) -> urllib.request.OpenerDirector:
+    """Loopback never goes through a proxy, whatever the environment says."""
+    proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", "127.0.0.1", "::1"} else []
+    return urllib.request.build_opener(_NoRedirect, *proxies)
+
+
+def _credentials(url: str) -> dict[str, str]:
+    """Return the header for user and password of the URL, where it holds any (RFC 7617)."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+
+
+def _headers(environ: Mapping[str, str]) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in environ.get(HEADERS_VARIABLE, "").split(",") if pair.strip()]
+    if any(not sign for _, sign, _ in pairs):
+        raise ConfigError(f"{HEADERS_VARIABLE}: expected name=value, separated by commas")
+    return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}
+
+
+def _shown(url: str) -> str:
+    """Return the URL without user, password and query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -1,0 +1,63 @@
+"""OTLP/JSON as backends give it back: in wrappers of their own, with fields in snake case, nulls, and ids in base64. Pure.
+
+Sources: the HTTP APIs of Jaeger (``/api/v3/traces/{id}``), Grafana Tempo (``/api/traces/{id}``, ``/api/v2/traces/{id}``) and
+Phoenix (``/v1/projects/{project}/spans/otlpv1``).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from typing import Any, Final, cast
+
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.span import SpanRecord
+
+_WRAPPERS: Final = ("result", "trace")
+_IDS: Final = {"traceId": 32, "spanId": 16, "parentSpanId": 16}
+"""Field -> hex digits."""
+_UNDERSCORE: Final = re.compile(r"_([a-z])")
+
+
+def spans_of_document(document: Any) -> list[SpanRecord]:
+    """Return the spans of one JSON value that holds OTLP in any of the forms above.
+
+    Raises:
+        WireError: a field has a form that OTLP does not allow; the message names where.
+    """
+    value: Any = _plain(document)
+    for wrapper in _WRAPPERS:
+        if isinstance(value, dict) and wrapper in value:
+            value = cast("dict[str, Any]", value)[wrapper]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        if "batches" in fields:
+            value = {"resourceSpans": fields["batches"]}
+        elif "data" in fields:
+            value = {"resourceSpans": [{"scopeSpans": [{"spans": fields["data"]}]}]}
+    return spans_from_otlp_json(value)
+
+
+def _plain(value: Any, name: str = "") -> Any:
+    """Return the value with field names in camel case, without nulls, and ids in hex. Field names are the only keys in OTLP."""
+    if isinstance(value, dict):
+        fields: dict[str, Any] = {}
+        for key, item in cast("dict[str, Any]", value).items():
+            if item is not None:
+                camel = _UNDERSCORE.sub(lambda found: found[1].upper(), key)
+                fields[camel] = _plain(item, camel)
+        return fields
+    if isinstance(value, list):
+        return [_plain(item) for item in cast("list[Any]", value)]
+    return _hex(value, _IDS[name]) if name in _IDS and isinstance(value, str) else value
+
+
+def _hex(text: str, digits: int) -> str:
+    """Return an id in hex; protobuf's own JSON writes it in base64, 24 or 12 characters long."""
+    if len(text) == -(-digits // 6) * 4:
+        try:
+            return base64.b64decode(text, validate=True).hex()
+        except binascii.Error:
+            return text
+    return text

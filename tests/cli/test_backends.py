@@ -1,0 +1,228 @@
+"""Runs out of other backends: what they give back is what was sent, as far as a replay needs it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from arbitrary import exchanges, spans
+from hypothesis import given
+
+from freezeframe_replay.sources.backends import HEADERS_VARIABLE, URLS, is_backend, load_backend_spans
+from freezeframe_replay.sources.otlp import spans_of_document
+from freezeframe_replay.sources.retyped import retyped
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError, RetryableStoreError, RunError
+from freezeframe_schemas.exchange import Exchange, exchange_attributes, exchange_from_span
+from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.run import build_run
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+
+DATA = Path(__file__).parents[1] / "data" / "backends"
+TRACE = "803a3b618da43f25026c778afad31019"
+
+
+def packed(name: str) -> bytes:
+    """Return what a packed file of the data holds."""
+    return gzip.decompress((DATA / name).read_bytes())
+
+
+@contextmanager
+def answering(answer: Callable[[str, Mapping[str, str]], tuple[int, bytes]]) -> Generator[str]:
+    """Run a server that answers path and headers with status and body; yield its host and port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, body = answer(self.path, {name.lower(): value for name, value in self.headers.items()})
+            self.send_response(status)
+            self.send_header("location", "http://127.0.0.1:9/elsewhere")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002  # the name is the standard library's
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_a_run_that_phoenix_kept_is_the_run_that_was_sent(tmp_path: Path) -> None:
+    """Every exchange to the byte. Phoenix rounds times through a double and keeps no resource."""
+    (tmp_path / "sent.jsonl").write_bytes(packed("sent.jsonl.gz"))
+    sent = load_run_of_file(tmp_path / "sent.jsonl")
+    asked: list[str] = []
+
+    def phoenix(path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        asked.append(path)
+        return 200, packed("phoenix-answer.json.gz")
+
+    with answering(phoenix) as address:
+        kept = build_run(load_backend_spans(f"phoenix+http://{address}", TRACE))
+    assert asked == [f"/v1/projects/default/spans/otlpv1?trace_id={TRACE}&limit=1000"]
+
+    def timeless(exchange: Exchange) -> Exchange:
+        return replace(exchange, start_time_unix_nano=0, end_time_unix_nano=0)
+
+    assert [timeless(one) for one in kept.exchanges] == [timeless(one) for one in sent.exchanges]
+    assert replace(kept.entry, start_time_unix_nano=0, end_time_unix_nano=0) == replace(
+        sent.entry, start_time_unix_nano=0, end_time_unix_nano=0
+    )
+
+
+def test_phoenix_gives_a_long_run_page_by_page() -> None:
+    """The cursor of each answer asks for the next; the project's name is one part of the path."""
+    (first, second) = (json.loads(packed("phoenix-answer.json.gz"))["data"][:2] for _ in range(2))
+    pages = {"": {"data": first[:1], "next_cursor": "a b"}, "a+b": {"data": second[1:], "next_cursor": None}}
+
+    def phoenix(path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        assert path.startswith("/v1/projects/my%2Fagents/spans/otlpv1?")
+        return 200, json.dumps(pages[path.partition("&cursor=")[2]]).encode()
+
+    with answering(phoenix) as address:
+        assert len(load_backend_spans(f"phoenix+http://{address}/my%2Fagents".replace("%2F", "/"), TRACE)) == 2
+
+
+def protobuf_json(document: dict[str, Any]) -> dict[str, Any]:
+    """Return OTLP/JSON as protobuf's own JSON writes it: ids in base64."""
+    for resource in document["resourceSpans"]:
+        for scope in resource["scopeSpans"]:
+            for span in scope["spans"]:
+                for name in ("traceId", "spanId", "parentSpanId"):
+                    span[name] = base64.b64encode(bytes.fromhex(span[name])).decode()
+                for link in span["links"]:
+                    for name in ("traceId", "spanId"):
+                        link[name] = base64.b64encode(bytes.fromhex(link[name])).decode()
+    return document
+
+
+def snake_case(value: Any) -> Any:
+    """Return a JSON value with its keys in snake case and a null where nothing is."""
+    if isinstance(value, dict):
+        made = {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): snake_case(item) for key, item in value.items()}
+        return made | {"not_there": None}
+    return [snake_case(item) for item in value] if isinstance(value, list) else value
+
+
+FORMS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+    "OTLP/JSON": lambda document: document,
+    "Jaeger, /api/v3/traces": lambda document: {"result": document},
+    "Tempo, /api/traces": lambda document: {"batches": protobuf_json(document)["resourceSpans"]},
+    "Tempo, /api/v2/traces": lambda document: {"trace": protobuf_json(document)},
+    "snake case and nulls": snake_case,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(span=spans)
+def test_a_span_survives_every_form_of_otlp_json(form: str, span: SpanRecord) -> None:
+    document = spans_to_otlp_json([span])
+    assert spans_of_document(FORMS[form](json.loads(json.dumps(document)))) == spans_of_document(document)
+
+
+def as_text(value: AttributeValue) -> str:
+    """Return a value as the OpenTelemetry Collector's `pcommon.Value.AsString` does."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(list(value)) if isinstance(value, tuple) else str(value)
+
+
+@given(exchange=exchanges())
+def test_an_exchange_survives_a_backend_that_keeps_text_only(exchange: Exchange) -> None:
+    texts = {name: as_text(value) for name, value in exchange_attributes(exchange).items()}
+    span = SpanRecord(
+        trace_id="ab" * 16,
+        span_id=exchange.span_id,
+        parent_span_id=exchange.parent_span_id,
+        name=exchange.name,
+        start_time_unix_nano=exchange.start_time_unix_nano,
+        end_time_unix_nano=exchange.end_time_unix_nano,
+        attributes=retyped(texts),
+    )
+    assert exchange_from_span(span) == exchange
+
+
+def test_a_document_over_many_lines_is_read_as_a_file_of_spans(tmp_path: Path) -> None:
+    """As `curl` puts the answer of a backend into a file."""
+    answer = json.loads(packed("phoenix-answer.json.gz"))
+    (tmp_path / "answer.json").write_text(json.dumps(answer, indent=2))
+    assert load_run_of_file(tmp_path / "answer.json").trace_id == TRACE
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error", "says"),
+    [
+        (404, b"", RunError, "no such trace"),
+        (401, b"secret", PermanentStoreError, "HTTP 401"),
+        (302, b"", PermanentStoreError, "HTTP 302"),
+        (503, b"", RetryableStoreError, "HTTP 503"),
+        (200, b"<html>secret", PermanentStoreError, "JSON"),
+        (200, b'{"data": []}', RunError, "no span"),
+    ],
+)
+def test_what_a_backend_refuses_is_said_and_its_text_is_not(
+    status: int, body: bytes, error: type[FreezeframeError], says: str
+) -> None:
+    with answering(lambda path, headers: (status, body)) as address, pytest.raises(error, match=says) as raised:
+        load_backend_spans(f"otlp+http://{address}/api/v3/traces", TRACE)
+    assert "secret" not in str(raised.value)
+
+
+def test_the_key_of_a_backend_comes_from_the_environment() -> None:
+    """Percent-encoded, as the exporter's own headers are."""
+    seen: dict[str, str] = {}
+
+    def keyed(path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        seen.update(headers)
+        return 404, b""
+
+    environ = {HEADERS_VARIABLE: "authorization=Bearer%20k%3D1, x-scope-orgid=team"}
+    with answering(keyed) as address, pytest.raises(RunError):
+        load_backend_spans(f"otlp+http://{address}", TRACE, environ=environ)
+    assert (seen["authorization"], seen["x-scope-orgid"]) == ("Bearer k=1", "team")
+
+
+def test_user_and_password_of_the_url_go_into_a_header() -> None:
+    seen: list[str] = []
+
+    def keyed(path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        seen.append(headers["authorization"])
+        return 404, b""
+
+    with answering(keyed) as address, pytest.raises(RunError):
+        load_backend_spans(f"otlp+http://me:w%40rd@{address}", TRACE)
+    assert seen == ["Basic " + base64.b64encode(b"me:w@rd").decode()]
+
+
+def test_a_backend_that_is_not_there_is_named() -> None:
+    with pytest.raises(RetryableStoreError, match=r"http://127\.0\.0\.1:9/x"):
+        load_backend_spans("otlp+http://user:word@127.0.0.1:9/x", TRACE)
+
+
+def test_a_run_is_named_by_its_trace_id() -> None:
+    with pytest.raises(RunError, match="32 hex digits"):
+        load_backend_spans("phoenix+http://127.0.0.1:9", "last")
+
+
+def test_an_unknown_scheme_is_answered_with_the_known_ones() -> None:
+    with pytest.raises(ConfigError, match=r"phoenix\+http.*otlp\+http.*clickhouse"):
+        load_backend_spans("tape+http://127.0.0.1:9", TRACE)
+
+
+def test_only_urls_of_other_backends_are_taken_for_such() -> None:
+    assert all(is_backend(url) for url in URLS)
+    assert not any(is_backend(url) for url in ("http://h:8123", "clickhouse://u:p@h/db", "clickhouses://h/db?ca=x"))
