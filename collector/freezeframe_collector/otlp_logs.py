@@ -145,8 +145,10 @@ def _fault(record: LogRecord, limits: Limits) -> SpanFault | None:
     ids = {"trace_id": record.trace_id.hex()[:32], "span_id": record.span_id.hex()[:16]}
     if len(record.trace_id) != 16 or len(record.span_id) != 8:
         return SpanFault(reason="event without a span", detail="the log record names no trace and span", **ids)
-    if record.ByteSize() > limits.span_bytes or len(record.attributes) > limits.attributes:
-        return SpanFault(reason="over limit", detail=f"the log record has {record.ByteSize()} bytes", **ids)
+    counts = (("bytes", record.ByteSize(), limits.span_bytes), ("attributes", len(record.attributes), limits.attributes))
+    for what, found, limit in counts:
+        if found > limit:
+            return SpanFault(reason="over limit", detail=f"the log record has {found} {what}, the limit is {limit}", **ids)
     if _time(record) >= _TIME_LIMIT:
         return SpanFault(reason="invalid time", detail="a time lies after the year 2262", **ids)
     return None
