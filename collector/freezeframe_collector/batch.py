@@ -1,4 +1,4 @@
-"""Batch: one request as it goes into the log, and the log's durable answer."""
+"""Batch: what goes into the log as one record, and the log's durable answer."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from freezeframe_schemas.span import SpanRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """One request, redacted, as it goes into the log."""
+    """One request, redacted, as it goes into the log; or several small ones together."""
 
     encoded: Sequence[EncodedSpan]
     spans: Sequence[SpanRecord] | None
     """The same spans in the same order, where this process decoded them: it saves the writer from doing so again."""
     rejected: tuple[Rejected, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to be logged."""
+        return not self.encoded and not self.rejected
 
     @property
     def size_bytes(self) -> int:

@@ -15,7 +15,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from freezeframe_collector import otlp_schema as raw
-from freezeframe_collector.otlp_encode import HEAD_BYTES, EncodedSpan, encode_spans, encode_traces, join_spans
+from freezeframe_collector.otlp_encode import HEAD_BYTES, EncodedSpan, encode_spans, encode_traces, request_parts
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
@@ -28,7 +28,7 @@ __all__ = [
     "decode_value",
     "encode_spans",
     "encode_traces",
-    "join_spans",
+    "request_parts",
 ]
 
 _SMALL: Final = 96

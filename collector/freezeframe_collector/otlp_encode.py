@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import xxhash
 
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.otlp_encode import UNENCODABLE, delimited, encode_resource, encode_scope, encode_span, varint
+from freezeframe_schemas.otlp_encode import UNENCODABLE, encode_resource, encode_scope, encode_span, varint
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
 HEAD_BYTES: Final = 4_096
@@ -40,7 +40,7 @@ class EncodedSpan:
 
 
 def encode_spans(spans: Iterable[SpanRecord]) -> list[EncodedSpan]:
-    """Return the spans as pieces for `join_spans`.
+    """Return the spans as pieces for `request_parts`.
 
     Raises:
         WireError: a value has no OTLP form (a lone surrogate in a text, an integer over 64 bits).
@@ -70,11 +70,15 @@ def _head(value: _H, encode: Callable[[_H], bytes]) -> bytes:
     return found[1]
 
 
-def join_spans(spans: Sequence[EncodedSpan]) -> bytes:
-    """Return an ``ExportTraceServiceRequest``; neighbours of one resource and scope share it."""
+def request_parts(spans: Sequence[EncodedSpan]) -> list[bytes]:
+    """Return an ``ExportTraceServiceRequest`` in parts to be written one after the other, the spans uncopied among them.
+
+    The spans of one resource and scope share it.
+    """
     grouped: dict[bytes, dict[bytes, list[bytes]]] = {}
     for span in spans:
-        grouped.setdefault(span.resource, {}).setdefault(span.scope, []).append(delimited(b"\x12", span.span))
+        data = span.span
+        grouped.setdefault(span.resource, {}).setdefault(span.scope, []).extend((b"\x12" + varint(len(data)), data))
     parts: list[bytes] = []
     for resource, scopes in grouped.items():
         inner = [resource]
@@ -84,7 +88,7 @@ def join_spans(spans: Sequence[EncodedSpan]) -> bytes:
             inner.extend(members)
         parts.append(b"\x0a" + varint(sum(map(len, inner))))
         parts.extend(inner)
-    return b"".join(parts)
+    return parts
 
 
 def encode_traces(spans: Iterable[SpanRecord]) -> bytes:
@@ -93,4 +97,4 @@ def encode_traces(spans: Iterable[SpanRecord]) -> bytes:
     Raises:
         WireError: as `encode_spans`.
     """
-    return join_spans(encode_spans(spans))
+    return b"".join(request_parts(encode_spans(spans)))

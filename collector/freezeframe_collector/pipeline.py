@@ -6,18 +6,17 @@ what it accepted is on the disk.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.batch import Appended, Batch, LogDoor
+from freezeframe_collector.batch import Batch, LogDoor
+from freezeframe_collector.gathering import Gathering
 from freezeframe_collector.otlp import Decoded, EncodedSpan, Limits, SpanFault, decode_traces, encode_spans
 from freezeframe_collector.otlp_logs import DecodedLogs, decode_json_logs, decode_logs
 from freezeframe_collector.own_spans import OwnSpans
@@ -108,36 +107,6 @@ class Meter:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pending:
-    """A request that waits for the log."""
-
-    batch: Batch
-    appended: Future[Appended] | None
-    """None where the request held nothing."""
-    size_bytes: int
-    meter: Meter
-
-    def finish(self) -> Outcome:
-        """Wait for the log and return what the request came to.
-
-        Raises:
-            BusyError: the log did not take it.
-        """
-        duplicate = self.appended.result().duplicate if self.appended is not None else 0
-        rejected = self.batch.rejected
-        outcome = Outcome(
-            received=len(self.batch.encoded) + len(rejected),
-            duplicate=duplicate,
-            rejected=len(rejected),
-            message=_message(rejected) if rejected else "",
-        )
-        if rejected:
-            self.meter.reject(rejected)
-        self.meter.add(requests=1, bytes=self.size_bytes, spans=outcome.received, duplicates=duplicate)
-        return outcome
-
-
 class Pipeline:
     """What receivers call."""
 
@@ -157,6 +126,7 @@ class Pipeline:
         self.budget = budget
         self._stages = tuple(stages)
         self._log = log
+        self._gathering = Gathering(log)
         self._limits = limits
         self._spans_per_request = spans_per_request
 
@@ -169,14 +139,15 @@ class Pipeline:
         """
         started_ns = time.time_ns()
         with self.budget.reserve(len(body)):
-            outcome = self._begin(body, tenant, decode).finish()
-        self._note(outcome, len(body), started_ns)
-        return outcome
+            batch = self._batch(body, tenant, decode)
+            duplicate = 0 if batch.is_empty else self._log.submit(batch).result().duplicate
+        return self._note(batch, duplicate, len(body), started_ns)
 
     async def export_small(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Do as `export` in an event loop, for a request so small that the work on it holds the loop for a moment only.
 
-        A thread's hand-over and back would cost more than the work itself. It does not wait for the budget.
+        A thread's hand-over and back would cost more than the work itself; the log gets such requests together (`Gathering`).
+        Of the duplicates among them all, the first one's outcome tells. It does not wait for the budget.
 
         Raises:
             BusyError: as `export`, or the budget is spent at the moment.
@@ -184,17 +155,26 @@ class Pipeline:
         """
         started_ns = time.time_ns()
         with self.budget.reserve_now(len(body)):
-            pending = self._begin(body, tenant, decode)
-            if pending.appended is not None:
-                await asyncio.wrap_future(pending.appended)
-            outcome = pending.finish()
-        self._note(outcome, len(body), started_ns)
-        return outcome
+            batch = self._batch(body, tenant, decode)
+            duplicate = 0 if batch.is_empty else await self._gathering.append(batch)
+        return self._note(batch, duplicate, len(body), started_ns)
 
-    def _note(self, outcome: Outcome, size_bytes: int, started_ns: int) -> None:
+    def _note(self, batch: Batch, duplicate: int, size_bytes: int, started_ns: int) -> Outcome:
+        """Return what a request that is durable came to, and count it."""
+        rejected = batch.rejected
+        received = len(batch.encoded) + len(rejected)
+        if rejected:
+            self.meter.reject(rejected)
+        self.meter.add(requests=1, bytes=size_bytes, spans=received, duplicates=duplicate)
         if self._own_spans is not None and self._own_spans.wants_request():
-            figures = {"spans": outcome.received, "duplicate": outcome.duplicate, "rejected": outcome.rejected}
+            figures = {"spans": received, "duplicate": duplicate, "rejected": len(rejected)}
             self._own_spans.add("take request", started_ns, {"bytes": size_bytes, **figures})
+        return Outcome(
+            received=received,
+            duplicate=duplicate,
+            rejected=len(rejected),
+            message=_message(rejected) if rejected else "",
+        )
 
     def decode_events(self, body: bytes, limits: Limits) -> Decoded:
         """Decode a logs request for `export`: its GenAI events; other records are counted.
@@ -212,8 +192,8 @@ class Pipeline:
         self.meter.add(events=len(logs.events.spans), log_records_ignored=logs.others)
         return logs.events
 
-    def _begin(self, body: bytes, tenant: str, decode: Decoder) -> _Pending:
-        """Do everything up to the log's answer."""
+    def _batch(self, body: bytes, tenant: str, decode: Decoder) -> Batch:
+        """Do everything that comes before the log."""
         decoded = decode(body, self._limits)
         count = len(decoded.spans) + len(decoded.faults)
         if count > self._spans_per_request:
@@ -231,9 +211,7 @@ class Pipeline:
             encoded = encode_spans(spans)
         except WireError:
             spans, encoded = _encode_each(spans, rejected, tenant)
-        batch = Batch(encoded=encoded, spans=spans, rejected=tuple(rejected))
-        appended = self._log.submit(batch) if encoded or rejected else None
-        return _Pending(batch=batch, appended=appended, size_bytes=len(body), meter=self.meter)
+        return Batch(encoded=encoded, spans=spans, rejected=tuple(rejected))
 
     def _process(self, span: SpanRecord, tenant: str) -> SpanRecord | Rejected:
         if tenant:

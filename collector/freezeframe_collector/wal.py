@@ -291,7 +291,7 @@ class Log:
             received = len(waiting.batch.encoded) + len(batch.rejected)
             counts = Counts(received=received, duplicate=duplicate, rejected=len(batch.rejected))
             planned.append((waiting, batch, counts))
-            records.append(frame(counts, batch.rejected, batch.encoded))
+            records += frame(counts, batch.rejected, batch.encoded)
         blob = b"".join(records)
         self._write_durably(segment, blob)
         with self._lock:

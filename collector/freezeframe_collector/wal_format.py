@@ -6,7 +6,7 @@
     record*            length u32 | xxh3-64 of the body u64 | body
     body               header length u32 | key count u32 | header (JSON) | keys u64* | OTLP ExportTraceServiceRequest
 
-All numbers little-endian. The OTLP bytes are redacted spans; the header holds the counts of the request and its rejected
+All numbers little-endian. The OTLP bytes are redacted spans; the header holds the counts of the batch and its rejected
 spans. A record is whole or it is not there: one whose length or checksum does not fit ends the segment (a torn tail).
 """
 
@@ -24,7 +24,7 @@ from typing import Any, Final, cast
 import xxhash
 
 from freezeframe_collector.audit import Counts
-from freezeframe_collector.otlp import EncodedSpan, join_spans
+from freezeframe_collector.otlp import EncodedSpan, request_parts
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas.errors import WireError
 
@@ -38,7 +38,7 @@ _MAX_RECORD: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One request as the log holds it."""
+    """One batch as the log holds it."""
 
     counts: Counts
     """`stored` is 0: what the store has is the ledger's to say."""
@@ -57,19 +57,21 @@ class SegmentContent:
     size_bytes: int
 
 
-def frame(counts: Counts, rejected: Sequence[Rejected], spans: Sequence[EncodedSpan]) -> bytes:
-    """Return the record of one request."""
+def frame(counts: Counts, rejected: Sequence[Rejected], spans: Sequence[EncodedSpan]) -> list[bytes]:
+    """Return the record of a batch, in parts to be written one after the other."""
     header = json.dumps(
         {
             "received": counts.received,
             "duplicate": counts.duplicate,
             "rejected": [dataclasses.asdict(item) for item in rejected],
-        },
-        separators=(",", ":"),
+        }
     ).encode()
     keys = array("Q", (span.key for span in spans)).tobytes()
-    body = b"".join((_BODY.pack(len(header), len(spans)), header, keys, join_spans(spans)))
-    return _FRAME.pack(len(body), xxhash.xxh3_64_intdigest(body)) + body
+    body = [_BODY.pack(len(header), len(spans)), header, keys, *request_parts(spans)]
+    checksum = xxhash.xxh3_64()
+    for part in body:
+        checksum.update(part)
+    return [_FRAME.pack(sum(map(len, body)), checksum.intdigest()), *body]
 
 
 def read_segment(path: Path, limit_bytes: int | None = None) -> SegmentContent:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from freezeframe_collector.otlp import Decoded, Limits, decode_traces, decode_value, encode_spans, encode_traces, join_spans
+from freezeframe_collector.otlp import Decoded, Limits, decode_traces, decode_value, encode_spans, encode_traces, request_parts
 from freezeframe_collector.otlp_json import decode_json_traces
 from freezeframe_collector.otlp_logs import decode_json_logs, decode_logs
 from freezeframe_schemas.errors import WireError
@@ -140,7 +140,7 @@ def test_nesting_beyond_the_parser_costs_the_span() -> None:
     good = SpanRecord(trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2)
     [encoded] = encode_spans([good])
     bad = encoded.span + b"\x4a" + _varint(len(pair)) + pair
-    body = join_spans([encoded]) + b"\x0a" + _wrapped(bad)
+    body = b"".join(request_parts([encoded])) + b"\x0a" + _wrapped(bad)
     decoded = decode_traces(body)
     assert (len(decoded.spans), len(decoded.faults)) == (1, 1)
 
