@@ -10,16 +10,14 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
-import threading
 import tomllib
 from pathlib import Path
 from typing import Final, cast
 
+from freezeframe_collector.watched import Watched
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
-_LOG = logging.getLogger(__name__)
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -37,10 +35,7 @@ class Authenticator:
         Raises:
             ConfigError: the file has faults; all are named.
         """
-        self._file = tokens_file
-        self._lock = threading.Lock()
-        self._stamp = _stamp(tokens_file) if tokens_file else None
-        self._tenants = read_tokens(tokens_file) if tokens_file else {}
+        self._tenants = Watched([tokens_file], lambda: read_tokens(tokens_file)) if tokens_file else None
 
     def tenant_of(self, authorization: str | None) -> str:
         """Return the tenant that the header's token belongs to.
@@ -48,39 +43,16 @@ class Authenticator:
         Raises:
             UnauthenticatedError: a file is set, and the token is missing or unknown.
         """
-        if self._file is None:
+        if self._tenants is None:
             return ""
-        self._reload_if_changed(self._file)
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             raise UnauthenticatedError("a bearer token is needed: send the header `authorization: Bearer <token>`")
         # The look-up is by the token's hash: how long it takes says nothing about another token.
-        tenant = self._tenants.get(hashlib.sha256(token.strip().encode()).hexdigest())
+        tenant = self._tenants.get().get(hashlib.sha256(token.strip().encode()).hexdigest())
         if tenant is None:
             raise UnauthenticatedError("the bearer token is not known here")
         return tenant
-
-    def _reload_if_changed(self, file: Path) -> None:
-        stamp = _stamp(file)
-        if stamp == self._stamp:
-            return
-        with self._lock:
-            if stamp == self._stamp:
-                return
-            self._stamp = stamp
-            try:
-                self._tenants = read_tokens(file)
-                _LOG.info("%s: read again, %d tokens", file, len(self._tenants))
-            except ConfigError as error:
-                _LOG.error("the tokens stay as they were: %s", error.message)
-
-
-def _stamp(file: Path) -> tuple[int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
 
 
 def read_tokens(file: Path) -> dict[str, str]:

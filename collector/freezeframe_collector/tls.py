@@ -1,4 +1,4 @@
-"""TLS for both receivers, from the same three files."""
+"""TLS for both receivers, from the same three files, which are read again when they change: certificates are renewed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,21 @@ from pathlib import Path
 import grpc
 
 from freezeframe_collector.config import TlsConfig
+from freezeframe_collector.watched import Watched
 from freezeframe_schemas.errors import ConfigError
 
 
 def grpc_credentials(config: TlsConfig) -> grpc.ServerCredentials | None:
-    """Return the gRPC server's credentials, or None for plain text. With an authority set, clients must show a certificate."""
+    """Return the gRPC server's credentials, or None for plain text. With an authority set, clients must show a certificate.
+
+    Raises:
+        ConfigError: the files are no certificate and its key.
+    """
     if not config.cert_file:
         return None
-    authority = Path(config.client_ca_file).read_bytes() if config.client_ca_file else None
-    pair = (Path(config.key_file).read_bytes(), Path(config.cert_file).read_bytes())
-    return grpc.ssl_server_credentials([pair], root_certificates=authority, require_client_auth=authority is not None)
+    watched = Watched(_files(config), lambda: _grpc_certificates(config))
+    # Asked at each handshake.
+    return grpc.dynamic_ssl_server_credentials(watched.get(), watched.get, bool(config.client_ca_file))
 
 
 def http_context(config: TlsConfig) -> ssl.SSLContext | None:
@@ -28,6 +33,30 @@ def http_context(config: TlsConfig) -> ssl.SSLContext | None:
     """
     if not config.cert_file:
         return None
+    watched = Watched(_files(config), lambda: _context(config))
+    listening = _context(config)
+
+    def renew(connection: ssl.SSLObject, server_name: str | None, context: ssl.SSLContext) -> None:
+        del server_name, context
+        connection.context = watched.get()
+
+    # Called at each handshake, whether or not the client names a server.
+    listening.sni_callback = renew
+    return listening
+
+
+def _files(config: TlsConfig) -> list[Path]:
+    return [Path(name) for name in (config.cert_file, config.key_file, config.client_ca_file) if name]
+
+
+def _grpc_certificates(config: TlsConfig) -> grpc.ServerCertificateConfiguration:
+    _context(config)  # gRPC itself would take files that do not fit, and fail at the handshakes
+    authority = Path(config.client_ca_file).read_bytes() if config.client_ca_file else None
+    pair = (Path(config.key_file).read_bytes(), Path(config.cert_file).read_bytes())
+    return grpc.ssl_server_certificate_configuration([pair], authority)
+
+
+def _context(config: TlsConfig) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

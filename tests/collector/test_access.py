@@ -119,7 +119,10 @@ class Certificates:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """Return fresh certificates for 127.0.0.1."""
-    directory = tmp_path_factory.mktemp("certificates")
+    return _issue_all(tmp_path_factory.mktemp("certificates"))
+
+
+def _issue_all(directory: Path) -> Certificates:
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
 
@@ -208,3 +211,39 @@ def test_with_mtls_only_known_clients_are_served(
     with pytest.raises((httpx.HTTPError, ssl.SSLError)):
         _http_export(collector.http_port, body, certificates, with_client=False)
     assert collector.log.audit().counts.received == 2
+
+
+def test_renewed_certificates_are_served_without_a_restart(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any], certificates: Certificates, tmp_path: Path
+) -> None:
+    """Another authority's certificates in place of the files: both receivers use them at the next handshake.
+
+    Clients of the former authority are refused then, and files that do not fit together leave all as it is.
+    """
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    former, renewed = _issue_all(tmp_path / "old"), _issue_all(tmp_path / "new")
+    collector = start_collector(**_tls(former, mutual=True))
+    body = encode_traces([make_span(1)])
+
+    def served(with_them: Certificates) -> tuple[bool, bool]:
+        try:
+            http = _http_export(collector.http_port, body, with_them, with_client=True).status_code == 200
+        except (httpx.HTTPError, ssl.SSLError):
+            http = False
+        try:
+            _grpc_export(collector.grpc_port, body, with_them, with_client=True)
+        except grpc.RpcError:
+            return http, False
+        return http, True
+
+    assert (served(former), served(renewed)) == ((True, True), (False, False))
+    former_authority, client = former.authority.read_bytes(), former.client
+    kept = tmp_path / "kept.pem"
+    kept.write_bytes(former_authority)
+    old = Certificates(authority=kept, server=former.server, client=client)
+    for place, source in ((former.authority, renewed.authority), (former.server[0], renewed.server[0])):
+        place.write_bytes(source.read_bytes())
+    assert served(old) == (True, True)  # the key is still the former one's
+    former.server[1].write_bytes(renewed.server[1].read_bytes())
+    assert (served(old), served(renewed)) == ((False, False), (True, True))
