@@ -110,10 +110,9 @@ class Aliaser:
                     word = leaves[index].text[left:right]
                     if class_ == repeats.CLASS and repeats.is_telling(word):
                         names[word] = canonical
-        pattern = repeats.pattern_of(names)
-        if pattern is not None:
-            for index, leaf in enumerate(leaves):
-                taken = [(start, end, "") for start, end, _ in marks.get(index, ())]
-                for start, end in repeats.repeats(pattern, leaf, taken):
-                    marks.setdefault(index, []).append((start, end, names[leaf.text[start:end]]))
+        search = repeats.Repeats(names)
+        for index, leaf in enumerate(leaves if names else ()):
+            taken = sorted((start, end, "") for start, end, _ in marks.get(index, ()))
+            for start, end in () if leaf.is_number else search.find(leaf.text, taken):
+                marks.setdefault(index, []).append((start, end, names[leaf.text[start:end]]))
         return marks

@@ -13,14 +13,12 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import orjson
 
 from freezeframe_redaction import eventstream, splice, walk
-
-if TYPE_CHECKING:
-    from freezeframe_redaction.redactor import Redactor
+from freezeframe_redaction.key_context import KeyContexts
 
 _MAX_DECODED = 64_000_000
 
@@ -42,18 +40,18 @@ class Plan:
     finish: Callable[[], Body]
 
 
-def plan_body(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
+def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
     """Return the plan of a body: settle its nodes, then `finish` gives the redacted body with the sizes of its chunks."""
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, bytes) and header(headers, "content-type").lower().startswith(eventstream.CONTENT_TYPE):
-        return _plan_frames(redactor, body, sizes)
+        return _plan_frames(keys, body, sizes)
     if isinstance(body, str) or encoding in ("", "identity"):
-        return _plan_plain(redactor, body, sizes)
+        return _plan_plain(keys, body, sizes)
     decoded = decode(body, encoding)
     if decoded is None:
         reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
         return Plan((), lambda: Body(b"", (), reason))
-    inner = _plan_plain(redactor, decoded, (len(decoded),))
+    inner = _plan_plain(keys, decoded, (len(decoded),))
 
     def finish() -> Body:
         plain = inner.finish()
@@ -143,7 +141,7 @@ def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
-def _plan_plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...]) -> Plan:
+def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...]) -> Plan:
     if isinstance(body, str):
         text, codec = body, "utf-8"
     else:
@@ -153,9 +151,9 @@ def _plan_plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...]) -
             text, codec = body.decode("latin-1"), "latin-1"
     lines = _stream_lines(text)
     if lines is None:
-        placed = [(0, redactor.plant(text))]
+        placed = [(0, walk.plant(text, keys))]
     else:
-        placed = [(start, redactor.plant(text[start:end], stream=True)) for start, end in lines]
+        placed = [(start, walk.plant(text[start:end], keys, stream=True)) for start, end in lines]
 
     def finish() -> Body:
         edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
@@ -167,15 +165,15 @@ def _plan_plain(redactor: Redactor, body: str | bytes, sizes: tuple[int, ...]) -
     return Plan(tuple(node for _, node in placed), finish)
 
 
-def _plan_frames(redactor: Redactor, body: bytes, sizes: tuple[int, ...]) -> Plan:
+def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...]) -> Plan:
     """Return the plan of a binary event stream: its payloads spell one answer; frames get their lengths and checksums anew."""
     parsed = eventstream.parse_frames(body)
     if parsed is None:
         return Plan((), lambda: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
     frames, rest = parsed
-    payloads = [_Payload(redactor, frame.payload) for frame in frames]
+    payloads = [_Payload(keys, frame.payload) for frame in frames]
     # What is left of a frame that never came whole cannot be checked anyway; it is read as text.
-    tail = _Payload(redactor, rest) if rest else None
+    tail = _Payload(keys, rest) if rest else None
 
     def finish() -> Body:
         parts: list[bytes] = []
@@ -204,14 +202,14 @@ class _Payload:
 
     __slots__ = ("_inner", "_raw", "_text", "node")
 
-    def __init__(self, redactor: Redactor, raw: bytes) -> None:
+    def __init__(self, keys: KeyContexts, raw: bytes) -> None:
         self._raw = raw
         try:
             self._text = raw.decode()
         except UnicodeDecodeError:
             self._text = raw.decode("latin-1")
         self._inner = _inner_event(raw)
-        self.node = redactor.plant(self._inner[1] if self._inner else self._text, stream=True)
+        self.node = walk.plant(self._inner[1] if self._inner else self._text, keys, stream=True)
 
     def finish(self) -> bytes:
         made = splice.render(self.node)

@@ -5,11 +5,14 @@ Plain dict operations are atomic, so threads share one; at worst they work somet
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+from collections.abc import Hashable, Mapping
+from typing import Final, Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+_ENTRY: Final = 100
+"""What an entry takes beside its characters."""
 
 
 class Memory(Generic[K, V]):
@@ -28,10 +31,10 @@ class Memory(Generic[K, V]):
         held = self._young.get(key)
         return held if held is not None else self._old.get(key)
 
-    def put(self, key: K, value: V, characters: int) -> None:
-        """Remember the value; `characters` is its size, keys included."""
-        size = characters + 100
+    def put(self, entries: Mapping[K, V], characters: int) -> None:
+        """Remember the entries; `characters` is the size of all, keys included."""
+        size = characters + _ENTRY * len(entries)
         if self._held + size > self._half:
             self._old, self._young, self._held = self._young, {}, 0
-        self._young[key] = value
+        self._young.update(entries)
         self._held += size

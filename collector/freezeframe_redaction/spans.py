@@ -6,22 +6,21 @@ named, never passed through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import Final, cast
 
 import orjson
 
-from freezeframe_redaction import splice, walk
+from freezeframe_redaction import walk
 from freezeframe_redaction.bodies import Plan, plan_body
+from freezeframe_redaction.key_context import KeyContexts
+from freezeframe_redaction.texts import Settled, Texts
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import with_plain_bodies
-from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, Resource, Scope, SpanRecord
+from freezeframe_schemas.span import Attributes, AttributeValue, Resource, SpanRecord
 
-if TYPE_CHECKING:
-    from freezeframe_redaction.redactor import Redactor, Settled
-
-PROTOCOL = frozenset(
+PROTOCOL: Final = frozenset(
     {
         genai.HTTP_REQUEST_METHOD, genai.SERVER_ADDRESS, genai.ERROR_TYPE, genai.EXCEPTION_TYPE, genai.SERVICE_NAME,
         genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
@@ -40,84 +39,90 @@ PROTOCOL = frozenset(
 )  # fmt: skip
 """Attributes that name things of the protocol and hold nobody's data."""
 
-_BODIES = (
+_BODIES: Final = (
     (genai.REQUEST_BODY, genai.REQUEST_HEADERS, genai.REQUEST_BODY_OMITTED, ""),
     (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
 )
+"""Body, headers, why there is no body, sizes of its chunks."""
+_LEFT_ALONE: Final = PROTOCOL | {genai.REQUEST_BODY, genai.RESPONSE_BODY}
 
 
-def redact_span(redactor: Redactor, span: SpanRecord) -> SpanRecord:
-    """Return the span redacted and stamped (see `Redactor.redact_span`)."""
-    span = with_plain_bodies(span)
-    stamp: dict[str, AttributeValue] = {
-        genai.REDACTION_POLICY: redactor.label,
-        genai.REDACTION_KEY_ID: _key_ids(span, redactor.key.id),
-    }
-    if not redactor.policy.redacts:
-        return span.with_attributes(stamp)
-    work = _Work(redactor)
-    bodies = [body for names in _BODIES if (body := _plan(redactor, span.attributes, *names)) is not None]
-    for body in bodies:
-        work.nodes.extend(body.plan.nodes)
-    name, status = work.text(span.name), work.text(span.status_message)
-    own = work.attributes(span.attributes, skip=(genai.REQUEST_BODY, genai.RESPONSE_BODY))
-    events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
-    links = [(link, work.attributes(link.attributes)) for link in span.links]
-    resource = redactor.resources.get(span.resource, lambda: _redact_resource(redactor, span.resource))
-    scope = work.attributes(span.scope.attributes)
-    work.settle()
-    made = own()
-    for body in bodies:
-        body.put(made)
-    made.update(stamp)
-    # Surrogates of an earlier pass stay listed: the span still holds them.
-    made[genai.REDACTION_SURROGATES] = _merge(span, {**resource[1], **work.surrogates})
-    return replace(
-        span,
-        name=name(),
-        status_message=status(),
-        attributes=made,
-        events=tuple(_event(event, text(), pairs()) for event, text, pairs in events),
-        links=tuple(_link(link, pairs()) for link, pairs in links),
-        resource=resource[0],
-        scope=_scope(span.scope, scope()),
-    )
+class SpanRedaction:
+    """Redacts spans under one policy and key."""
 
+    def __init__(self, texts: Texts, *, policy_label: str, key_id: str) -> None:
+        self._texts = texts
+        self._policy_label = policy_label
+        self._key_id = key_id
+        self._resources = _Resources()
 
-def _redact_resource(redactor: Redactor, resource: Resource) -> tuple[Resource, Mapping[str, str]]:
-    work = _Work(redactor)
-    pairs = work.attributes(resource.attributes)
-    work.settle()
-    attributes = pairs()
-    return (resource if attributes == resource.attributes else replace(resource, attributes=attributes)), work.surrogates
+    def stamp(self, span: SpanRecord) -> SpanRecord:
+        """Return the span as it is, with policy and key."""
+        return with_plain_bodies(span).with_attributes(self._stamp(span))
 
+    def redact(self, span: SpanRecord) -> SpanRecord:
+        """Return the span redacted and stamped (see `Redactor.redact_span`)."""
+        span = with_plain_bodies(span)
+        work = _Work(self._texts)
+        bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, *names)) is not None]
+        for body in bodies:
+            work.nodes.extend(body.plan.nodes)
+        name, status = work.text(span.name), work.text(span.status_message)
+        attributes = work.attributes(span.attributes)
+        events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
+        links = [(link, work.attributes(link.attributes)) for link in span.links]
+        resource, surrogates = self._resources.get(span.resource, self._redact_resource)
+        work.surrogates.update(surrogates)
+        scope = work.attributes(span.scope.attributes)
+        work.settle()
+        for body in bodies:
+            body.put(attributes)
+        attributes.update(self._stamp(span))
+        # Surrogates of an earlier pass stay listed: the span still holds them.
+        attributes[genai.REDACTION_SURROGATES] = _merge(span, work.surrogates)
+        return replace(
+            span,
+            name=name.made,
+            status_message=status.made,
+            attributes=attributes,
+            events=tuple(replace(event, name=text.made, attributes=made) for event, text, made in events),
+            links=tuple(replace(link, attributes=made) if made else link for link, made in links),
+            resource=resource,
+            scope=replace(span.scope, attributes=scope) if scope != span.scope.attributes else span.scope,
+        )
 
-def _event(event: Event, name: str, attributes: Attributes) -> Event:
-    return replace(event, name=name, attributes=attributes)
+    def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
+        """Return the policy, and the ids of the keys whose surrogates the span holds, oldest first, joined by commas."""
+        earlier = span.text(genai.REDACTION_KEY_ID)
+        keys = dict.fromkeys([*earlier.split(","), self._key_id]) if earlier else (self._key_id,)
+        return {genai.REDACTION_POLICY: self._policy_label, genai.REDACTION_KEY_ID: ",".join(keys)}
 
-
-def _link(link: Link, attributes: Attributes) -> Link:
-    return replace(link, attributes=attributes) if link.attributes else link
-
-
-def _scope(scope: Scope, attributes: Attributes) -> Scope:
-    return scope if attributes == scope.attributes else replace(scope, attributes=attributes)
-
-
-def _key_ids(span: SpanRecord, current: str) -> str:
-    """Return the ids of the keys whose surrogates the span holds, oldest first, joined by commas."""
-    earlier = span.text(genai.REDACTION_KEY_ID)
-    return ",".join(dict.fromkeys([*(earlier.split(",") if earlier else ()), current]))
+    def _redact_resource(self, resource: Resource) -> tuple[Resource, Mapping[str, str]]:
+        work = _Work(self._texts)
+        attributes = work.attributes(resource.attributes)
+        work.settle()
+        return (resource if attributes == resource.attributes else replace(resource, attributes=attributes)), work.surrogates
 
 
 def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
-    merged = dict(surrogates)
     earlier = span.text(genai.REDACTION_SURROGATES)
-    if earlier:
-        held = orjson.loads(earlier)
-        if isinstance(held, dict):
-            merged = {str(k): str(v) for k, v in cast("dict[object, object]", held).items()} | merged
-    return orjson.dumps(merged, option=orjson.OPT_SORT_KEYS).decode()
+    held: object = orjson.loads(earlier) if earlier else None
+    if isinstance(held, dict):
+        surrogates = {str(k): str(v) for k, v in cast("dict[object, object]", held).items()} | dict(surrogates)
+    return orjson.dumps(surrogates, option=orjson.OPT_SORT_KEYS).decode()
+
+
+class _Text:
+    """A text of the span; `made` is what it becomes, once the work is settled."""
+
+    __slots__ = ("key", "made", "node", "recalled", "text")
+
+    def __init__(self, text: str, key: str) -> None:
+        self.text = text
+        self.key = key
+        self.made = text
+        self.node: walk.Node | None = None
+        self.recalled: Settled | None = None
 
 
 class _Work:
@@ -126,85 +131,62 @@ class _Work:
     Texts that were settled before (the same tools, the same history in two spans) are recalled whole.
     """
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
+    def __init__(self, texts: Texts) -> None:
+        self._redaction = texts
         self._texts: list[_Text] = []
+        self._places: list[tuple[dict[str, AttributeValue], str, _Text]] = []
         self.nodes: list[walk.Node] = []
         self.surrogates: dict[str, str] = {}
 
-    def settle(self) -> None:
-        recalled = [text for text in self._texts if text.recalled is not None]
-        names: dict[str, str] = {}
-        for text in recalled:
-            assert text.recalled is not None
-            names.update(text.recalled.names)
-        names = self._redactor.settle_nodes(self.nodes, self.surrogates, names=names)
-        again: list[walk.Node] = []
-        for text in recalled:
-            assert text.recalled is not None
-            if text.recalled.is_untouched_by(names, text.text):
-                self.surrogates.update(text.recalled.surrogates)
-            else:
-                text.node = self._redactor.plant(text.text, text.key)
-                text.recalled = None
-                again.append(text.node)
-        if again:
-            self._redactor.settle_nodes(again, self.surrogates, names=names)
-        for text in self._texts:
-            if text.recalled is None and text.node is not None:
-                text.recalled = self._redactor.remember(text.node, text.key, names)
-
     def text(self, text: str, key: str = "") -> _Text:
+        """Take a text in."""
         made = _Text(text, key)
         if len(text) > 2:
-            made.recalled = self._redactor.recall(text, key)
+            made.recalled = self._redaction.recall(text, key)
             if made.recalled is None:
-                made.node = self._redactor.plant(text, key)
+                made.node = walk.plant(text, self._redaction.keys, key)
                 self.nodes.append(made.node)
             self._texts.append(made)
         return made
 
-    def attributes(self, attributes: Attributes, skip: Sequence[str] = ()) -> _Pairs:
-        pairs: list[tuple[str, AttributeValue | _Text]] = []
+    def attributes(self, attributes: Attributes) -> dict[str, AttributeValue]:
+        """Take attributes in; return what they are once the work is settled. Protocol values and bodies stay."""
+        made = dict(attributes)
         for name, value in attributes.items():
-            if name in PROTOCOL or name in skip:
-                pairs.append((name, value))
-            elif isinstance(value, str):
-                pairs.append((name, self.text(value, name)))
-            elif value is None or isinstance(value, bool | int | float):
-                pairs.append((name, value))
+            if name in _LEFT_ALONE or value is None or isinstance(value, bool | int | float):
+                continue
+            if isinstance(value, str):
+                self._places.append((made, name, self.text(value, name)))
             else:
-                redacted = self._redactor.redact(value, (name,))
+                redacted = self._redaction.redact(value, (name,))
                 self.surrogates.update(redacted.surrogates)
-                pairs.append((name, redacted.value))
-        return _Pairs(pairs)
+                made[name] = redacted.value
+        return made
 
-
-class _Text:
-    """A text that is known once the work is settled."""
-
-    __slots__ = ("key", "node", "recalled", "text")
-
-    def __init__(self, text: str, key: str) -> None:
-        self.text = text
-        self.key = key
-        self.node: walk.Node | None = None
-        self.recalled: Settled | None = None
-
-    def __call__(self) -> str:
-        if self.recalled is not None:
-            return self.recalled.text
-        return self.text if self.node is None else splice.render(self.node)
-
-
-class _Pairs:
-    __slots__ = ("_pairs",)
-
-    def __init__(self, pairs: list[tuple[str, AttributeValue | _Text]]) -> None:
-        self._pairs = pairs
-
-    def __call__(self) -> dict[str, AttributeValue]:
-        return {name: value() if isinstance(value, _Text) else value for name, value in self._pairs}
+    def settle(self) -> None:
+        """Work out what every text becomes."""
+        names: dict[str, str] = {}
+        for text in self._texts:
+            if text.recalled is not None:
+                names.update(text.recalled.names)
+        names = self._redaction.settle(self.nodes, self.surrogates, names=names)
+        again: list[walk.Node] = []
+        for text in self._texts:
+            if text.recalled is None:
+                continue
+            if text.recalled.is_untouched_by(names, text.text):
+                self.surrogates.update(text.recalled.surrogates)
+                text.made = text.recalled.text
+            else:
+                text.node = walk.plant(text.text, self._redaction.keys, text.key)
+                again.append(text.node)
+        if again:
+            self._redaction.settle(again, self.surrogates, names=names)
+        for text in self._texts:
+            if text.node is not None:
+                text.made = self._redaction.remember(text.node, text.key, names)
+        for attributes, name, text in self._places:
+            attributes[name] = text.made
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +215,7 @@ class _PlannedBody:
 
 
 def _plan(
-    redactor: Redactor, attributes: Attributes, body_name: str, headers_name: str, omitted_name: str, sizes_name: str
+    keys: KeyContexts, attributes: Attributes, body_name: str, headers_name: str, omitted_name: str, sizes_name: str
 ) -> _PlannedBody | None:
     body = attributes.get(body_name)
     if not isinstance(body, str | bytes) or not body:
@@ -241,29 +223,27 @@ def _plan(
     sizes = attributes.get(sizes_name) if sizes_name else None
     borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
     headers = attributes.get(headers_name)
-    plan = plan_body(redactor, body, borders, headers if isinstance(headers, str) else "")
+    plan = plan_body(keys, body, borders, headers if isinstance(headers, str) else "")
     return _PlannedBody(plan, body, body_name, omitted_name, sizes_name)
 
 
-class Resources:
+class _Resources:
     """Redacted resources by identity: spans of one batch share theirs. Holds each resource, so that its id stays its own."""
 
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[Resource, tuple[Resource, Mapping[str, str]]]] = {}
+        self._held: dict[int, tuple[Resource, Resource, Mapping[str, str]]] = {}
 
     def get(
-        self, resource: Resource, make: Callable[[], tuple[Resource, Mapping[str, str]]]
+        self, resource: Resource, redact: Callable[[Resource], tuple[Resource, Mapping[str, str]]]
     ) -> tuple[Resource, Mapping[str, str]]:
         """Return the redacted resource and its surrogates."""
         if not resource.attributes:
             return resource, {}
         held = self._held.get(id(resource))
-        if held is not None and held[0] is resource:
-            return held[1]
-        made = make()
-        if len(self._held) > 256:
-            self._held = {}
-        self._held[id(resource)] = (resource, made)
-        return made
+        if held is None or held[0] is not resource:
+            if len(self._held) > 256:
+                self._held = {}
+            held = self._held[id(resource)] = (resource, *redact(resource))
+        return held[1], held[2]

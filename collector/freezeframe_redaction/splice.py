@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -24,6 +23,10 @@ _spell_ascii: Final = json.JSONEncoder().encode
 _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F]))")
 _NOT_OF_ASCII: Final = re.compile(r"\x7f|\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
 """What the two spellings above never write: with none of it in a JSON text, each of its strings has that spelling."""
+
+
+_Pending = tuple[Leaf, Sequence[Span]]
+"""A leaf with its edits or findings."""
 
 
 def render(node: Node) -> str:
@@ -59,56 +62,59 @@ def findings_of(node: Node) -> list[Span]:
 def _placed(node: Node, spans: Callable[[Leaf], Sequence[Span]], spell: Callable[[str], str]) -> list[Span]:
     if node.whole:
         return list(spans(node.leaves[0]))
-    pending: list[tuple[Leaf, Sequence[Span]]] = []
+    pending: list[_Pending] = []
     for leaf in node.leaves:
         own = spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell)
         if own:
             pending.append((leaf, own))
     if not pending:
         return []
-    leaves = [leaf for leaf, _ in pending]
-    places = _search(node.raw, leaves) or list(_count(node.raw, leaves))
-    out: list[Span] = []
-    for (leaf, own), (start, end) in zip(pending, places, strict=True):
-        if leaf.is_number:
-            out.extend((start + a, start + b, note) for a, b, note in own)
-        else:
-            offsets = _offsets(node.raw[start:end], own)
-            out.extend((start + offsets[a], start + offsets[b], spell(note)) for a, b, note in own)
-    return out
+    placed = _search(node.raw, pending)
+    return [(start, end, spell(note)) for start, end, note in (_count(node.raw, pending) if placed is None else placed)]
 
 
-def _count(raw: str, leaves: Sequence[Leaf]) -> Iterator[tuple[int, int]]:
-    """Yield where each leaf's string (with its quotes) or number stands: right for any JSON, but it reads all of the text."""
+def _count(raw: str, pending: Sequence[_Pending]) -> Iterator[Span]:
+    """Yield the spans of the leaves as spans of the raw text: right for any JSON, but reads all of it token by token."""
     tokens = enumerate(_TOKEN.finditer(raw))
-    for leaf in leaves:
-        yield next(match.span() for ordinal, match in tokens if ordinal == leaf.ordinal)
+    for leaf, own in pending:
+        token = next(match for ordinal, match in tokens if ordinal == leaf.ordinal)
+        start = token.start()
+        offsets = {at: at for at in _ends(own)} if leaf.is_number else _offsets_by_escapes(token.group(), _ends(own))
+        for a, b, note in own:
+            yield start + offsets[a], start + offsets[b], note
 
 
-def _search(raw: str, leaves: Sequence[Leaf]) -> list[tuple[int, int]] | None:
-    """Return where the leaves stand by searching for their spelling; None where that would leave a doubt.
+def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
+    """Return the same by searching for the spelling of each leaf; None where that would leave a doubt.
 
     There is none where a text can be spelled in one way only, and that spelling stands in the raw text as often as leaves with
     it are wanted. (The law is `test_every_byte_that_is_no_finding_stays`.)
     """
-    if any(leaf.is_number for leaf in leaves):
-        return None
     spell = _speller(raw)
     if spell is None:
         return None
     spellings: dict[str, str] = {}
-    for text, wanted in Counter(leaf.text for leaf in leaves).items():
-        spelling = spellings[text] = spell(text)
-        if raw.count(spelling) != wanted or not text.strip(_BETWEEN_STRINGS):
+    wanted: dict[str, int] = {}
+    for leaf, _ in pending:
+        if leaf.is_number or not leaf.text.strip(_BETWEEN_STRINGS):
             return None
-    places: list[tuple[int, int]] = []
+        if leaf.text not in spellings:
+            spellings[leaf.text] = spell(leaf.text)
+        wanted[leaf.text] = wanted.get(leaf.text, 0) + 1
+    if any(raw.count(spellings[text]) != count for text, count in wanted.items()):
+        return None
+    out: list[Span] = []
     end = 0
-    for leaf in leaves:
+    for leaf, own in pending:
         spelling = spellings[leaf.text]
         start = raw.index(spelling, end)
         end = start + len(spelling)
-        places.append((start, end))
-    return places
+        if len(spelling) == len(leaf.text) + 2:
+            out.extend((start + 1 + a, start + 1 + b, note) for a, b, note in own)
+        else:
+            offsets = _offsets_by_spelling(leaf.text, _ends(own), spell)
+            out.extend((start + offsets[a], start + offsets[b], note) for a, b, note in own)
+    return out
 
 
 def _speller(raw: str) -> Callable[[str], str] | None:
@@ -118,13 +124,28 @@ def _speller(raw: str) -> Callable[[str], str] | None:
     return _spell_ascii if raw.isascii() and _NOT_OF_ASCII.search(raw) is None else None
 
 
-def _offsets(token: str, spans: Sequence[Span]) -> dict[int, int]:
-    """Return position in the text -> offset in the JSON string that spells it, quotes included, for the ends of the spans."""
+def _ends(spans: Sequence[Span]) -> list[int]:
+    return sorted({at for start, end, _ in spans for at in (start, end)})
+
+
+def _offsets_by_spelling(text: str, positions: Sequence[int], spell: Callable[[str], str]) -> dict[int, int]:
+    """Return position in the text -> offset in the JSON string that spells it, quotes included."""
+    offsets: dict[int, int] = {}
+    at, offset = 0, 1
+    for position in positions:
+        offset += len(spell(text[at:position])) - 2
+        at = position
+        offsets[position] = offset
+    return offsets
+
+
+def _offsets_by_escapes(token: str, positions: Sequence[int]) -> dict[int, int]:
+    """Return the same where a character may be spelled in several ways."""
     offsets: dict[int, int] = {}
     shift = 1
-    escapes = _ESCAPE.finditer(token, 1, len(token) - 1) if "\\" in token else iter(())
+    escapes = _ESCAPE.finditer(token, 1, len(token) - 1)
     escape = next(escapes, None)
-    for position in sorted({at for start, end, _ in spans for at in (start, end)}):
+    for position in positions:
         while escape is not None and escape.start() - shift < position:
             shift += escape.end() - escape.start() - 1
             escape = next(escapes, None)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from freezeframe_redaction.key_context import SAYS_NOTHING, KeyContexts, field_name
+from freezeframe_redaction.key_context import KeyContexts, field_name
 
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
@@ -25,6 +25,9 @@ _DELTA_KEYS: Final = frozenset(
     " input generated_text outputText summary_text".split()
 )
 """Keys under which providers send text piece by piece."""
+_JSON_BEGINS: Final = frozenset('{[" \t\r\n')
+_JSON_ENDS: Final = frozenset('}]" \t\r\n')
+_JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
 _LONGEST_WORD: Final = 24
 _MOST_WORDS: Final = 20_000
 
@@ -86,17 +89,10 @@ def leaves_of(node: Node) -> Iterator[Leaf]:
 
 def looks_like_json(text: str) -> bool:
     """Whether the text begins and ends like a JSON object, array or string that is worth parsing."""
-    if len(text) < 5:
+    if len(text) < 5 or text[-1] not in _JSON_ENDS:
         return False
-    first = text[0]
-    if first in " \t\r\n":
-        text = text.strip()
-        first = text[:1]
-    return (
-        (first == "{" and text[-1] in "} \n\t\r")
-        or (first == "[" and text[-1] in "] \n\t\r")
-        or (first == '"' and text[-1] == '"')
-    )
+    bare = text.strip(" \t\r\n")
+    return bare[:1] + bare[-1:] in _JSON_BRACKETS
 
 
 def _plant(text: str, keys: KeyContexts, key: str, parent: str, depth: int, stream: bool) -> Node:
@@ -147,7 +143,7 @@ class _Walk:
         """Walk any value."""
         kind = type(value)
         if kind is str:
-            return self._text(value, key, parent, ordinal)
+            return self._text(value, self._keys.prefix(key, parent), key, parent, ordinal)
         if kind is list:
             return self._list(value, key, parent, ordinal)
         if kind is dict:
@@ -166,28 +162,40 @@ class _Walk:
             return self._event(pairs, held, key, ordinal)
         if "value" in held:
             key = field_name(held, key)
-        # Most of an agent's JSON are plain keys and words like ``assistant``: for these, two look-ups and no call.
-        keys, quiet = self._keys, self._channel is None
+        keys = self._keys
+        around = keys[key].prefix
+        quiet = self._channel is None
+        # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
         for name, item in pairs:
-            says = keys[name]
-            if says is not SAYS_NOTHING and not says.plain:
+            prefix, defers, plain = keys[name]
+            if not plain:
                 self._key(name, ordinal)
             ordinal += 1
-            if type(item) is not str:
-                if item is not None and item is not True and item is not False:
-                    ordinal = self.value(item, name, key, ordinal)
-            elif quiet and says is SAYS_NOTHING and item in _words:
-                ordinal += 1
-            else:
-                ordinal = self._text(item, key or name if name == "value" else name, key, ordinal)
+            kind = type(item)
+            if kind is str:
+                if defers and around:
+                    prefix = around if name == "value" else f"{key} {name}: "
+                if item in _words and quiet and not prefix:
+                    ordinal += 1
+                else:
+                    ordinal = self._text(item, prefix, name, key, ordinal)
+            elif kind is dict:
+                ordinal = self._object(item.items(), item, name, ordinal)
+            elif kind is list:
+                ordinal = self._list(item, name, key, ordinal)
+            elif item is not None and item is not True and item is not False:
+                ordinal = self.value(item, name, key, ordinal)
         return ordinal
 
     def _list(self, items: list[Any], key: str, parent: str, ordinal: int) -> int:
         if len(items) == 2 and type(items[0]) is str and type(items[1]) is str and items[0].isascii() and len(items[0]) < 40:
             # A pair, as headers are kept: the first names the second.
-            return self._text(items[1], items[0], key, self._text(items[0], key, parent, ordinal))
+            return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
         for item in items:
-            ordinal = self.value(item, key, parent, ordinal)
+            if type(item) is dict:
+                ordinal = self._object(item.items(), item, key, ordinal)
+            else:
+                ordinal = self.value(item, key, parent, ordinal)
         return ordinal
 
     def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
@@ -215,34 +223,32 @@ class _Walk:
             if prefix or value > _LONG_NUMBER:
                 self.leaves.append(Leaf(str(value), prefix, ordinal, is_number=True))
 
-    def _text(self, text: str, key: str, parent: str, ordinal: int) -> int:
-        prefix, defers, _ = self._keys[key]
-        if defers:
-            prefix = self._keys.prefix(key, parent)
-        if self._channel is None and (
-            text in _words or len(text) < 3 or (len(text) < _LONGEST_WORD and text.islower() and _is_word(text))
-        ):
-            if '"' in text:
-                self._quotes += text.count('"')
-            else:
-                if len(_words) >= _MOST_WORDS:
-                    _words.clear()
-                _words.add(text)
+    def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
+        if '"' in text:
+            self._quotes += text.count('"')
+        elif len(text) < _LONGEST_WORD and self._channel is None and _is_word(text):
             if prefix and len(text) > 2:
                 self.leaves.append(Leaf(text, prefix, ordinal))
-        elif text:
-            if '"' in text:
-                self._quotes += text.count('"')
-            leaf = Leaf(text, prefix, ordinal)
-            if self._channel is not None and key in _DELTA_KEYS:
-                leaf.channel = (*self._channel, key)
-            elif (text[0] in '{["' or text[0].isspace()) and looks_like_json(text):
-                child = _plant(text, self._keys, key, parent, self._depth + 1, stream=False)
-                if not child.whole:
-                    leaf.child = child
-            self.leaves.append(leaf)
+            return ordinal + 1
+        if not text:
+            return ordinal + 1
+        leaf = Leaf(text, prefix, ordinal)
+        if self._channel is not None and key in _DELTA_KEYS:
+            leaf.channel = (*self._channel, key)
+        elif text[0] in _JSON_BEGINS and looks_like_json(text):
+            child = _plant(text, self._keys, key, parent, self._depth + 1, stream=False)
+            if not child.whole:
+                leaf.child = child
+        self.leaves.append(leaf)
         return ordinal + 1
 
 
 def _is_word(text: str) -> bool:
-    return text.isidentifier() and text.isascii()
+    if text in _words:
+        return True
+    if len(text) > 2 and not (text.islower() and text.isidentifier() and text.isascii()):
+        return False
+    if len(_words) >= _MOST_WORDS:
+        _words.clear()
+    _words.add(text)
+    return True

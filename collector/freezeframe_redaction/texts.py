@@ -1,0 +1,256 @@
+"""Find and replace values in trees of texts: the core that the door (`redactor`), whole spans and bodies share.
+
+Detection looks at one leaf and its key, and names found in one leaf are looked for in the others of the same value or span: the
+result does not depend on order, batch, process or machine. What was worked out is remembered per leaf and per text, because
+agents send their whole history with every turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from freezeframe_redaction import encoded, repeats, splice, walk
+from freezeframe_redaction.custom import custom_replacement
+from freezeframe_redaction.memory import Memory
+from freezeframe_redaction.model import Candidate, Finding, Redacted
+from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.scanner import Scanner, parts_of
+from freezeframe_redaction.streams import gather
+from freezeframe_redaction.surrogates import CLASSES
+from freezeframe_redaction.view import View
+from freezeframe_schemas.span import AttributeValue
+
+_MOST_SURROGATES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a leaf's text becomes. Offsets are those of the leaf."""
+
+    edits: tuple[walk.Span, ...]
+    findings: tuple[tuple[int, int, str, str], ...]
+    """Start, end, class, detector."""
+    surrogates: tuple[tuple[str, str], ...]
+    """Surrogate and class, per edit."""
+    names: tuple[tuple[str, str], ...]
+    """Words of names that can be looked for by themselves, with their surrogates."""
+
+
+CLEAN: Final = Outcome((), (), (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a whole text became, where nothing but itself had a part in it."""
+
+    text: str
+    surrogates: Mapping[str, str]
+    names: Mapping[str, str]
+
+    def is_untouched_by(self, names: Mapping[str, str], original: str) -> bool:
+        """Whether none of the names that were found beside it stands in the original text."""
+        return not any(
+            word in original or (not word.isascii() and "\\u" in original) for word in names if word not in self.names
+        )
+
+
+class Texts:
+    """Replaces every finding in texts by its surrogate. Safe to share between threads."""
+
+    def __init__(self, scanner: Scanner, prf: Prf, cache_characters: int) -> None:
+        """`cache_characters` bounds the leaves, and as well the texts, that are remembered."""
+        self.keys = scanner.keys
+        self._scanner = scanner
+        self._prf = prf
+        self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
+        self._texts = Memory[tuple[str, str], Settled](cache_characters)
+        self._made: dict[tuple[str, str, str], str] = {}
+
+    # -- one value -----------------------------------------------------------------------------------------------------
+
+    def redact(self, value: AttributeValue, path: tuple[str, ...] = ()) -> Redacted:
+        """Return the value with every finding replaced (see `Redactor.redact`)."""
+        findings: list[Finding] = []
+        surrogates: dict[str, str] = {}
+        made = self._value(value, path, findings, surrogates)
+        return Redacted(value=made, findings=tuple(findings), surrogates=surrogates)
+
+    def _value(
+        self, value: AttributeValue, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]
+    ) -> AttributeValue:
+        if isinstance(value, str):
+            return self._text(value, path, findings, surrogates)
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int):
+            made = self._text(str(value), path, findings, surrogates) if abs(value) > 9999 else str(value)
+            return int(made) if made.isdigit() else value
+        if isinstance(value, bytes):
+            return _redact_bytes(value, lambda text: self._text(text, path, findings, surrogates))
+        if isinstance(value, Mapping):
+            return {
+                self._text(name, (), findings, surrogates): self._value(item, (*path, name), findings, surrogates)
+                for name, item in cast("Mapping[str, AttributeValue]", value).items()
+            }
+        return tuple(self._value(item, path, findings, surrogates) for item in value)
+
+    def _text(self, text: str, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> str:
+        node = walk.plant(text, self.keys, path[-1] if path else "", path[-2] if len(path) > 1 else "")
+        self.settle([node], surrogates, with_findings=True)
+        for start, end, note in splice.findings_of(node):
+            class_, _, detector = note.partition("\x1f")
+            findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
+        return splice.render(node)
+
+    # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def settle(
+        self,
+        nodes: Sequence[walk.Node],
+        surrogates: dict[str, str],
+        *,
+        names: Mapping[str, str] = {},
+        with_findings: bool = False,
+    ) -> dict[str, str]:
+        """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
+
+        `names` are words of names found beside the nodes, with their surrogates; returned with those found in the nodes.
+        """
+        leaves, streams = gather(nodes, self.keys)
+        all_names = dict(names)
+        for leaf, outcome in self._outcomes(leaves):
+            leaf.edits = outcome.edits
+            if with_findings:
+                leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
+            surrogates.update(outcome.surrogates)
+            all_names.update(outcome.names)
+        if all_names:
+            _repeat(all_names, leaves, with_findings=with_findings)
+        for stream in streams:
+            stream.distribute()
+        return all_names
+
+    def recall(self, text: str, key: str) -> Settled | None:
+        """Return what a whole text became earlier, or None."""
+        return self._texts.get((text, key))
+
+    def remember(self, node: walk.Node, key: str, names: Mapping[str, str]) -> str:
+        """Return what the node's text became; keep it, unless something beside it had a part in that (a name, a stream)."""
+        made = splice.render(node)
+        surrogates: dict[str, str] = {}
+        own: dict[str, str] = {}
+        for leaf in walk.leaves_of(node):
+            if leaf.channel is not None:
+                return made
+            if leaf.edits:
+                outcome = self._leaves.get((leaf.text, leaf.prefix))
+                if outcome is None:
+                    return made
+                surrogates.update(outcome.surrogates)
+                own.update(outcome.names)
+        settled = Settled(made, surrogates, own)
+        if settled.is_untouched_by(names, node.raw):
+            self._texts.put({(node.raw, key): settled}, 2 * len(node.raw))
+        return made
+
+    # -- leaves --------------------------------------------------------------------------------------------------------
+
+    def _outcomes(self, leaves: Sequence[walk.Leaf]) -> list[tuple[walk.Leaf, Outcome]]:
+        """Return the leaves in which something was found, with what they become."""
+        found: list[tuple[walk.Leaf, Outcome]] = []
+        unknown: list[tuple[tuple[str, str], walk.Leaf]] = []
+        recall = self._leaves.get
+        for leaf in leaves:
+            wanted = (leaf.text, leaf.prefix)
+            outcome = recall(wanted)
+            if outcome is None:
+                unknown.append((wanted, leaf))
+            elif outcome is not CLEAN:
+                found.append((leaf, outcome))
+        if unknown:
+            made = dict.fromkeys([wanted for wanted, _ in unknown], CLEAN)
+            texts = list(made)
+            for index, (view, candidates) in self._scanner.scan(texts).items():
+                made[texts[index]] = self._outcome(texts[index][0], view, candidates)
+            self._leaves.put(made, sum([len(text) for text, _ in texts]))
+            found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
+        return found
+
+    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
+        edits: list[walk.Span] = []
+        findings: list[tuple[int, int, str, str]] = []
+        surrogates: list[tuple[str, str]] = []
+        names: list[tuple[str, str]] = []
+        for candidate, name in found:
+            if candidate.class_ == encoded.CLASS:
+                self._inside(view, candidate, edits, findings, surrogates)
+                continue
+            changed = False
+            for start, end in parts_of(candidate, view.text):
+                value = view.text[start:end]
+                made = self._surrogate(candidate.class_, candidate.kind, value)
+                if made == value:
+                    continue
+                left, right = view.to_original(start, end)
+                edits.append((left, right, made))
+                surrogates.append((made, candidate.class_))
+                if candidate.class_ == repeats.CLASS and repeats.is_telling(text[left:right]):
+                    names.append((text[left:right], made))
+                changed = True
+            if changed:
+                shown = candidate.shown or (candidate.start, candidate.end)
+                findings.append((*view.to_original(*shown), candidate.class_, name))
+        return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names)) if edits else CLEAN
+
+    def _inside(
+        self,
+        view: View,
+        candidate: Candidate,
+        edits: list[walk.Span],
+        findings: list[tuple[int, int, str, str]],
+        surrogates: list[tuple[str, str]],
+    ) -> None:
+        """Redact what a blob of base64 spells; its findings are reported over the whole blob."""
+        blob = view.text[candidate.start : candidate.end]
+        inner = self.redact(encoded.decode(blob) or "")
+        if not inner.findings:
+            return
+        span = view.to_original(candidate.start, candidate.end)
+        edits.append((*span, encoded.encode(str(inner.value), blob)))
+        findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
+        surrogates.extend(inner.surrogates.items())
+
+    def _surrogate(self, class_: str, kind: str, value: str) -> str:
+        wanted = (class_, kind, value)
+        made = self._made.get(wanted)
+        if made is None:
+            entry = CLASSES.get(class_)
+            made = entry.replace(self._prf, value, kind) if entry else custom_replacement(self._prf, class_, value)
+            if len(self._made) > _MOST_SURROGATES:
+                self._made = {}
+            self._made[wanted] = made
+        return made
+
+
+def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
+    """Replace the names wherever else they stand in the leaves."""
+    search = repeats.Repeats(names)
+    for leaf in leaves:
+        spans = [] if leaf.is_number else search.find(leaf.text, leaf.edits)
+        if spans:
+            leaf.edits = sorted([*leaf.edits, *((start, end, names[leaf.text[start:end]]) for start, end in spans)])
+            if with_findings:
+                found = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in spans]
+                leaf.findings = sorted([*leaf.findings, *found])
+
+
+def _redact_bytes(value: bytes, redact_text: Callable[[str], str]) -> bytes:
+    """Redact bytes as UTF-8 text; where they are none, byte by byte as Latin-1, in which every byte is a character."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return redact_text(value.decode("latin-1")).encode("latin-1")
+    made = redact_text(text)
+    return value if made is text else made.encode("utf-8", "surrogatepass")
