@@ -253,6 +253,8 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
         return _jwt(prf, value)
     if kind == "pem":
         return _pem(prf, value)
+    if kind == "code":
+        return _code(value)
     prefix = _PREFIX.match(value) if kind not in ("password", "generic", "authorization") else None
     head = prefix.group() if prefix else ""
     body = value[len(head) :]
@@ -286,6 +288,11 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
     if body.endswith("=="):
         out = out[:-2] + "=="
     return head + out
+
+
+def _code(value: str) -> str:
+    """Return what stands for a code of few digits: the mark of secrets, as long as the code. It tells no code from another."""
+    return "rDx".ljust(len(value), "x")
 
 
 def _jwt(prf: Prf, value: str) -> str:
@@ -401,7 +408,12 @@ def _bare_canonical(value: str, kind: str) -> str:
 CLASSES: dict[str, SurrogateClass] = {
     entry.name: entry
     for entry in (
-        SurrogateClass(name="SECRET", replace=_secret, canonical=_same, priority=1),
+        SurrogateClass(
+            name="SECRET",
+            replace=_secret,
+            canonical=lambda value, kind: _code(value) if kind == "code" else value,
+            priority=1,
+        ),
         SurrogateClass(name="URL_CRED", replace=_url, canonical=_same, priority=0),
         SurrogateClass(name="CARD", replace=_card, canonical=_digits_canonical, priority=2),
         SurrogateClass(name="IBAN", replace=_iban, canonical=_bare_canonical, priority=2),

@@ -23,12 +23,12 @@ _ENGLISH = re.compile(
     rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?)?{_UNIT}{_CITY}"
 )
 _GERMAN = re.compile(
-    r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
-    r" [0-9]{1,4}(?: ?[a-zA-Z]\b)?(?:[/-][0-9]{1,4})?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
+    r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|bulvarı|caddesi|cad\.|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken|ntie|kuja|polku|kaari|esplanadi|Bulvarı|Caddesi|Cad\.|Sokak|Sokağı|Sok\.|Mahallesi|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
+    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b)?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-][0-9]{1,4})?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
-    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:bis|ter|[A-D]))?,? )?(?i:rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|улица|проспект|пр-т|cadde|sokak|jalan|jl\.)"
-    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|la|le|les|san|santa|saint|sainte|pl\.) ?){0,2}(?:[A-ZÀ-ÞА-Я0-9][\w'.-]*(?: (?:de|du|des|da|do|del|la|le) )?[ ]?){1,5}(?:(?!,? ?[0-9]{4,5} [A-ZÀ-Þ]),? ?(?:n[º°.o]\.? ?)?[0-9]{1,5}(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|улица|проспект|пр-т|cadde|sokak|jalan|jl\.)"
+    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:[A-ZÀ-ÞА-Я0-9][\w'.-]*(?: (?:de|du|des|da|do|del|la|le) )?[ ]?){1,5}(?:(?!,? ?[0-9]{4,5} [A-ZÀ-Þ]),? ?(?:[Nn][º°.o]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9])(?:/[0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
 _NEEDS_NUMBER = re.compile(r"(?:via|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja)\b", re.IGNORECASE)
 _KEYED = re.compile(
@@ -54,11 +54,11 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
 # -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
 
-_UNIT_NUMBER = r"(?i:apt|apartment|suite|ste|unit|flat|floor|room|no|n[º°]|po box|p\.o\. box|box)\b\.? ?#?[0-9]{1,5}[A-Za-z]?\b"
-_POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
+_UNIT_NUMBER = r"(?:(?i:apt|apartment|suite|ste|unit|flat|floor|room|house no|plot no|plot|door no|block|sector|daire|kat|no|n[º°]|кв|квартира|корп|оф|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}[A-Za-z]?\b|[0-9]{1,2}[oa]\.? (?:[A-Z]|izq\w*|dcha|derecha|centro)\b)"
+_POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[0-9]{2}-[0-9]{3}|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
 _PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|of|the|la|le|les|am|an|auf|der|den|upon|and|och|i|sur|en)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
 _PART = re.compile(
-    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} )?{_POSTCODE})|(?P<place>{_PLACE})(?P<placed>,? (?:nan |[A-Z]{{2}} )?{_POSTCODE})?|(?P<empty>nan)\b)"
+    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?P<placed>,? (?:nan |[A-Z]{{2}} )?{_POSTCODE})?|(?P<empty>nan)\b)"
 )
 _HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?:[0-9]{{1,6}}[A-Za-z]? )?)$")
 _STREET_LINE = re.compile(
@@ -85,19 +85,25 @@ def _tail(text: str, end: int, high: int) -> int:
         if place is not None:
             word = place.split(" ", 1)[0]
             ends = behind in ("", "\n", ",", "?", "!", ";", ")") or (
-                behind == "." and text[part.end() + 1 : part.end() + 2] in ("", " ", "\n")
+                (behind == "." and text[part.end() + 1 : part.end() + 2] in ("", " ", "\n"))
+                or _BEFORE_STATE.match(text, part.end(), high) is not None
             )
-            follows = "\n" in part["gap"] or "," in part["gap"] or numbered
+            follows = part["gap"] != " " or numbered
             if (
                 not follows
-                or (word.lower() in COMMON and word.lower() not in _PLACE_WORDS)
+                or (word.lower() in COMMON and word.lower() not in _PLACE_WORDS and not (word.isupper() and len(word) == 2))
                 or not (part["placed"] or ends or numbered)
             ):
                 break
             if part["placed"] or ends:
                 best = part.end()
         elif part["empty"] is None:
-            if part["code"] and "\n" in part["gap"] and behind not in ("", "\n", ",", ".", ";", "?", "!"):
+            if (
+                part["code"]
+                and part["town"] is None
+                and "\n" in part["gap"]
+                and behind not in ("", "\n", ",", ".", ";", "?", "!")
+            ):
                 break  # "416 60 039 office" on the next line is a phone number
             best = part.end()
         numbered = part["unit"] is not None or (numbered and part["empty"] is not None)
@@ -105,6 +111,7 @@ def _tail(text: str, end: int, high: int) -> int:
     return best
 
 
+_BEFORE_STATE = re.compile(r" [-–] ?[A-Z]{2}\b")
 _PLACE_WORDS = frozenset(
     "new united north south east west northern southern eastern western central lower upper great saint federal republic kingdom states islands island city san santa".split()
 )
@@ -157,13 +164,18 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+_LONG_NUMBER = re.compile(r"[0-9]{7}")
+
+
 def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _ROMANCE.finditer(text, max(low, at - 24), min(high, at + 110)):
+    for match in _ROMANCE.finditer(text, max(low, at - 40), min(high, at + 110)):
         if match.end() >= at and match.start() < at:
             value = match.group()
             # These words are ordinary ones, or the names of software, where no number follows.
             if not any(char.isdigit() for char in value) and _NEEDS_NUMBER.match(value):
                 return ()
+            if _LONG_NUMBER.search(value):
+                return ()  # "via DHL 00340434161094021501"
             return _accept(match, low, high)
     return ()
 
@@ -208,6 +220,19 @@ def _other(pattern: re.Pattern[str], text: str, low: int, high: int, at: int) ->
     return ()
 
 
+_UNIT_FIRST = re.compile(
+    rf"(?<!\w){_UNIT_NUMBER}(?:, ?[A-Z0-9][^,\n]{{1,30}}){{0,4}}, ?[A-Z][^\W\d_]+(?: [A-Z][^\W\d_]+){{0,3}}[ ,-]{{1,3}}[0-9]{{3}} ?[0-9]{{2,3}}(?![\w-])"
+)
+
+
+def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``House No. 45, Sector 17, Chandigarh 160017``: a unit, parts between commas, and a postcode; no street is named."""
+    for match in _UNIT_FIRST.finditer(text, max(low, at - 20), min(high, at + 150)):
+        if match.start() < at:
+            return _accept(match, low, high)
+    return ()
+
+
 _WORD = r"[A-Z0-9\xc0-\xde][A-Za-z0-9.'\x80-\xff\-]*"
 
 DETECTORS = (
@@ -228,7 +253,7 @@ DETECTORS = (
         name="address: street and number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:stra(?:\xdf|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|v\xe4gen|gata|vej|gade|veien|gaten|katu|utca|ulice) [0-9]{1,4}",
+            r"(?i)(?:stra(?:\xdf|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|v\xe4gen|gata|vej|gade|veien|gaten|katu|utca|ulice|bulvar\xe9|caddesi|cad\.|sokak|soka\xe9\xe9|sok\.|mahallesi|mah\.|\xfat|\xfatja|k\xf6r\xfat|tere|n\xe1m\xe9st\xed|n\xe1m\.|t\xe9\xedda|trieda|ulica|cesta|trg|iela|gatv\xe9|t\xe4nav|puiestee|torget|gr\xe4nd|plads|bakken|ntie|kuja|polku|kaari|esplanadi) (?:no ?[:.]? ?)?[0-9]{1,4}",
         ),
         find=_german,
         examples=(
@@ -241,7 +266,7 @@ DETECTORS = (
         name="address: street word first",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|la|le|les|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+            r"(?i)\b(?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
         ),
         find=_romance,
         examples=(
@@ -270,6 +295,30 @@ DETECTORS = (
                 value="6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031",
                 near_miss="run the test suite 3 times in unit 7",
             ),
+        ),
+    ),
+    Detector(
+        name="address: unit first",
+        class_=CLASS,
+        triggers=(
+            r"(?i)\b(?:house no|plot no|door no|plot|flat|block|unit|villa|apartment)\.?:? ?#?[0-9]{1,5}[A-Z]?, ?[A-Z0-9]",
+        ),
+        find=_unit_first,
+        examples=(
+            Example(
+                text="House No. 45, Sector 17, Chandigarh 160017",
+                value="House No. 45, Sector 17, Chandigarh 160017",
+                near_miss="Block 7, Tests and 160017 others",
+            ),
+        ),
+    ),
+    Detector(
+        name="address: Cyrillic street",
+        class_=CLASS,
+        triggers=(r"\xe9\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",),
+        find=_romance,
+        examples=(
+            Example(text="ул. Тверская, д. 7, кв. 12, Москва, 125009", value="ул. Тверская, д. 7, кв. 12, Москва, 125009"),
         ),
     ),
     Detector(

@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|hasło|wachtwoord|parola|lösenord|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|hasło|wachtwoord|parola|lösenord|\bpw|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
 _LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
@@ -118,6 +118,34 @@ def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     return _spoken(text, low, high, verb.start()) if verb else ()
 
 
+_FOREIGN = re.compile(
+    r"(?:парол[ьяеи]|密码|密碼|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמה|סיסמא|पासवर्ड|κωδικός|รหัสผ่าน)"
+    r"(?:是|は|:|:|为|為|는|은|=|\s|[^\W\d_a-zA-Z])*[\"'`]?([!-~]{6,64})"
+)
+
+
+def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``пароль: Zvezda2024``: the trigger ended in the value."""
+    match = next((one for one in _FOREIGN.finditer(text, max(low, at - 40), min(high, at + 70)) if one.end() >= at), None)
+    return _judge("password", match.group(1).rstrip("\"'`"), match.start(1), scheme=None) if match else ()
+
+
+_FLAG = re.compile(
+    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p)[\"']?([^\s\"']{4,128})"
+)
+
+
+def _flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
+    for match in _FLAG.finditer(text, max(low, at - 110), min(high, at + 130)):
+        if match.end() >= at:
+            value = match.group(1)
+            if value.startswith(("$", "{", "<", "*")):
+                return ()
+            return (Candidate(match.start(1), match.end(1), "*" if is_marked_secret(value) else CLASS, "password"),)
+    return ()
+
+
 def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _LOGIN.finditer(text, max(low, at - 90), min(high, at + 200)):
         if match.end() >= at:
@@ -129,7 +157,7 @@ def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _NAMES = (
-    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha"
+    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has\xe9o|parola|l\xf6senord"
     r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
 )
 
@@ -183,6 +211,26 @@ DETECTORS = (
                 value="hunter2secret",
                 near_miss="curl -u admin: https://x.io",
             ),
+        ),
+    ),
+    Detector(
+        name="secret: command line flag",
+        class_=CLASS,
+        triggers=(r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p)[ \"']{0,2}[^\s]",),
+        find=_flag,
+        examples=(
+            Example(text="mysql -u root -pS3cr3tPa55 shop", value="S3cr3tPa55", near_miss="mysql -u root -p$PASS shop"),
+            Example(text="sshpass -p 'hunter2!x' ssh host", value="hunter2!x"),
+        ),
+    ),
+    Detector(
+        name="secret: assigned, other scripts",
+        class_=CLASS,
+        triggers=(r"[\x80-\xff]{2}[ :=\"'\x80-\xff]{0,4}[!-~]{6}",),
+        find=_foreign,
+        examples=(
+            Example(text="пароль: Zvezda2024!", value="Zvezda2024", near_miss="пароль: password"),
+            Example(text="密码是Abc12345", value="Abc12345"),
         ),
     ),
 )

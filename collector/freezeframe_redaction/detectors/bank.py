@@ -15,7 +15,7 @@ _ROUTING = re.compile(r"routing|\baba\b|\brtn\b|transit")
 _ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|cuenta|conta|rekening|konta|rachunk|hesap|счет|счёт|账号|口座|계좌)(?: ?(?:number|no|num|nr|n°|#|番号|번호))?\b.{0,12}$")  # fmt: skip
 _NOT_BANK = re.compile(r"user|twitter|github|aws|cloud|service|tenant|project")
 _NAMED = re.compile(
-    r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}-[0-9]{2}-[0-9]{2}|[0-9]{3}-[0-9]{3}|[0-9]{6,17})(?![\w-])",
+    r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}|[0-9]{3}-[0-9]{3}|[0-9]{6,17})(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -69,12 +69,21 @@ DETECTORS = (
     Detector(
         name="bank: account number",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|sort[ _]code|\bbsb)",),
+        triggers=(
+            r"(?i)\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?)",
+        ),
         find=_named,
         examples=(
             Example(text="account number: 12345678", value="12345678", near_miss="account number is required"),
             Example(text="sort code 20-00-00", value="20-00-00"),
         ),
+    ),
+    Detector(
+        name="bank: account beside a bank's code",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:bsb|sort code|routing|iban|swift|bic|blz)\b[^\n\x1f]{1,40}\b(?:account|acct|acc|a/c|konto)\b",),
+        find=_named,
+        examples=(Example(text="BSB 062-000, Account 12345678", value="12345678", near_miss="SWIFT account manager"),),
     ),
     Detector(
         name="bank: ifsc",

@@ -1,4 +1,4 @@
-"""Passports and driving licences: a word for the document, then something of a document number's shape."""
+"""Passports, identity cards and driving licences: a word for the document, then something of a document number's shape."""
 
 from __future__ import annotations
 
@@ -38,7 +38,70 @@ def _finder(class_: str, form: re.Pattern[str]) -> Callable[[str, int, int, int]
     return find
 
 
+_FOREIGN_PASSPORT = re.compile(
+    r"(?:паспорт[а-я]*|护照|護照|パスポート|旅券|여권|جواز(?: السفر)?|पासपोर्ट|דרכון|διαβατ[^\W\d_]*)[^0-9A-Z\n\x1f]{0,20}"
+    r"([A-Z]{0,2} ?[0-9]{2} ?[0-9]{2}(?:[^0-9\n\x1f]{1,9})?[0-9]{2,6})(?![0-9A-Za-z])",
+    re.IGNORECASE,
+)
+_ZONE_NAMES = re.compile(r"(?<![A-Z0-9<])[PIACV][A-Z<][A-Z]{3}([A-Z]+<(?:[A-Z]+<)*<[A-Z<]{2,36})(?![A-Z0-9])")
+_ZONE_NUMBERS = re.compile(
+    r"(?<![A-Z0-9<])[A-Z0-9]{6,9}<{0,3}[0-9][A-Z]{1,3}<{0,2}[0-9]{7}[MFX<][0-9]{7}[A-Z0-9<]{2,16}(?![A-Z0-9])"
+)
+
+
+def _foreign_passport(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for match in _FOREIGN_PASSPORT.finditer(text, max(low, at - 40), min(high, at + 40)):
+        if match.end() >= at:
+            value = match.group(1)
+            return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(value) else "PASSPORT"),)
+    return ()
+
+
+def _zone(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The machine-readable zone of a passport or card: a line of names, a line of numbers. Source: ICAO Doc 9303, parts 4 and 5."""
+    floor, ceiling = max(low, at - 48), min(high, at + 48)
+    for form, group in ((_ZONE_NAMES, 1), (_ZONE_NUMBERS, 0)):
+        for match in form.finditer(text, floor, ceiling):
+            if match.start() < at <= match.end():
+                value = match.group(group)
+                marked = is_marked_identifier(value)
+                return (Candidate(match.start(group), match.end(group), "*" if marked else "PASSPORT"),)
+    return ()
+
+
 DETECTORS = (
+    Detector(
+        name="identity card",
+        class_="NATID",
+        triggers=(
+            r"(?i)\b(?:identity card|id[ \-]card|carte d'identit\xe9|personalausweis|ausweisnummer|documento de identidad|carta d'identit\xe0|identiteitskaart|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|henkil\xf6kortti|id-kort)(?:nummer|s)?(?:[^A-Za-z0-9]|_|$)",
+        ),
+        find=_finder("NATID", _PASSPORT),
+        examples=(Example(text="Personalausweis L01X00T47", value="L01X00T47", near_miss="identity card required"),),
+    ),
+    Detector(
+        name="passport, other scripts",
+        class_="PASSPORT",
+        triggers=(r"[\x80-\xff]{2}[^0-9A-Za-z\n\x1f]?[ :.\x80-\xff]{0,4}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",),
+        find=_foreign_passport,
+        examples=(
+            Example(text="паспорт серия 4508 номер 123456", value="4508 номер 123456", near_miss="паспорт получен в 2019"),
+            Example(text="护照号 E12345678", value="E12345678"),
+        ),
+    ),
+    Detector(
+        name="machine-readable zone",
+        class_="PASSPORT",
+        triggers=(r"\b[PIACV][A-Z<][A-Z]{4,40}<<[A-Z]", r"[0-9]{7}[MFX<][0-9]{7}"),
+        find=_zone,
+        examples=(
+            Example(
+                text="L898902C36UTO7408122F1204159ZE184226B<<<<<10",
+                value="L898902C36UTO7408122F1204159ZE184226B<<<<<10",
+                near_miss="1234567M7654321",
+            ),
+        ),
+    ),
     Detector(
         name="passport",
         class_="PASSPORT",

@@ -13,12 +13,26 @@ from freezeframe_redaction.prf import BASE32
 
 CLASS = "EMAIL"
 
-_AT = r"(?:@|%40|=40|&#0{0,4}64;|&#[xX]0{0,4}40;|&commat;|\s?[\[({<]\s?(?:at|AT|At|@)\s?[\])}>]\s?)"
-_DOT = r"(?:\.|%2[eE]|&#0{0,4}46;|\s?[\[({<]\s?(?:dot|DOT|Dot|\.)\s?[\])}>]\s?)"
+_AT_SAID = r"(?:@|(?i:at|\xe4t|ma[\u0142l]pa|arroba|arobase|chiocciola|zavin\xe1\u010d|apenstaartje|snabel-?a))"
+_DOT_SAID = r"(?:\.|(?i:dot|punkt|punto|point|ponto|kropka|punt))"
+_AT = rf"(?:@|%40|=40|&#0{{0,4}}64;|&#[xX]0{{0,4}}40;|&commat;|\s?[\[({{<]\s?{_AT_SAID}\s?[\])}}>]\s?)"
+_DOT = rf"(?:\.|%2[eE]|&#0{{0,4}}46;|\s?[\[({{<]\s?{_DOT_SAID}\s?[\])}}>]\s?)"
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({_AT})((?:{_LABEL}{_DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
 _LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
 _LOCAL_ENCODED = re.compile(r"[\w+%-](?:[\w+.%-]{0,63})$")
+_LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{_DOT}[\w+-]{{1,40}}){{0,4}}$")
+_DOT_SPOKEN = re.compile(r"\.|\s(?:dot|punkt|punto|point|ponto|kropka|punt)\s", re.IGNORECASE)
+_MARK_SPOKEN = re.compile(r"\s(?:underscore|dash|minus)\s", re.IGNORECASE)
+_SPOKEN = re.compile(
+    rf"(?<![\w@.])([\w+-]+(?:(?:{_DOT_SPOKEN.pattern}|{_MARK_SPOKEN.pattern})[\w+-]+){{0,4}})\s{_AT_SAID}\s"
+    rf"([\w-]+(?:(?:{_DOT_SPOKEN.pattern})[\w-]+){{0,3}}(?:{_DOT_SPOKEN.pattern})[a-z]{{2,8}})(?!\w)",
+    re.IGNORECASE,
+)
+_PROVIDERS = frozenset(
+    "gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol gmx web t-online freenet posteo proton protonmail zoho yandex mail"
+    " wp o2 onet interia seznam libero orange free laposte wanadoo sfr terra uol bol qq 163 126 sina naver hanmail daum rediffmail fastmail tutanota".split()
+)
 _AT_ONLY = re.compile(_AT)
 _DOT_ONLY = re.compile(_DOT)
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
@@ -41,7 +55,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     sign, domain = match.group(1), match.group(2)
     left = text[max(low, match.start() - 64) : match.start()]
-    local = (_LOCAL if sign == "@" else _LOCAL_ENCODED).search(left)
+    local = (_LOCAL if sign == "@" else _LOCAL_ENCODED if sign[0] in "%=&" else _LOCAL_SAID).search(left)
     if local is None:
         return ()
     start = match.start() - (len(left) - local.start())
@@ -62,8 +76,24 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, match.end(), CLASS, "" if sign == "@" else sign.strip()),)
 
 
+def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``john dot smith at gmail dot com``: at a mail provider, or where the name before the sign is no word of prose."""
+    for match in _SPOKEN.finditer(text, max(low, at - 90), min(high, at + 24)):
+        if match.end() < at:
+            continue
+        local, domain = match.groups()
+        spelled = "." not in domain and domain.partition(" ")[0].lower() in _PROVIDERS
+        if spelled or any(char in "._+0123456789" for char in local) or " " in local:
+            return (Candidate(match.start(1), match.end(), CLASS, "spoken"),)
+        return ()
+    return ()
+
+
 def plain_address(value: str) -> str:
     """Return the address in lower case with its sign and dots in plain form."""
+    spoken = _SPOKEN.fullmatch(value)
+    if spoken is not None:
+        value = "@".join(_DOT_SPOKEN.sub(".", _MARK_SPOKEN.sub("-", part)) for part in spoken.groups())
     return _DOT_ONLY.sub(".", _AT_ONLY.sub("@", value, count=1)).lower()
 
 
@@ -75,13 +105,28 @@ DETECTORS = (
             r"[A-Za-z0-9_%+\-'\xc0-\xff]@[A-Za-z0-9\xc0-\xff]",
             r"[A-Za-z0-9_][%=]40[A-Za-z0-9]",
             r"(?i)[A-Za-z0-9_](?:&#0{0,4}64;|&#x0{0,4}40;|&commat;)[A-Za-z0-9]",
-            r"(?i)[\[({<] ?(?:at|@) ?[\])}>] ?[A-Za-z0-9]",
+            r"(?i)[\[({<] ?(?:at|@|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|zavin\xe1\xe9|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
         ),
         find=_find,
         examples=(
             Example(text="reach me at b.smith@gmail.com, please", value="b.smith@gmail.com", near_miss="npm i lodash@4.17.21"),
             Example(text="https://x.io/?e=bob%40gmail.com&p=1", value="bob%40gmail.com", near_miss="img@2x.png"),
             Example(text="bob [at] gmail [dot] com", value="bob [at] gmail [dot] com", near_miss="git@github.com:org/repo.git"),
+        ),
+    ),
+    Detector(
+        name="email, spoken",
+        class_=CLASS,
+        triggers=(
+            r"(?i)[a-z0-9] (?:at|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
+        ),
+        find=_spoken,
+        examples=(
+            Example(
+                text="it is john dot smith at gmail dot com, ok",
+                value="john dot smith at gmail dot com",
+                near_miss="look at line 3 dot com files",
+            ),
         ),
     ),
 )

@@ -150,6 +150,10 @@ def _identifier(
 _IDENTIFIERS = (
     _identifier("GB NINO", r"\b[A-Za-z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b", r"[A-Z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", None, check.gb_nino, "NINO AB 12 34 56 C"),
     # Letters stand for digits from the right on, and the first two hardly ever; without them every word of prose would keep the engine busy.
+    _identifier("GB NINO, sample", r"\b[Qq]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b", r"QQ ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", r"\bni\b|nino|national ins|insurance", check.always, "NI number QQ 12 34 56 C"),
+    _identifier("DE RVNR", r"(?i)(?:versicherungsn|rvnr|sv-n|rentenvers|vsnr)[a-z.\-]*[^0-9\n\x1f]{0,16}[0-9]{2} ?[0-9]{6} ?[A-Z] ?[0-9]{3}\b", r"[0-9]{2} ?[0-3][0-9][01][0-9][0-9]{2} ?[A-Z] ?[0-9]{3}", r"versicherungs|rentenvers|\brvnr|\bvsnr|\bsv-?n|sozialvers", check.always, "Rentenversicherungsnummer 65 180539 W 003"),
+    _identifier("BR RG", r"(?i)\brg[^0-9\n\x1f]{0,8}[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-?[0-9X]\b", r"[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-?[0-9X]", r"\brg\b", check.always, "RG 12.345.678-9"),
+    _identifier("AR DNI", r"(?i)\bdni[^0-9\n\x1f]{0,8}[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}", r"\bdni\b", check.always, "DNI 12.345.678"),
     _identifier("IT CF", r"(?i)[A-Z]{2}[0-9]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]\b", r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]", None, check.it_codice_fiscale, "codice fiscale RSSMRA85T10A562S"),
     _identifier("MX CURP", r"(?i)\b[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]\b", r"[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", None, check.mx_curp, "CURP BOXW310820HNERXN09"),
     _identifier("IN PAN", r"\b[A-Z]{5}[0-9]{4}[A-Z]\b", r"[A-Z]{5}[0-9]{4}[A-Z]", r"\bpan\b|permanent account|income tax", check.in_pan, "PAN card ACUPA7085R"),

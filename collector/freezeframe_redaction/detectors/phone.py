@@ -61,6 +61,8 @@ def rule(run: runs.Run) -> Candidate | None:
         if is_marked_nanp(run.digits):
             return Candidate(run.start, run.end, runs.CLAIM)
         return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
+    if run.raw[0] == "(" and "-" in run.raw and len(run.groups) == 3 and length >= 10 and is_assigned_somewhere(run.digits):
+        return _extended(run, "national")
     if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
     near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)

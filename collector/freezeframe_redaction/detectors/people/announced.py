@@ -13,7 +13,7 @@ _STRONG_WORDS = (
     r"|meu nome \xe9|me chamo|mijn naam is|ik heet|jag heter|mitt namn \xe4r|nazywam si.|mam na imi.|benim ad.m|ad.m|minun nimeni on|jeg hedder|jeg heter|menovite|je suis|I'm|I am|Im"
     r"|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary|spoke (?:with|to)|met with|talked to|assigned to|Assigned to|Attn|attn|c/o|Contact|contact"
     r"|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrter?|Cher|Ch\xe8re|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Caro|Cara|Gentile|Prezado|Prezada|Ol\xe1|Beste|Geachte|K\xe4ra|Hej|Szanowny|Szanowna"
-    r"|[Rr]egards|[Ss]incerely|[Cc]heers|[Tt]hanks|[Bb]est wishes|[Yy]ours truly|[Yy]ours faithfully|Thank you|[Gg]r\xfc\xdfen|Gru\xdf|Cordialement|[Ss]aludos|[Cc]ordialmente|[Aa]tenciosamente|[Ss]aluti|[Gg]roet(?:en)?|h\xe4lsningar|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend)"
+    r"|[Rr]egards|Best|Warmly|Yours|Love|[Ss]incerely|[Cc]heers|[Tt]hanks|[Bb]est wishes|[Yy]ours truly|[Yy]ours faithfully|Thank you|[Gg]r\xfc(?:\xdf|ss)en?|Gru(?:\xdf|ss)|MfG|LG|VG|Mvh|Bisous|[Aa]bra\xe7os?|[Aa]brazos?|Pozdrawiam|Groetjes|Cordialement|[Ss]aludos|[Cc]ordialmente|[Aa]tenciosamente|[Ss]aluti|[Gg]roet(?:en)?|h\xe4lsningar|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend)"
 )
 _STRONG = tuple(
     "name is|name's|call me|signed by|signed,|signed|name ist|heiße|heisse|m'appelle|nom est|llamo|nombre es|chiamo|nome è|nome é|me chamo|naam is"

@@ -29,6 +29,8 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     words = [text[a:b] for a, b in tokens]
     index = 0
+    if _is_named_after(words, text[tokens[-1][1] : min(high, tokens[-1][1] + 24)]):
+        return (Candidate(tokens[0][0], tokens[-1][0], ""),)
     # "When Maria Lopez": ordinary words in front are not part of the name.
     while index < len(words) - 1 and not _pairs(words, index):
         index += 1
@@ -40,6 +42,34 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if len(kept) < 2:
         return ()
     return names.accept(text, kept, "lexicon")
+
+
+_EPONYMS = frozenset(
+    "aho corasick|bellman ford|black scholes|boyer moore|cobb douglas|cooley tukey|diffie hellman|edmonds karp|floyd warshall|ford fulkerson|gauss jordan"
+    "|gauss seidel|hardy weinberg|harley davidson|johnson lindenstrauss|knuth morris|kolmogorov smirnov|mann whitney|marks spencer|mercedes benz|miller rabin"
+    "|monte carlo|nash equilibrium|navier stokes|newton raphson|rabin karp|runge kutta|schwartz zippel|smith waterman|spearman rank|wagner fischer".split(
+        "|"
+    )
+)
+_NAMED_AFTER = re.compile(
+    r"(?:'s)? (?:algorithm|theorem|method|equation|equilibrium|distribution|filter|transform|test|conjecture|lemma|machine|constant|effect|inequality|matrix"
+    r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport|foundation)s?\b",
+    re.IGNORECASE,
+)
+
+
+def _is_named_after(words: list[str], behind: str) -> bool:
+    """Whether the words are what somebody's name was given to: ``Bellman Ford``, ``Grace Hopper Award``."""
+    lowered = [word.lower() for word in words]
+    if _NAMED_AFTER.match(behind):
+        return True
+    return any(" ".join(lowered[at : at + 2]) in _EPONYMS for at in range(len(lowered) - 1))
+
+
+_VIETNAMESE = frozenset(
+    "nguyen nguyễn tran trần pham phạm hoang hoàng huynh huỳnh phan vũ võ đặng bui bùi đỗ hồ ngô dương lý".split()
+)
+"""Family names stand first; what follows is one to three short words."""
 
 
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
@@ -78,6 +108,8 @@ def _pairs(words: list[str], index: int) -> bool:
     if index and words[index - 1] in _PLACE_PREFIXES:
         return False
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
+    if first.lower() in _VIETNAMESE and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
+        return True
     if last is not None and _is_foreign_pair(first, last):
         return True
     if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
@@ -194,6 +226,21 @@ def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
     return ()
 
 
+_LISTED_PASSENGER = re.compile(
+    rf"(?<![\w/])({names.LETTER}{{2,30}}/{names.LETTER}{{2,30}})(?= ?(?:{names.LETTER}+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)(?!\w))"
+)
+
+
+def _passenger(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``MUELLER/HANS MR``, as airlines write names."""
+    for match in _LISTED_PASSENGER.finditer(text, max(low, at - 64), min(high, at + 6)):
+        surname, _, given = match.group(1).partition("/")
+        if match.group(1).isupper():
+            start = match.start(1)
+            return names.accept(text, [(start, start + len(surname)), (match.end(1) - len(given), match.end(1))], "passenger")
+    return ()
+
+
 DETECTORS = (
     Detector(
         name="name: given name and surname",
@@ -228,5 +275,12 @@ DETECTORS = (
         triggers=(rf"{names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",),
         find=_capitals,
         examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
+    ),
+    Detector(
+        name="name: passenger",
+        class_=names.CLASS,
+        triggers=(r"[A-Z\xc0-\xde]{2}/[A-Z\xc0-\xde]{2,30} ?(?:[A-Z]+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)\b",),
+        find=_passenger,
+        examples=(Example(text="PAX 1 MUELLER/HANS MR", value="MUELLER/HANS", near_miss="INPUT/OUTPUT ERROR"),),
     ),
 )

@@ -24,6 +24,10 @@ _CHINESE_SAID = re.compile(
     rf"(?:我叫|名字[叫是]|名叫|姓名[是为為]|我是|联系人是?|聯絡人是?|收件人是?|顾客|顧客|客户|客戶|患者|病人)[::\s]?({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}})(?<!的)(?![\u4e00-\u9fff])"
 )
 """A name behind the words that announce one, in the middle of a run of characters."""
+_CHINESE_ADDRESSED = re.compile(
+    rf"(?<![\u4e00-\u9fff])({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}}?)(?=先生|女士|小姐|太太|老师|老師|同学|经理|經理|医生|醫生|教授)"
+)
+"""A name before the word by which its bearer is addressed."""
 _JAPANESE_SURNAMES = "佐藤|鈴木|高橋|田中|伊藤|渡辺|渡邊|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|林|斎藤|斉藤|清水|山崎|森|池田|橋本|阿部|石川|山下|中島|石井|小川|前田|岡田|長谷川|藤田|後藤|近藤|村上|遠藤|青木|坂本|福田|太田|西村|藤井|金子|岡本|藤原|三浦|中野|中川|原田|松田|竹内|小野|田村|中山|和田|石田|上田|森田|原|柴田|酒井|工藤|横山|宮崎|宮本|内田|高木|安藤|谷口|大野|丸山|今井|高田|藤本|武田|村田|上野|杉山|増田|平野|大塚|千葉|久保|松井|小島|岩崎|桜井|野口|松尾|野村|木下|菊地|佐野|大西|杉本|新井|浜田|菅原|市川|水野|小松|島田|古川|小山|高野|西田|山内|西川|菊池|北村|五十嵐|福島|安田|中田|川口|平田|川崎|飯田|吉川|本田|久保田|沢田|辻|関|吉村|渡部|岩田|中西|服部|樋口|福井|川上|永井|松岡|田口|山中|森本|土屋|矢野|広瀬|秋山|石原|松下|大橋|松浦|吉岡|小池|馬場|浅野|荒木|大久保|野田|熊谷"
 _JAPANESE = re.compile(
     rf"(?<![\u4e00-\u9fff])(?:{_JAPANESE_SURNAMES})\s?(?!です|でござ|と申)[\u4e00-\u9fff\u3040-\u30ff]{{1,3}}?(?=さん|様|さま|氏|君|ちゃん|[^\u4e00-\u9fff\u3040-\u30ff]|です|でござ|と申|という|と|は|が|の|を|に|$)"
@@ -47,6 +51,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             return (Candidate(match.start(), match.end(), CLASS, "slavic"),) if good else ()
     # The trigger ends with a run of letters, which East Asian text does not break at names.
     said = [match.span(1) for match in _CHINESE_SAID.finditer(text, floor, ceiling)]
+    said += [match.span(1) for match in _CHINESE_ADDRESSED.finditer(text, floor, ceiling)]
     said += [match.span() for match in _CHINESE.finditer(text, floor, ceiling)]
     said += [match.span() for match in _JAPANESE.finditer(text, floor, ceiling)]
     if _KOREAN_CUE.search(text, floor, ceiling):
