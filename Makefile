@@ -35,21 +35,21 @@ test-clients: setup ## every client library of docs/coverage.md, those that excl
 test-soak: setup ## the tests that take the better part of an hour: 200 kills of a collector under load
 	$(PYTEST) -m soak $(ARGS)
 
-check: setup ## format, lint, types, import rules and the fast tests: the inner loop
+check: setup ## format, lint, types, import rules and the fast tests: the inner loop (PART="collector tests/collector": there only)
 	@$(MAKE) --no-print-directory lint types imports test-fast
 
 lint: setup ## ruff: format and lint
-	$(BIN)/ruff format --check --quiet .
-	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet $(or $(PART),.)
+	$(BIN)/ruff check --quiet $(or $(PART),.)
 
 types: setup ## basedpyright, strict, on code and tests
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright $(PART)
 
 imports: setup ## the direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test-fast: setup ## the tests without those marked long
-	$(PYTEST) -q -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(ARGS)
+	$(PYTEST) -q -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(filter tests/%,$(PART)) $(ARGS)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)

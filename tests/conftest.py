@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,17 @@ def pytest_configure(config: pytest.Config) -> None:
     An audit hook sees connections that no patch of `socket` would. It cannot be taken out again, so it is for the session.
     """
     sys.addaudithook(_loopback_only)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import a module whose tests are all long where long tests are not wanted: it may import a whole SDK."""
+    wanted = str(config.getoption("markexpr"))
+    if "not long" in wanted and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return bool(_ALL_LONG.search(collection_path.read_text("utf-8"))) or None
+    return None
+
+
+_ALL_LONG = re.compile(r"^pytestmark = .*\bpytest\.mark\.(?:long|soak)\b", re.MULTILINE)
 
 
 def _loopback_only(event: str, args: tuple[Any, ...]) -> None:

@@ -61,6 +61,7 @@ def test_importing_the_schemas_loads_nothing_heavy() -> None:
     assert named(modules_loaded_by(statements), HEAVY) == set()
 
 
+@pytest.mark.long  # `make check` has asked import-linter itself
 def test_the_import_contracts_hold() -> None:
     """`lint-imports` keeps the contracts in pyproject.toml."""
     command = Path(sys.executable).with_name("lint-imports")

@@ -65,8 +65,14 @@ def is_attribute(text: str) -> bool:
     return words[0] == "freezeframe" and len(words) > 1 and words[1] in OURS and re.fullmatch(r"[a-z0-9_.]+", text) is not None
 
 
+_BEGINS_AS_ONE = re.compile(r"""["'](?:gen_ai|freezeframe)\.""")
+
+
 def attribute_strings(path: Path) -> list[str]:
-    tree = ast.parse(path.read_text(), filename=str(path))
+    source = path.read_text()
+    if not _BEGINS_AS_ONE.search(source):  # parsing every module takes seconds
+        return []
+    tree = ast.parse(source, filename=str(path))
     ignored = docstrings(tree)
     return [
         f"{name(path)}:{node.lineno}: {node.value!r}"
@@ -99,7 +105,7 @@ def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     """Each module opens with a docstring."""
-    assert [name(path) for path in MODULES if path.stat().st_size and not docstring(path)] == []
+    assert [name(path) for path in MODULES if not re.match(r'(#.*\n)*("""\S|$)', path.read_text())] == []
 
 
 def test_a_module_over_400_lines_says_why_it_is_long() -> None:

@@ -28,6 +28,8 @@ from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # imports every framework
+
 CALLS: list[str] = []
 
 set_tracing_disabled(True)

@@ -17,6 +17,8 @@ from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Kind
 
+pytestmark = pytest.mark.long  # imports the SDK
+
 SERVER = '''
 import sys
 from mcp.server.mcpserver import MCPServer
@@ -39,7 +41,6 @@ server.run("stdio")
 '''
 
 
-@pytest.mark.long
 async def test_a_stdio_server_is_recorded_and_then_not_needed(tmp_path: Path) -> None:
     script, log = tmp_path / "server.py", tmp_path / "calls"
     script.write_text(SERVER)

@@ -25,6 +25,8 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
 
+pytestmark = pytest.mark.long  # imports every other instrumentation
+
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
     """httpx over aiohttp, as LiteLLM has it."""

@@ -15,6 +15,8 @@ from capture_replay import replaying
 
 from freezeframe.testing import capture
 
+pytestmark = pytest.mark.long  # imports botocore, and its descriptions of services
+
 botocore_session: Any = pytest.importorskip("botocore.session")
 botocore_config: Any = pytest.importorskip("botocore.config")
 

@@ -14,6 +14,8 @@ from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # imports the framework
+
 pydantic_ai: Any = pytest.importorskip("pydantic_ai")
 openai_models: Any = pytest.importorskip("pydantic_ai.models.openai")
 openai_providers: Any = pytest.importorskip("pydantic_ai.providers.openai")

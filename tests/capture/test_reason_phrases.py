@@ -16,6 +16,8 @@ from capture_replay import replaying
 import freezeframe
 from freezeframe.testing import capture
 
+pytestmark = pytest.mark.long  # imports every client
+
 
 class _Shop(BaseHTTPRequestHandler):
     """Says each status in words of its own: those of the path."""

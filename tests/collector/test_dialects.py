@@ -309,3 +309,18 @@ def test_no_attributes_break_the_stage(attributes: dict[str, AttributeValue], sc
     once = normalise(_span(attributes, scope, (event,)), "")
     assert normalise(once, "") == once
     assert attributes.keys() <= once.attributes.keys()
+
+
+def test_two_spellings_of_one_index_are_read() -> None:
+    """An index is a number, however it is written; that there are two of it is no reason to lose the span."""
+    attributes = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "a", "gen_ai.prompt.00.content": "b"}
+    span = SpanRecord(
+        trace_id="1" * 32,
+        span_id="1" * 16,
+        name="chat",
+        start_time_unix_nano=1,
+        end_time_unix_nano=2,
+        attributes={**attributes, genai.OPERATION_NAME: "chat"},
+        scope=Scope(name="opentelemetry.instrumentation.openai"),
+    )
+    assert "a" in str(normalise(span, "").attributes[genai.INPUT_MESSAGES])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,7 +109,7 @@ def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, s
     log.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(at=st.integers(min_value=0), flip=st.integers(min_value=1, max_value=255))
 def test_a_changed_byte_never_gives_other_spans(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int) -> None:
     """Whatever byte of a segment changes, the reader gives a prefix of what was written or says what is wrong."""

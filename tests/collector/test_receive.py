@@ -115,6 +115,18 @@ def test_one_bad_json_span_does_not_take_its_batch(start_collector: Callable[...
     assert "secret" not in str(collector.store.rejected)
 
 
+def test_an_empty_key_may_be_left_out_in_json(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
+    """As any empty field may, among a span's attributes and in a value."""
+    collector = start_collector()
+    request = spans_to_otlp_json([make_span(1)])
+    pair = {"value": {"stringValue": "x"}}
+    inner = {"key": "inner", "value": {"kvlistValue": {"values": [pair]}}}
+    request["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["attributes"] = [pair, inner]
+    assert httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/traces", json=request).json() == {}
+    collector.flush()
+    assert collector.store.spans[0].attributes == {"": "x", "inner": {"": "x"}}
+
+
 def test_json_logs_say_the_same_as_protobuf(start_collector: Callable[..., Any]) -> None:
     """Recorded GenAI events, sent in both forms: the second time each is a duplicate. One bad record costs only itself."""
     collector = start_collector()

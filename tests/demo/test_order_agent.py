@@ -49,6 +49,7 @@ def test_the_agent_says_what_to_set_when_it_has_no_provider(shop: Shop) -> None:
     assert shop.calls() == {}
 
 
+@pytest.mark.long
 def test_the_busy_pricing_api_sends_half_of_what_it_announces(shop: Shop) -> None:
     """429, a JSON body cut in the middle, the connection closed; a client sees a protocol error."""
     with httpx.stream("GET", f"{shop.environment['PRICING_URL']}/prices/KT-20") as response:
@@ -61,6 +62,7 @@ def test_the_busy_pricing_api_sends_half_of_what_it_announces(shop: Shop) -> Non
     assert received.startswith(b'{"error": ')
 
 
+@pytest.mark.long
 def test_the_healed_pricing_api_quotes(shop: Shop) -> None:
     """A known article has a price, an unknown one is a 404 in whole JSON."""
     shop.set("healed")

@@ -8,6 +8,8 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 
+pytestmark = pytest.mark.long  # imports both SDKs
+
 TOOL: ChatCompletionToolParam = {
     "type": "function",
     "function": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import phonenumbers
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ def _library(number: str, region: str | None) -> bool:
 
 
 @given(st.sampled_from(_CODES), st.text("0123456789", min_size=5, max_size=12))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 def test_any_international_number_is_assigned_or_not_as_the_library_says(code: int, rest: str) -> None:
     """Every country code, any digits behind it."""
     assert is_assigned(f"{code}{rest}") == _library(f"+{code}{rest}", None)

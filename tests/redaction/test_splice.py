@@ -6,6 +6,7 @@ import json
 from typing import NamedTuple
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def _written(chunks: Chunks) -> tuple[str, str]:
 
 
 @given(rnd=st.data(), way=st.sampled_from(_WAYS))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_byte_that_is_no_finding_stays(rnd: st.DataObject, way: str) -> None:
     """Repeated keys, any escapes, NaN, texts that look like JSON's own signs, JSON in JSON: each value goes, all else stays."""
     text, expected = _written(_document(rnd, way))
@@ -105,7 +106,7 @@ def test_every_byte_that_is_no_finding_stays(rnd: st.DataObject, way: str) -> No
 
 
 @given(rnd=st.data(), way=st.sampled_from(_WAYS))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_each_finding_is_reported_where_it_stands(rnd: st.DataObject, way: str) -> None:
     """The text between the findings is the text between the values."""
     chunks = _document(rnd, way)

@@ -30,6 +30,7 @@ def everything() -> list[Checked]:
     return check(load_conversations().items())
 
 
+@pytest.mark.long
 def test_a_conversation_of_each_client_replays_exactly() -> None:
     checked = check(sample(load_conversations()).items())
     assert len(checked) > 8
@@ -37,6 +38,7 @@ def test_a_conversation_of_each_client_replays_exactly() -> None:
     assert all(item.report.identical for item in checked)
 
 
+@pytest.mark.long
 def test_a_request_that_was_not_recorded_is_named() -> None:
     file, rows = next(
         (file, rows)

@@ -47,6 +47,7 @@ def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
     return served
 
 
+@pytest.mark.long
 def test_two_airline_runs_replay_exactly_after_redaction(tmp_path: Path) -> None:
     assert check(numbered(0, 2), tmp_path) > 20
 

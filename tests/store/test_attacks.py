@@ -113,6 +113,61 @@ READS_OUTSIDE = [
     "SELECT * FROM system.processes",
     "SELECT * FROM system.named_collections",
 ]
+# expressions in places that the tree of a statement does not show, or in which a lexer may lose its way
+HIDDEN = [
+    "SELECT * APPLY(file) FROM (SELECT '{path}' AS a)",
+    "SELECT * APPLY file FROM (SELECT '{path}' AS a)",
+    "SELECT * APPLY(FILE) FROM (SELECT '{path}' AS a)",
+    "SELECT * APPLY(`file`) FROM (SELECT '{path}' AS a)",
+    "SELECT * APPLY(\"\\x66ile\") FROM (SELECT '{path}' AS a)",
+    "SELECT * APPLY(toString) APPLY(file) FROM (SELECT '{path}' AS a)",
+    "SELECT * /* APPLY(toString) */ APPLY(file) FROM (SELECT '{path}' AS a)",
+    "SELECT 'APPLY(toString)', * APPLY(file) FROM (SELECT '{path}' AS a)",
+    "SELECT a$x$, * APPLY(file) FROM (SELECT '{path}' AS a$x$)",
+    "SELECT COLUMNS('.*') APPLY(x -> file('{path}')) FROM prices",
+    "SELECT * REPLACE (file('{path}') AS note) FROM prices",
+    "SELECT * FROM format(JSONEachRow, 'a String, b String DEFAULT file(\\'{path}\\')', '{{\"a\": \"x\"}}')",
+    "SELECT * FROM format(Values, 'a String', '(file(\\'{path}\\'))')",
+    "SELECT * FROM format(Values, 'a String', '((SELECT file(\\'{path}\\')))')",
+    "SELECT * FROM null('a String DEFAULT file(\\'{path}\\')')",
+    "SELECT * FROM generateRandom('a String DEFAULT file(\\'{path}\\')') LIMIT 1",
+    "SELECT * FROM search(words = file('{path}'))",
+    "SELECT * FROM prices ORDER BY 1 WITH FILL FROM file('{path}') TO 1",
+    "SELECT * FROM prices ORDER BY prefix INTERPOLATE (note AS file('{path}'))",
+    "SELECT count() FILTER (WHERE file('{path}') != '') FROM prices",
+    "SELECT * FROM prices QUALIFY file('{path}') != ''",
+    "SELECT sum(1) OVER (ORDER BY file('{path}')) FROM prices",
+    "SELECT * FROM (EXPLAIN SYNTAX SELECT file('{path}'))",
+    "SELECT `file`('{path}')",
+    "SELECT f/**/ile('{path}')",
+    "EXISTS TABLE default.`{path}`",
+    "SHOW CREATE TABLE default.`{path}`",
+    "SHOW COLUMNS FROM `{path}` FROM default",
+    "SHOW COLUMNS FROM x FROM `\\x64efault`",
+    "SELECT hasColumnInTable('127.0.0.1:9', 'system', 'one', 'dummy')",
+    "SELECT aiGenerate('x', 'y')",
+]
+OTHERS = [
+    "SHOW PROCESSLIST",
+    "SHOW GRANTS",
+    "SHOW ACCESS",
+    "CHECK TABLE span_rows",
+    "CHECK ALL TABLES",
+    "SELECT * FROM merge('system', '^processes$')",
+    "SELECT * FROM merge(REGEXP('sys.*'), '^processes$')",
+    "SELECT * FROM mergeTreeIndex('system', 'x')",
+    "SELECT * FROM system.user_query_log",
+    "SELECT * FROM system.session_query_ids",
+    "SELECT * FROM system.statements",
+    "SELECT * FROM system.stack_trace",
+    "SELECT * FROM system.query_condition_cache",
+    "SELECT * FROM system.jemalloc_stats",
+    "SELECT * FROM System.Processes",
+    "SELECT * FROM `system`.`processes`",
+    "USE system",
+    "SELECT getServerSetting('path')",
+    "SELECT logTrace('x')",
+]
 EXHAUSTION = [
     "SELECT 1 SETTINGS max_execution_time = 0",
     "SELECT 1 SETTINGS max_execution_time = 100000",
@@ -132,6 +187,20 @@ EXHAUSTION = [
     "SET max_memory_usage = 999999999999",
     "SET readonly = 0",
     "SET allow_ddl = 1",
+    "SELECT 1 AS a$x$ SETTINGS max_memory_usage = 999999999999 -- $x$",
+    "SELECT $ ' $ 1 $ ' $ AS a SETTINGS max_memory_usage = 999999999999",
+    "SELECT \u2018 ' \u2019 AS a SETTINGS max_memory_usage = 999999999999 -- '",
+    "SELECT 1 SETTINGS final, max_memory_usage = 999999999999",
+    "SELECT 1 SETTINGS allow_introspection_functions",
+    "SELECT 1 SETTINGS log_comment = {p:String}, max_memory_usage = 999999999999",
+    "SELECT 1 SETTINGS a.b = 1, max_memory_usage = 999999999999",
+    "SELECT 1 SETTINGS join_algorithm = ['hash'], max_memory_usage = 999999999999",
+    "SELECT 1 SETTINGS max_memory_usage = DEFAULT",
+    "SELECT 1 SETTINGS max_threads = 2 SETTINGS max_memory_usage = 999999999999",
+    "SELECT 1 SETTINGS profile = 'default'",
+    "SELECT repeat('x', 10000000000)",
+    "SELECT length(range(10000000000))",
+    "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT count() FROM t",
 ]
 
 
@@ -183,6 +252,42 @@ def test_a_reader_cannot_leave_the_store(facade_url: str, secret_file: Path, sql
     assert not Path(f"{secret_file}.out").exists()
 
 
+@pytest.mark.parametrize("sql", HIDDEN)
+def test_no_expression_escapes_the_check(facade_url: str, secret_file: Path, sql: str) -> None:
+    status, text = ask(facade_url, sql.format(path=secret_file))
+    assert status >= 400, text
+    assert SECRET not in text
+
+
+def test_a_structure_as_text_evaluates_nothing(facade_url: str, secret_file: Path) -> None:
+    _, text = ask(facade_url, f"SELECT * FROM values('a String, b String DEFAULT file(\\'{secret_file}\\')', ('x', 'y'))")
+    assert SECRET not in text
+
+
+@pytest.mark.parametrize("sql", OTHERS)
+def test_a_reader_learns_nothing_of_others(facade_url: str, sql: str) -> None:
+    status, text = ask(facade_url, sql)
+    assert status >= 400, text
+
+
+@pytest.mark.parametrize("parameters", [{"database": "system"}, {"session_id": "of-the-system"}])
+def test_a_name_without_a_database_is_one_of_the_stores(facade_url: str, parameters: dict[str, str]) -> None:
+    ask(facade_url, "USE system", **parameters)
+    status, text = ask(facade_url, "SELECT * FROM processes", **parameters)
+    assert status == 404, text
+
+
+@pytest.mark.parametrize("asked", ["in the statement", "in the URL"])
+def test_no_file_is_written_for_bad_rows(facade_url: str, tmp_path: Path, asked: str) -> None:
+    setting = {"input_format_record_errors_file_path": str(tmp_path / "errors")}
+    if asked == "in the URL":
+        status, text = ask(facade_url, "SELECT 1", **setting)
+    else:
+        status, text = ask(facade_url, f"SELECT 1 SETTINGS input_format_record_errors_file_path = '{tmp_path / 'errors'}'")
+    assert status >= 400, text
+    assert not (tmp_path / "errors").exists()
+
+
 @pytest.mark.parametrize("sql", EXHAUSTION)
 def test_a_reader_cannot_lift_its_bounds(facade_url: str, sql: str) -> None:
     status, text = ask(facade_url, sql)
@@ -231,6 +336,17 @@ def test_what_a_reader_may_do_is_done(facade_url: str) -> None:
         "WITH 1 AS settings SELECT settings",
         "SELECT 'SETTINGS max_memory_usage = 0'",
         "SELECT 1 SETTINGS max_threads = 2, output_format_json_quote_64bit_integers = 0",
+        "SELECT * APPLY(toString) FROM prices LIMIT 1",
+        "SELECT COLUMNS('usd') APPLY(max) FROM prices",
+        "SELECT settings, 2 FROM (SELECT 1 AS settings)",
+        "SELECT 'ü‘$', \"note\" FROM prices LIMIT 1 -- ü",
+        "SELECT * FROM (SELECT 1 SETTINGS max_threads = 1) AS x",
+        "SELECT * FROM values('a Int8', (1))",
+        "EXPLAIN indexes = 1 SELECT count() FROM runs",
+        "EXISTS TABLE freezeframe.spans",
+        "SHOW COLUMNS FROM runs FROM freezeframe",
+        "SHOW TABLES FROM freezeframe LIKE 'r%'",
+        "SHOW CREATE TABLE freezeframe.runs",
         "SELECT * FROM numbers(3) FORMAT JSON",
     ):
         status, text = ask(facade_url, sql)

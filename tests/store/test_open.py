@@ -22,6 +22,7 @@ def test_a_dsn_of_another_form_is_refused_with_the_right_one(dsn: str) -> None:
         open_store(dsn)
 
 
+@pytest.mark.long
 def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
     assert isinstance(store.engine, EmbeddedEngine)
     program = (
@@ -65,6 +66,7 @@ def test_stats_tell_sizes_by_table(store: Store) -> None:
     assert stats.disk_bytes == sum(table.disk_bytes for table in stats.tables)
 
 
+@pytest.mark.long
 def test_a_closed_store_says_so() -> None:
     program = (
         "import sys\nfrom freezeframe_collector.store import open_store\n"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -112,7 +113,7 @@ def runs(facade_url: str) -> Any:
 
 
 @settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
@@ -125,7 +126,7 @@ def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: Run
 
 
 @settings(
-    max_examples=6,
+    max_examples=examples(6),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -46,7 +47,8 @@ class Row(Protocol):
     response: bytes
 
 
-def read(row: Row) -> dict[str, Any]:
+@functools.cache
+def read(row: Row) -> Mapping[str, Any]:
     """Return the row's dialect, provider and attributes."""
     match = find_dialect(row.method, row.url)
     if match is None:
@@ -87,7 +89,7 @@ def outline(messages: Iterable[Message]) -> str:
 
 def golden_line(row: Row) -> str:
     """Return the golden file's line for a row."""
-    seen = read(row)
+    seen = {**read(row)}
     for side in ("request", "response"):
         attributes: Mapping[str, AttributeValue] = seen.get(side, {})
         seen[side] = {name: short(name, value) for name, value in sorted(attributes.items())}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -166,7 +167,7 @@ def check_all(dialect: Dialect, body: bytes, content_type: str) -> None:
         check(dialect.response_attributes(body, content_type=content_type, status=status))
 
 
-hostile = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hostile = settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @hostile

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -424,14 +425,14 @@ def anthropic_answers(draw: st.DrawFn) -> Document:
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(document=chat_completions(), source=st.randoms(use_true_random=False))
 def test_generated_chat_completions_read_the_same_when_streamed(document: Document, source: random.Random) -> None:
     """Any text, in any script, in any pieces."""
     _agree("https://api.openai.com/v1/chat/completions", openai_chat, document, source)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(document=anthropic_answers(), source=st.randoms(use_true_random=False))
 def test_generated_messages_read_the_same_when_streamed(document: Document, source: random.Random) -> None:
     """Blocks in any order; tool input beyond 64 bits too."""
