@@ -177,7 +177,8 @@ class Executor:
         try:
             # clients that know no other name ask for `default`, which would be chDB's: it serves files of the host
             name = self._database if database in (None, "", "default") else database
-            if name not in {self._database, "system", "information_schema", "INFORMATION_SCHEMA"}:
+            # nor `system`: a name without a database is taken for one of ours (`guard`)
+            if name not in {self._database, "information_schema", "INFORMATION_SCHEMA"}:
                 raise ClickHouseError(
                     81, "UNKNOWN_DATABASE", f"Database {name} does not exist. Maybe you meant {self._database}?"
                 )

@@ -16,28 +16,46 @@ from typing import Any, Final
 from freezeframe_collector.facade.errors import ClickHouseError, denied
 
 DATABASES: Final = frozenset({"system", "information_schema"})
+STATEMENTS: Final = frozenset(
+    {
+        *("SelectWithUnionQuery", "Explain", "DescribeQuery", "ExistsTableQuery", "ExistsViewQuery", "ExistsDatabaseQuery"),
+        *("ShowTables", "ShowColumns", "ShowIndexes", "ShowFunctions", "ShowSetting", "ShowEngineQuery"),
+        *("ShowCreateTableQuery", "ShowCreateViewQuery", "ShowCreateDatabaseQuery"),
+    }
+)
+"""Roots of the trees of what may run. Not all that reads does: SHOW PROCESSLIST tells of others, CHECK reads every file."""
 TABLE_FUNCTIONS: Final = frozenset(
     {
-        *("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "generateseries", "generaterandom"),
-        *("values", "null", "view", "viewexplain", "format", "merge", "mergetreeindex", "mergetreetextindex", "search"),
+        *("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "generateseries", "values", "view", "viewexplain"),
+        "search",
     }
 )
+"""Those with a table's structure or rows as text (`format`, `generateRandom`, `null`) are not here: a DEFAULT in a structure
+and a row of `Values` are expressions that no tree shows. Nor is `merge`, which reads tables of any database."""
 FUNCTIONS_REFUSED: Final = frozenset(
     {
+        # the host, its network, programs and models
         *("file", "python", "catboostevaluate", "executable", "url", "remote", "cluster", "s3", "getclienthttpheader"),
-        *("addresstoline", "addresstosymbol", "addresstolinewithinlines", "demangle", "dictgetkeys", "displayname_"),
-        *("sleep", "sleepeachrow", "generateuserdefined", "shownone", "filesystemavailable", "filesystemcapacity"),
+        *("hascolumnintable", "evalmlmethod", "showcertificate", "zookeepersessionuptime", "generateserialid"),
+        *("aigenerate", "aiextract", "aiclassify", "aifilter", "aiembed", "aisimilarity", "aitranslate", "airedact"),
+        *("filesystemavailable", "filesystemcapacity", "filesystemunreserved", "getserversetting", "getserverport", "getmacro"),
+        # the engine's inside
+        *("addresstoline", "addresstosymbol", "addresstolinewithinlines", "demangle", "logtrace", "hasthreadfuzzer"),
+        # time
+        *("sleep", "sleepeachrow"),
     }
 )
-SYSTEM_TABLES_REFUSED: Final = frozenset(
+SYSTEM_TABLES: Final = frozenset(
     {
-        *("users", "roles", "grants", "role_grants", "current_roles", "enabled_roles", "quotas", "quota_usage", "processes"),
-        *("settings_profiles", "settings_profile_elements", "row_policies", "query_log", "query_thread_log", "session_log"),
-        *("text_log", "server_settings", "disks", "storage_policies", "remote_data_paths", "named_collections", "certificates"),
-        *("zookeeper", "dropped_tables", "user_directories", "query_cache", "blob_storage_log", "s3queue", "stack_trace"),
-        *("symbols", "trace_log", "crash_log", "backups", "filesystem_cache", "macros", "user_processes", "warnings"),
+        *("one", "numbers", "numbers_mt", "zeros", "zeros_mt", "primes"),
+        *("databases", "tables", "columns", "parts", "parts_columns", "data_skipping_indices", "projections", "constraints"),
+        *("functions", "aggregate_function_combinators", "table_functions", "data_type_families", "table_engines", "formats"),
+        *("database_engines", "codecs", "collations", "keywords", "completions", "documentation", "time_zones", "tokenizers"),
+        *("settings", "merge_tree_settings", "build_options", "contributors", "licenses", "metrics", "events", "errors"),
+        *("dictionaries", "clusters", "replicas", "merges", "mutations", "user_defined_functions", "data_skipping_index_types"),
     }
 )
+"""What clients ask, and what describes the store. Not what tells of other readers' statements, of users, disks and caches."""
 
 SETTINGS: Final[Mapping[str, float | None]] = {
     # bounded: the largest value that a reader may ask for
@@ -66,7 +84,10 @@ SETTINGS: Final[Mapping[str, float | None]] = {
         )
     ),
 }
-_SETTING_FAMILIES: Final = re.compile(r"(output|input)_format_(?!schema)\w+|format_(csv|tsv|custom|binary|display)\w*|show_\w+")
+_SETTING_FAMILIES: Final = re.compile(
+    r"(output|input)_format_(?!schema)\w+(?<!_path)|format_(csv|tsv|custom|binary|display)\w*|show_\w+"
+)
+"""Not those that name a file: `input_format_record_errors_file_path` is written to."""
 _REMEMBERED: Final = 256
 _REMEMBERED_BYTES: Final = 16 << 10
 _NAMES_BY_PARAMETER: Final = b"identifier"
@@ -74,9 +95,11 @@ _NAMES_BY_PARAMETER: Final = b"identifier"
 
 _TOKEN: Final = re.compile(
     rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|/\*.*?\*/|\#[ !][^\n]*"""
-    rb"""|\$(\w*)\$.*?\$\1\$|[A-Za-z_]\w*|[\d.]+(?:[eE][+-]?\d+)?|\s+|.""",
+    rb"""|[A-Za-z_]\w*|[\d.]+(?:[eE][+-]?\d+)?|\s+|.""",
     re.DOTALL,
 )
+_NAME: Final = re.compile(rb"[A-Za-z_]\w*|`[^`\\]*`|\"[^\"\\]*\"")
+_AFTER_SETTINGS: Final = frozenset({b"FORMAT", b"UNION", b"EXCEPT", b"INTERSECT", b"INTO", b"SETTINGS"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,53 +155,56 @@ class Guard:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: the statement is not UTF-8") from None
         if not sql:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: empty statement")
+        words = list(tokens(raw))
         with self._lock:
             classified = self._handle._conn.classify_query(sql, "default")
         if classified["statement_count"] > 1:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: Multi-statements are not allowed")
-        for name, value in settings_in(raw):
+        for name, value in settings_in(words):
             check_setting(name, value)
         query_class: str = classified["query_class"].name
         if query_class == "CONTROL":
-            return self._control(sql)
+            return self._control(sql, words)
         if query_class == "UNKNOWN":
             self._parse(sql, parameters)  # raises the parser's own words
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: not a statement that this endpoint knows")
         if query_class != "READ_ONLY":
-            raise ClickHouseError(164, "READONLY", "Cannot execute query in readonly mode: this endpoint only reads the store")
+            raise _READ_ONLY
         tree = self._parse(sql, parameters)
-        found = self._walk(tree)
-        if tree.startswith("ShowTables") and any(word.strip(b'`"').lower() == b"default" for word in tokens(raw)):
+        root = tree.split(maxsplit=1)[0]
+        if root not in STATEMENTS:
+            raise _READ_ONLY
+        if root.startswith("Show") and "default" in {_unquoted(word) for word in words}:
             raise denied("the engine's own database")
-        select = tree.startswith("SelectWithUnionQuery")
-        return Checked(sql=sql, format=found if select else _last_format(raw), select=select, control=False)
+        found = self._walk(tree, words)
+        select = root == "SelectWithUnionQuery"
+        return Checked(sql=sql, format=found if select else _last_format(words), select=select, control=False)
 
     def close(self) -> None:
         """Close the handle that parses."""
         self._handle.close()
 
-    def _control(self, sql: str) -> Checked:
-        words = sql.split()
+    def _control(self, sql: str, words: list[bytes]) -> Checked:
         match words[0].upper():
-            case "SET" if len(words) > 1 and words[1].upper() not in {"ROLE", "DEFAULT", "TRANSACTION"}:
-                for name, value in _assignments(list(tokens(sql.encode()))[1:]):
+            case b"SET" if len(words) > 1 and words[1].upper() not in {b"ROLE", b"DEFAULT", b"TRANSACTION"}:
+                for name, value in _assignments(words[1:]):
                     check_setting(name, value)
-            case "USE" if words[-1].strip('`"').lower() in {*self._databases, "default"}:
+            # not `system`: a name without a database is taken for one of ours
+            case b"USE" if _unquoted(words[-1]) in {*self._databases - {"system"}, "default"}:
                 pass
             case _:
-                raise ClickHouseError(
-                    164, "READONLY", "Cannot execute query in readonly mode: this endpoint only reads the store"
-                )
+                raise _READ_ONLY
         return Checked(sql=sql, format=None, select=False, control=True)
 
     def _parse(self, sql: str, parameters: Mapping[str, str]) -> str:
         with self._lock:
             return self._handle.query(f"EXPLAIN AST {sql}", "TSVRaw", params=dict(parameters)).bytes().decode(errors="replace")
 
-    def _walk(self, tree: str) -> str | None:
+    def _walk(self, tree: str, words: list[bytes]) -> str | None:
         """Refuse what a reader may not touch; return the FORMAT."""
         found: str | None = None
         parents: list[str] = []
+        applied = 0
         for line in tree.splitlines():
             depth = len(line) - len(line.lstrip(" "))
             node, _, rest = line.strip().partition(" ")
@@ -194,25 +220,56 @@ class Guard:
                     raise denied(f"function {name}")
             elif node == "TableIdentifier":
                 self._check_table(name)
+            elif node == "ColumnsApplyTransformer":
+                applied += 1
+            elif depth == 0 and node.startswith(("Exists", "ShowCreate")):
+                self._check_database(name.partition(" ")[0])
             elif depth == 1 and node == "Literal":
                 raise denied("INTO OUTFILE")
             elif depth == 1 and node == "Identifier":
                 found = name
+        _check_applied(applied, words)
         return found
 
     def _check_table(self, name: str) -> None:
         database, dot, table = name.partition(".")
         if not dot:
             return
-        if database.lower() not in self._databases:
-            raise denied(f"table {name}")
-        if database.lower() == "system" and table.lower() in SYSTEM_TABLES_REFUSED:
+        self._check_database(database)
+        if database.lower() == "system" and table.lower() not in SYSTEM_TABLES:
             raise denied(f"table {name}")
 
+    def _check_database(self, name: str) -> None:
+        if name and name.lower() not in self._databases:
+            raise denied(f"database {name}")
 
-def _last_format(raw: bytes) -> str | None:
+
+_READ_ONLY: Final = ClickHouseError(
+    164, "READONLY", "Cannot execute query in readonly mode: this endpoint only reads the store"
+)
+
+
+def _check_applied(count: int, words: list[bytes]) -> None:
+    """Refuse ``* APPLY(...)`` of anything but a function by its plain name: the tree tells that it is there, and not what."""
+    places = [at for at, word in enumerate(words) if word.upper() == b"APPLY"]
+    if not count:
+        return
+    if len(places) != count:
+        raise denied("APPLY beside a name like it")
+    for at in places:
+        inner = words[at + 1 : at + 4]
+        name = inner[1] if inner[:1] == [b"("] else inner[0] if inner else b""
+        plain = re.fullmatch(rb"[A-Za-z_]\w*", name) is not None
+        if not plain or inner[2:3] == [b"-"] or name.lower().decode() in FUNCTIONS_REFUSED:
+            raise denied("APPLY of anything but the name of a function")
+
+
+def _unquoted(word: bytes) -> str:
+    return word.decode(errors="replace").strip('`"').lower()
+
+
+def _last_format(words: list[bytes]) -> str | None:
     """Return the format that SHOW, DESCRIBE and EXPLAIN end with; their trees do not show it."""
-    words = list(tokens(raw.strip().removesuffix(b";")))
     return words[-1].decode() if len(words) > 2 and words[-2].upper() == b"FORMAT" else None
 
 
@@ -243,31 +300,50 @@ def check_setting(name: str, value: str) -> None:
 
 
 def tokens(raw: bytes) -> Iterator[bytes]:
-    """Yield the words and signs of a statement, without spaces and comments."""
-    for match in _TOKEN.finditer(raw):
+    """Yield the words and signs of a statement, without spaces and comments.
+
+    Raises:
+        ClickHouseError: a sign by which the engine's own lexer may cut the rest otherwise: ``$``, which begins a heredoc or is
+            part of a name, an escape in a name, or a letter beyond ASCII (there are quotes among them) outside quotes.
+    """
+    for match in _TOKEN.finditer(raw.strip().removesuffix(b";")):
         token = match[0]
+        if token == b"$" or (token[:1] in b'`"' and b"\\" in token) or (len(token) == 1 and token[0] > 127):
+            raise ClickHouseError(
+                62, "SYNTAX_ERROR", "Syntax error: $, an escaped name or a letter beyond ASCII outside quotes"
+            )
         if not (token.isspace() or token.startswith((b"--", b"/*", b"# ", b"#!"))):
             yield token
 
 
-def settings_in(raw: bytes) -> Iterator[tuple[str, str]]:
+def settings_in(words: list[bytes]) -> Iterator[tuple[str, str]]:
     """Yield the settings that a statement's SETTINGS clauses change."""
-    found = list(tokens(raw))
-    for index, token in enumerate(found):
-        if token.upper() == b"SETTINGS":
-            yield from _assignments(found[index + 1 :])
+    for index, word in enumerate(words):
+        if word.upper() == b"SETTINGS":
+            yield from _assignments(words[index + 1 :])
 
 
 def _assignments(words: list[bytes]) -> Iterator[tuple[str, str]]:
+    """Yield what ``a = 1, b = 'x', c`` sets; a name without a value is set to 1."""
     at = 0
-    while at + 2 < len(words) and words[at + 1] == b"=":
-        value = words[at + 2]
-        step = 3
-        if value in {b"-", b"+"} and at + 3 < len(words):
-            value += words[at + 3]
-            step = 4
-        yield words[at].decode().strip('`"'), value.decode().strip("'")
-        at += step
+    while at < len(words) and _NAME.fullmatch(words[at]):
+        start = at
+        while at < len(words) and words[at] not in {b"=", b","} and words[at].upper() not in _AFTER_SETTINGS:
+            at += 1
+        name = b"".join(words[start:at]).decode().strip('`"')
+        value: list[bytes] = []
+        depth = 0
+        if at < len(words) and words[at] == b"=":
+            at += 1
+            while at < len(words) and (depth or (words[at] != b"," and words[at].upper() not in _AFTER_SETTINGS)):
+                depth += (words[at] in b"([{") - (words[at] in b")]}")
+                if depth < 0:  # the clause of a subquery ends
+                    break
+                value.append(words[at])
+                at += 1
+        elif at - start != 1 or (at < len(words) and words[at] != b","):
+            return  # no clause: a column or an alias of that name
+        yield name, b"".join(value).decode().strip("'") if value else "1"
         if at >= len(words) or words[at] != b",":
             return
         at += 1
