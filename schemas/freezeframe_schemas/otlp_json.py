@@ -75,7 +75,7 @@ def spans_from_otlp_json(request: Any) -> list[SpanRecord]:
         for resource_spans in _list(request, "resourceSpans"):
             resource_json = resource_spans.get("resource") or {}
             resource = Resource(
-                attributes=_read_attributes(resource_json),
+                attributes=_read_pairs(resource_json, "attributes"),
                 dropped_attributes_count=_int(resource_json.get("droppedAttributesCount")),
                 schema_url=_text(resource_spans.get("schemaUrl")),
             )
@@ -84,7 +84,7 @@ def spans_from_otlp_json(request: Any) -> list[SpanRecord]:
                 scope = Scope(
                     name=_text(scope_json.get("name")),
                     version=_text(scope_json.get("version")),
-                    attributes=_read_attributes(scope_json),
+                    attributes=_read_pairs(scope_json, "attributes"),
                     dropped_attributes_count=_int(scope_json.get("droppedAttributesCount")),
                     schema_url=_text(scope_spans.get("schemaUrl")),
                 )
@@ -173,13 +173,13 @@ def _read_span(item: Any, resource: Resource, scope: Scope) -> SpanRecord:
         kind=_enum(SpanKind, item.get("kind"), "SPAN_KIND_"),
         start_time_unix_nano=_int(item.get("startTimeUnixNano")),
         end_time_unix_nano=_int(item.get("endTimeUnixNano")),
-        attributes=_read_attributes(item),
+        attributes=_read_pairs(item, "attributes"),
         dropped_attributes_count=_int(item.get("droppedAttributesCount")),
         events=tuple(
             Event(
                 time_unix_nano=_int(event.get("timeUnixNano")),
                 name=_text(event.get("name")),
-                attributes=_read_attributes(event),
+                attributes=_read_pairs(event, "attributes"),
                 dropped_attributes_count=_int(event.get("droppedAttributesCount")),
             )
             for event in _list(item, "events")
@@ -190,7 +190,7 @@ def _read_span(item: Any, resource: Resource, scope: Scope) -> SpanRecord:
                 trace_id=_hex(link.get("traceId"), 32, "links.traceId"),
                 span_id=_hex(link.get("spanId"), 16, "links.spanId"),
                 trace_state=_text(link.get("traceState")),
-                attributes=_read_attributes(link),
+                attributes=_read_pairs(link, "attributes"),
                 dropped_attributes_count=_int(link.get("droppedAttributesCount")),
                 flags=_int(link.get("flags")),
             )
@@ -204,8 +204,9 @@ def _read_span(item: Any, resource: Resource, scope: Scope) -> SpanRecord:
     )
 
 
-def _read_attributes(item: Any) -> dict[str, AttributeValue]:
-    return {_text(pair["key"]): _read_any(pair.get("value") or {}) for pair in _list(item, "attributes") if "key" in pair}
+def _read_pairs(item: Any, name: str) -> dict[str, AttributeValue]:
+    # An empty key may be left out, as any empty field.
+    return {_text(pair.get("key")): _read_any(pair.get("value") or {}) for pair in _list(item, name)}
 
 
 def _read_any(value: Any) -> AttributeValue:
@@ -222,8 +223,7 @@ def _read_any(value: Any) -> AttributeValue:
     if "arrayValue" in value:
         return tuple(_read_any(item or {}) for item in _list(value["arrayValue"] or {}, "values"))
     if "kvlistValue" in value:
-        pairs = _list(value["kvlistValue"] or {}, "values")
-        return {_text(pair["key"]): _read_any(pair.get("value") or {}) for pair in pairs}
+        return _read_pairs(value["kvlistValue"] or {}, "values")
     return None
 
 

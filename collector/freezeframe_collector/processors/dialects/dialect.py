@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, cast
 
 from freezeframe_schemas.span import Attributes, AttributeValue, SpanRecord
@@ -45,8 +46,9 @@ def in_order(branch: JsonValue) -> list[JsonObject]:
     """Return the objects under numeric keys, by number."""
     if not isinstance(branch, dict):
         return []
-    numbered = sorted((int(key), item) for key, item in branch.items() if key.isdecimal() and isinstance(item, dict))
-    return [cast("JsonObject", item) for _, item in numbered]
+    numbered = ((int(key), item) for key, item in branch.items() if key.isdecimal() and isinstance(item, dict))
+    # By the number alone: "0" and "00" are one number.
+    return [cast("JsonObject", item) for _, item in sorted(numbered, key=itemgetter(0))]
 
 
 def _plant(root: JsonObject, path: list[str], value: JsonValue) -> None:
