@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import http.client
+import itertools
 import json
 import os
 import random
@@ -35,6 +36,8 @@ from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanKind, 
 HERE = Path(__file__).parent
 PEERS = Path(".freezeframe") / "bench-peers"
 CONNECTIONS = 8
+RUN_SPANS = 10
+"""Spans of one trace: an agent's run has about that many or more."""
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,7 +54,7 @@ class Load:
 LOADS = (
     Load(name="1 KB x 200", span_bytes=1_000, spans_per_request=200, requests=40),
     Load(name="9 KB x 50", span_bytes=9_000, spans_per_request=50, requests=60),
-    Load(name="200 KB x 5", span_bytes=200_000, spans_per_request=5, requests=20),
+    Load(name="200 KB x 5", span_bytes=200_000, spans_per_request=5, requests=60),
     Load(name="9 KB x 1", span_bytes=9_000, spans_per_request=1, requests=1_500),
 )
 
@@ -100,16 +103,20 @@ class Texts:
 
 
 def make_requests(load: Load, texts: Texts) -> list[bytes]:
-    """Return the bodies; every span id is fresh, so that nothing is a duplicate."""
+    """Return the bodies; every span id is fresh, so that nothing is a duplicate. Spans come in runs of `RUN_SPANS`."""
     resource = Resource(attributes={genai.SERVICE_NAME: "bench", "telemetry.sdk.language": "python"})
     scope = Scope(name="opentelemetry.instrumentation.openai_v2", version="2.3b0")
+    traces = (f"{texts.random.getrandbits(127) + 1:032x}" for _ in iter(int, 1))
+    runs = itertools.chain.from_iterable(itertools.repeat(trace, RUN_SPANS) for trace in traces)
     return [
-        encode_traces(_span(load.span_bytes, texts, resource, scope) for _ in range(load.spans_per_request))
+        encode_traces(
+            _span(trace, load.span_bytes, texts, resource, scope) for trace in itertools.islice(runs, load.spans_per_request)
+        )
         for _ in range(load.requests)
     ]
 
 
-def _span(size_bytes: int, texts: Texts, resource: Resource, scope: Scope) -> SpanRecord:
+def _span(trace_id: str, size_bytes: int, texts: Texts, resource: Resource, scope: Scope) -> SpanRecord:
     share = size_bytes // 5
     said = [{"role": role, "parts": [{"type": "text", "content": texts.make(share)}]} for role in ("system", "user", "tool")]
     answer = [{"role": "assistant", "parts": [{"type": "text", "content": texts.make(share)}], "finish_reason": "stop"}]
@@ -127,7 +134,7 @@ def _span(size_bytes: int, texts: Texts, resource: Resource, scope: Scope) -> Sp
         genai.OUTPUT_MESSAGES: json.dumps(answer),
     }
     return SpanRecord(
-        trace_id=f"{texts.random.getrandbits(127) + 1:032x}",
+        trace_id=trace_id,
         span_id=f"{texts.random.getrandbits(63) + 1:016x}",
         name="chat gpt-4.1",
         kind=SpanKind.CLIENT,
