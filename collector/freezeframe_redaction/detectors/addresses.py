@@ -27,10 +27,10 @@ _GERMAN = re.compile(
     r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b)?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-][0-9]{1,4})?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
-    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|улица|проспект|пр-т|cadde|sokak|jalan|jl\.)"
-    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:[A-ZÀ-ÞА-Я0-9][\w'.-]*(?: (?:de|du|des|da|do|del|la|le) )?[ ]?){1,5}(?:(?!,? ?[0-9]{4,5} [A-ZÀ-Þ]),? ?(?:[Nn][º°.o]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9])(?:/[0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.)"
+    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[A-ZÀ-ÞА-Я][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?[0-9]{4,5} [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9])(?:/[0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
-_NEEDS_NUMBER = re.compile(r"(?:via|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja)\b", re.IGNORECASE)
+_NEEDS_NUMBER = re.compile(r"(?:via|str|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja)\b", re.IGNORECASE)
 _KEYED = re.compile(
     r"((?=[^\n\x1f;\"]{0,100}[0-9])[^\n\x1f;\"<>{}\[\]|]{6,120}?)(?=\"|\n|\x1f|$|\. |\.$|;| and | but | or | so |, (?:please|and|which)|\))"
 )
@@ -48,6 +48,9 @@ _JAPANESE = re.compile(
 )
 _CHINESE = re.compile(
     r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)[0-9]{1,5}(?:号|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
+)
+_KOREAN = re.compile(
+    r"(?:[가-힣]{1,4}(?:특별시|광역시|특별자치시|특별자치도|도|시) )?(?:[가-힣]{1,5}(?:시|군|구) ){1,2}(?:[가-힣]{1,5}(?:읍|면) )?[가-힣0-9]{1,10}(?:로|길|동|리) ?[0-9]{1,4}(?:-[0-9]{1,4})?"
 )
 _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
@@ -266,7 +269,7 @@ DETECTORS = (
         name="address: street word first",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+            r"(?i)\b(?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.|str\.|bul\.|calea|aleea) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
         ),
         find=_romance,
         examples=(
@@ -341,5 +344,14 @@ DETECTORS = (
         triggers=(r"[\xe9]{3}[0-9]{1,5}\xe9", r"\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
         find=lambda text, low, high, at: _other(_CHINESE, text, low, high, at) or _other(_JAPANESE, text, low, high, at),
         examples=(Example(text="北京市海淀区中关村大街27号", value="北京市海淀区中关村大街27号"),),
+    ),
+    Detector(
+        name="address: Korea",
+        class_=CLASS,
+        triggers=(r"\xe9{2} \xe9{2,6} ?[0-9]{1,4}",),
+        find=lambda text, low, high, at: _other(_KOREAN, text, low, high, at),
+        examples=(
+            Example(text="서울특별시 강남구 테헤란로 152", value="서울특별시 강남구 테헤란로 152", near_miss="우리 회사 15"),
+        ),
     ),
 )

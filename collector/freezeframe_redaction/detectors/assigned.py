@@ -109,6 +109,17 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, start + len(value), CLASS, "password"),)
 
 
+_CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)[: ]+[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
+
+
+def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``creds svc_deploy / kJ8#mW2$qL``."""
+    for match in _CREDENTIALS.finditer(text, max(low, at - 80), min(high, at + 70)):
+        if match.end() >= at:
+            return _judge("password", match.group(1), match.start(1), scheme=None)
+    return ()
+
+
 _VERB = re.compile(r"(?: is| was| ist|:) ?$")
 
 
@@ -191,7 +202,7 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passphrase|passcode|passwort|kennwort|api key|secret key|access token|access key)(?: [a-z0-9'_\-]+)+(?: is | was | ist |: )",
+            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|api key|secret key|access token|access key)(?: [a-z0-9'_\-]+)+(?: is | was | ist |: )",
         ),
         find=_spoken_for,
         examples=(
@@ -232,5 +243,12 @@ DETECTORS = (
             Example(text="пароль: Zvezda2024!", value="Zvezda2024", near_miss="пароль: password"),
             Example(text="密码是Abc12345", value="Abc12345"),
         ),
+    ),
+    Detector(
+        name="secret: login and password",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:creds?|credentials|logins?)[: ]+[^\s/]{2,40} ?/ ?[^\s]{6}",),
+        find=_credentials,
+        examples=(Example(text="use creds svc_deploy / kJ8#mW2$qL", value="kJ8#mW2$qL", near_miss="login page / dashboard"),),
     ),
 )

@@ -16,6 +16,7 @@ _VALUE = re.compile(
     r"(?:\s?(?:number|code|is|was|ist|lautet|est|es|[eèé]|to|war|jest|är)\b){0,2}[\s\"'()*]{0,3}[:=#]?[\s\"'(*]{0,3}([0-9]{3,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
+_SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8})(?![\w]|[.,-][0-9]| ?%| [a-z])")
 _FOREIGN = re.compile(
     r"(?:验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|код подтверждения|пин-?код|رمز التحقق|ओटीपी)(?:是|は|는|은)?[\s:：]{0,3}([0-9]{3,8})(?![0-9])"
 )
@@ -31,6 +32,12 @@ def _candidate(match: re.Match[str]) -> tuple[Candidate, ...]:
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _VALUE.match(text, at, min(high, at + 40))
+    return _candidate(match) if match else ()
+
+
+def _find_said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended on the verb of ``your code is 482913``."""
+    match = _SAID.match(text, at, min(high, at + 16))
     return _candidate(match) if match else ()
 
 
@@ -56,6 +63,15 @@ DETECTORS = (
             Example(text="card 4111 1111 1111 1111, cvv 123", value="123", near_miss="cvv and pin are required"),
             Example(text="your security code is 482913", value="482913", near_miss="the security code was changed in 3 steps"),
         ),
+    ),
+    Detector(
+        name="secret: your code",
+        class_=CLASS,
+        triggers=(
+            r"(?i)\b(?:your|ihr|dein|tu|su|votre|ton|il tuo|o seu|seu|uw|je|din|tw\xf3j) (?:[a-z]+ )?(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
+        ),
+        find=_find_said,
+        examples=(Example(text="Ihr Code lautet 482913", value="482913", near_miss="your code is 2000 lines long"),),
     ),
     Detector(
         name="secret: code, word behind",

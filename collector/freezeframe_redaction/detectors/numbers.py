@@ -23,7 +23,7 @@ _TIMESTAMP = re.compile(
     r"|[0-9]{1,4}\.[0-9]{5,}$"
     r"|(?:19|20)[0-9]{2}-[0-9]{4}-[0-9]{4}$"
 )
-_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$")
+_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.[0-9]{1,2}$")
 """A measurement; no class of value is written so."""
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
@@ -147,7 +147,7 @@ def _is_marked_phone(run: runs.Run) -> bool:
 
     The mark has three digits, so it counts only where a phone number would: behind a ``+`` or ``00``, or next to a word for a phone.
     """
-    dialled = run.international or run.digits[:2] == "00"
+    dialled = run.international or run.digits[:2] == "00" or phone.has_area_in_brackets(run)
     return (
         (dialled or phone.may_be_announced(run))
         and is_marked_subscriber(run.digits, international=run.international)

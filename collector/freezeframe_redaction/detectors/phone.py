@@ -37,6 +37,11 @@ def is_announced(run: runs.Run) -> bool:
     )
 
 
+def has_area_in_brackets(run: runs.Run) -> bool:
+    """Whether the run is written as only phone numbers are: ``(21) 3333-4444``."""
+    return run.raw[0] == "(" and len(run.groups) == 3 and len(run.digits) >= 10
+
+
 def is_labelled_behind(text: str, end: int, high: int) -> bool:
     """Whether a word for a phone stands right behind: ``22 498317 office``, ``(37) 788-063-Fax``."""
     return _AFTER.match(text, end, high) is not None
@@ -61,7 +66,7 @@ def rule(run: runs.Run) -> Candidate | None:
         if is_marked_nanp(run.digits):
             return Candidate(run.start, run.end, runs.CLAIM)
         return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
-    if run.raw[0] == "(" and "-" in run.raw and len(run.groups) == 3 and length >= 10 and is_assigned_somewhere(run.digits):
+    if has_area_in_brackets(run) and is_assigned_somewhere(run.digits):
         return _extended(run, "national")
     if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None

@@ -6,7 +6,9 @@ from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate, Detector, Example
 
-_TITLES = "|".join(sorted(title.replace("ı", "\xe9") for title in names.TITLES | {"Fr", "Me"}))
+_TITLES = "|".join(
+    sorted(title.replace("ı", "\xe9") for title in names.TITLES | {"Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra"})
+)
 """As the trigger engine reads them; the two that are ordinary words too announce no more than ``Dear`` does."""
 _STRONG_WORDS = (
     r"(?:my name is|name is|name's|named|I am called|call me|this is|signed by|signed,|mein Name ist|ich hei\xdfe|ich heisse|ich bin|je m'appelle|mon nom est|me llamo|mi nombre es|soy|mi chiamo|il mio nome \xe8"

@@ -80,7 +80,8 @@ DETECTORS = (
     Detector(
         name="name: key of a person's name",
         class_=names.CLASS,
-        triggers=(_PERSON_KEYS,),
+        # Behind a separator of leaves stands the key of a JSON value.
+        triggers=(_PERSON_KEYS, r"(?i)(?:^|\x1f)(?:family|given): [A-Za-z\xc0-\xff]"),
         find=_keyed,
         examples=(Example(text="first_name: Will", value="Will", near_miss="file_name: Report"),),
     ),

@@ -24,7 +24,7 @@ START = r"(?:^|[^A-Za-z0-9_\xc0-\xff])"
 CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
 
 NOT_NAMES = frozenset(
-    "customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
+    "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
 )
 """What greetings and fields hold instead of a name."""
 TITLES = frozenset(
@@ -42,7 +42,7 @@ TECHNICAL = frozenset(
 """Given names that are more often software, places or the cast of cryptography."""
 NEVER_FIRST = frozenset(
     "the a an in on at of to for from by with and or but not if when while where this that these those my your our his her its their all any each every no new"
-    " north south east west northern southern eastern western saint san santa los las el la le de von van port fort mount lake river cape greater lower upper central".split()
+    " north south east west northern southern eastern western saint san santa rio den los las el la le de von van port fort mount lake river cape greater lower upper central".split()
 )
 
 

@@ -105,12 +105,12 @@ def _last_word(text: str, floor: int, end: int) -> str:
 def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
-    if index and words[index - 1] in _PLACE_PREFIXES:
+    if (index and words[index - 1] in _PLACE_PREFIXES) or first.lower() in names.NEVER_FIRST:
         return False
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
     if first.lower() in _VIETNAMESE and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
         return True
-    if last is not None and _is_foreign_pair(first, last):
+    if last is not None and (_is_foreign_pair(first, last) or _has_beginning_of_surname(first, last)):
         return True
     if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
         return False
@@ -122,6 +122,20 @@ def _pairs(words: list[str], index: int) -> bool:
         return True
     # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
     return len(first) > 2 and len(last) > 3 and last[1:].islower()
+
+
+_SURNAME_BEGINNING = re.compile(r"(?:O'|D'|Mc|Mac|Fitz|(?:Al|El|Abdul|Ben)-)[A-Z][^\W\d_]{2,}")
+
+
+def _has_beginning_of_surname(first: str, last: str) -> bool:
+    """Whether a capitalised word is followed by one that begins as surnames do: ``Aoife O'Sullivan``, ``Fatima Al-Zahra``."""
+    return (
+        len(first) > 2
+        and first[1:].islower()
+        and first.lower() not in COMMON
+        and first.lower() not in names.TECHNICAL
+        and _SURNAME_BEGINNING.fullmatch(last) is not None
+    )
 
 
 def _is_foreign_pair(first: str, last: str) -> bool:
@@ -175,6 +189,9 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     begin = comma
     while begin > low and comma - begin < 24 and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
         begin -= 1
+    before = _last_word(text, max(low, begin - 24), begin - 1) if text[begin - 1 : begin] == " " and begin > low else ""
+    if before[:1].isupper() and (before.lower() in names.NEVER_FIRST or before.lower() in names.PARTICLES):
+        return ()  # "Den Haag, Rio Grande" are places
     second = names.WORD.match(text, comma + 2, min(high, comma + 30))
     surname = text[begin:comma]
     if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
@@ -182,9 +199,31 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     given = second.group()
     if _AND_ANOTHER.match(text, second.end(), min(high, second.end() + 12)):
         return ()  # "Jones, Mitchell and Williams" are three, of a company more often than not
-    if not names.is_given(given) or names.is_ordinary(given) or (given.lower() in SURNAMES and given.lower() not in GIVEN):
+    if (
+        not names.is_given(given)
+        or names.is_ordinary(given)
+        or given.lower() in names.NEVER_FIRST
+        or (given.lower() in SURNAMES and given.lower() not in GIVEN)
+    ):
         return ()
     return names.accept(text, [(begin, comma), second.span()], "last, first")
+
+
+_CELLS = re.compile(rf"(?<!\w)({names.LETTER}{{3,20}})[,;\t|]({names.LETTER}{{3,20}})(?!\w)")
+
+
+def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Latoya,Jefferson``: a given name and a surname in two cells of a row."""
+    for match in _CELLS.finditer(text, max(low, at - 26), min(high, at + 20)):
+        if match.end() < at:
+            continue
+        pair = [match.group(1).lower(), match.group(2).lower()]
+        if any(word in COMMON or word in names.TECHNICAL for word in pair):
+            return ()
+        if (pair[0] in GIVEN and pair[1] in SURNAMES) or (pair[1] in GIVEN and pair[0] in SURNAMES):
+            return names.accept(text, [match.span(1), match.span(2)], "cells")
+        return ()
+    return ()
 
 
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -282,5 +321,12 @@ DETECTORS = (
         triggers=(r"[A-Z\xc0-\xde]{2}/[A-Z\xc0-\xde]{2,30} ?(?:[A-Z]+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)\b",),
         find=_passenger,
         examples=(Example(text="PAX 1 MUELLER/HANS MR", value="MUELLER/HANS", near_miss="INPUT/OUTPUT ERROR"),),
+    ),
+    Detector(
+        name="name: two cells of a row",
+        class_=names.CLASS,
+        triggers=(rf"(?:^|[\n,;\t|]){names.CAPITAL}{names.SMALL}{{2,20}}[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",),
+        find=_cells,
+        examples=(Example(text="id,1,Latoya,Jefferson,312", value="Latoya,Jefferson", near_miss="Red,Green,Blue"),),
     ),
 )

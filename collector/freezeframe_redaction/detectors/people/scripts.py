@@ -12,6 +12,10 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 _SLAVIC = re.compile(
     r"(?<!\w)([А-ЯЁІЇЄҐ][а-яёіїєґ]+) (?:([А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:вич|вна|ична|ович|евич))\s)?([А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)?)(?!\w)"
 )
+_SLAVIC_OFFICIAL = re.compile(
+    r"(?<!\w)[А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)? [А-ЯЁІЇЄҐ][а-яёіїєґ]+ [А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:вич|вна|ична|івна)(?!\w| [А-ЯЁІЇЄҐ])"
+)
+"""Surname, given name, patronymic, as forms have them."""
 _SLAVIC_SURNAME = re.compile(
     r"(?:ов|ова|ев|ева|ёв|ёва|ин|ина|ын|ына|ский|ская|цкий|цкая|ой|енко|чук|юк|ук|ич|вич|як|ий|ая|их|ых|ко|ян|швили|дзе)$"
 )
@@ -35,7 +39,7 @@ _JAPANESE = re.compile(
 _KOREAN = re.compile(
     r"(?<![가-힣])(?!이름|이메일|주문|주소|전화|고객|이것|우리|지금|오늘|안녕|문의|배송|신청|성함|연락)[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구나민진지엄채원천방공][가-힣]{2}(?=(?:씨|님|은|는|이|가|을|를|의|과|와|에게|입니다|이에요|예요|이고|이라고)?(?![가-힣]))"
 )
-_KOREAN_CUE = re.compile(r"(?:이름|성명|고객|환자|담당자|님|씨)")
+_KOREAN_CUE = re.compile(r"(?:이름|성명|고객|환자|담당자|받는|수신|보내는|연락처|님|씨)")
 _ARABIC = re.compile(
     r"(?:السيد|السيدة|الدكتور|الدكتورة|الأستاذ|اسمي|الاسم:?|أنا)\s([\u0600-\u06ff]{2,}(?:\s[\u0600-\u06ff]{2,})?)"
 )
@@ -45,6 +49,9 @@ _HINDI = re.compile(r"(?:मेरा नाम|श्री|श्रीमत�
 
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     floor, ceiling = max(low, at - 40), min(high, at + 40)
+    for match in _SLAVIC_OFFICIAL.finditer(text, floor, ceiling):
+        if match.end() >= at and match.start() < at:
+            return (Candidate(match.start(), match.end(), CLASS, "slavic"),)
     for match in _SLAVIC.finditer(text, floor, ceiling):
         if match.end() >= at and match.start() < at:
             good = _SLAVIC_SURNAME.search(match.group(3)) or match.group(2) or _SLAVIC_SURNAME.search(match.group(1))
