@@ -18,8 +18,12 @@ from freezeframe_redaction.keys import TenantKey, load_or_create_keys
 from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
+from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.span import SpanRecord
 
+_SPANS = "resourceSpans"
 _EXAMPLES = """\
 examples:
   freezeframe redact < samples.jsonl > redacted.jsonl
@@ -27,8 +31,10 @@ examples:
   freezeframe redact --text notes.txt              one text instead of JSON lines
   freezeframe redact --dry-run samples.jsonl       counts only: what would be redacted, no value shown
   echo 'mail jane@corp.io' | freezeframe redact --text --explain
+  freezeframe redact spans.jsonl > redacted.jsonl  what `freezeframe run --file` wrote; it still replays
 
-input:  one JSON object a line, {"id": ..., "text": "..."} or {"id": ..., "value": any JSON}
+input:  one JSON object a line, {"id": ..., "text": "..."} or {"id": ..., "value": any JSON}; or a line of OTLP/JSON, which
+        is redacted as the collector would, and written as such
 output: one JSON object a line, in the same order:
         {"id": ..., "value": ..., "findings": [{"class": "EMAIL", "start": 5, "end": 17}]}
         Offsets are characters of the text; for a value that is no text, of the leaf that held the finding.
@@ -135,6 +141,12 @@ def _text(text: str, redactor: Redactor, arguments: argparse.Namespace, tally: _
 def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> bool:
     try:
         record = _record(line)
+        if _SPANS in record:
+            spans = [redactor.redact_span(span) for span in spans_from_otlp_json(record)]
+            tally.add_spans(spans, len(line))
+            if not arguments.dry_run:
+                sys.stdout.write(_dump(spans_to_otlp_json(spans)) + "\n")
+            return True
     except WireError as error:
         print(f"freezeframe redact: {where}: {error}", file=sys.stderr)
         return False
@@ -162,8 +174,8 @@ def _record(line: str) -> dict[str, Any]:
             record = json.loads(line)
         except ValueError:
             raise WireError("found no JSON", do="give one JSON object a line, or --text for plain text") from None
-    if not isinstance(record, dict) or not ("text" in record or "value" in record):
-        raise WireError("found no key `text` and no key `value`", do='write {"id": 1, "text": "..."}')
+    if not isinstance(record, dict) or not record.keys() & {"text", "value", _SPANS}:
+        raise WireError("found none of the keys `text`, `value` and `resourceSpans`", do='write {"id": 1, "text": "..."}')
     return cast("dict[str, Any]", record)
 
 
@@ -202,6 +214,14 @@ class _Tally:
         self.inputs += 1
         self.characters += characters
         self.classes.update((finding.class_, finding.detector) for finding in findings)
+
+    def add_spans(self, spans: Iterable[SpanRecord], characters: int) -> None:
+        """Count the values of each class that were replaced: each once for a span, by whatever detector."""
+        self.inputs += 1
+        self.characters += characters
+        for span in spans:
+            surrogates = cast("dict[str, str]", orjson.loads(span.text(genai.REDACTION_SURROGATES) or "{}"))
+            self.classes.update((class_, "in spans") for class_ in surrogates.values())
 
     def print(self, policy: Policy) -> None:
         print(f"policy {policy.label}: {self.inputs} inputs, {self.characters} characters, {self.classes.total()} findings")

@@ -88,7 +88,7 @@ def _run(arguments: list[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--endpoint", metavar="URL", help="the collector (default: http://127.0.0.1:4318)")
-    parser.add_argument("--file", metavar="PATH", help="write spans there as OTLP/JSON lines, and send none")
+    parser.add_argument("--file", metavar="PATH", help="write spans there as OTLP/JSON lines, not redacted, and send none")
     parser.add_argument("--service-name", metavar="NAME", help="service.name of the spans")
     options, command = _split(arguments)
     try:

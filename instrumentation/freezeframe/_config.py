@@ -217,7 +217,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         parse=str,
         accepts=_is_text,
         expected="a path",
-        help="Write spans to this file as lines of OTLP/JSON, and send them nowhere. Not redacted: keep it safe.",
+        help="Write spans to this file as lines of OTLP/JSON, and send them nowhere. Not redacted: keep it safe, or see"
+        " `freezeframe redact`.",
     ),
     Option(
         name="root",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +26,7 @@ class Project(Protocol):
     def root(self) -> Path: ...
 
     def freezeframe(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
+    def python(self, *arguments: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]: ...
 
 
 def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run], project: Project) -> None:
@@ -37,6 +39,23 @@ def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run]
     assert "2 of 2 steps identical" in project.freezeframe("replay", f"spans.jsonl:{run_id[:6]}").stdout
     assert project.freezeframe("fixture", str(project.root / "spans.jsonl"), "-o", "kept").returncode == 0
     assert project.freezeframe("verify", "kept").returncode == 0
+
+
+def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> None:
+    """A file that an agent wrote itself is not redacted; one command does it, and `fixture` says so."""
+    source = project.root / "agent.py"
+    source.write_text(source.read_text().replace('return f"', 'return f"{question}: '))
+    asked = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('who is jane.roe@partner.io?')"
+    assert project.python("-c", asked, environ={"FREEZEFRAME_FILE": "spans.jsonl"}).returncode == 0
+    assert "not redacted" in project.freezeframe("fixture", "spans.jsonl", "-o", "bare").stderr
+    counted = project.freezeframe("redact", "--dry-run", "spans.jsonl")
+    assert "EMAIL" in counted.stdout
+    assert "jane.roe" not in counted.stdout
+    (project.root / "redacted.jsonl").write_text(project.freezeframe("redact", "spans.jsonl").stdout)
+    assert "jane.roe" in (project.root / "spans.jsonl").read_text()
+    assert "jane.roe" not in (project.root / "redacted.jsonl").read_text()
+    assert "2 of 2 steps identical" in project.freezeframe("replay", "redacted.jsonl").stdout
+    assert "not redacted" not in project.freezeframe("fixture", "redacted.jsonl", "-o", "kept").stderr
 
 
 def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) -> None:

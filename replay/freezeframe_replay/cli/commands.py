@@ -201,9 +201,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="redact",
-        summary="Redact JSON lines as the collector would.",
+        summary="Redact JSON lines, or a file of spans, as the collector would.",
         module="freezeframe_redaction.cli",
-        examples=(Example(line="freezeframe redact < lines.jsonl", means='{"id","text"} in, {"id","value","findings"} out'),),
+        examples=(
+            Example(line="freezeframe redact < lines.jsonl", means='{"id","text"} in, {"id","value","findings"} out'),
+            Example(
+                line="freezeframe redact spans.jsonl > redacted.jsonl",
+                means="what `freezeframe run --file` wrote; it still replays",
+            ),
+        ),
         delegates=True,
     ),
 )

@@ -51,6 +51,12 @@ def execute(arguments: argparse.Namespace) -> int:
         names = ", ".join(missing.field.name for missing in reached.missing if missing.field.level <= 3)
         print(f"freezeframe fixture: warning: a cold case, it cannot be re-enacted as it is; missing: {names}", file=sys.stderr)
     fixture = freeze(run)
+    if not fixture.redaction.policy:
+        print(
+            "freezeframe fixture: warning: the run is not redacted: it came from a file that an agent wrote itself. Before you"
+            " commit it: freezeframe redact FILE > redacted.jsonl, and make it of that",
+            file=sys.stderr,
+        )
     directory: Path = arguments.output
     try:
         write_fixture(fixture, directory)
