@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from freezeframe_collector.telemetry import configure_logging
 
         configure_logging(config.service.log_level)
-        return asyncio.run(run(config))
+        return asyncio.run(run(config, lambda: load_config(options.config, os.environ, overrides)))
     except FreezeframeError as error:
         print(f"freezeframe-collector: {error}", file=sys.stderr)
         return 2

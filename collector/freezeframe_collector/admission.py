@@ -54,6 +54,12 @@ class ByteBudget:
         self._retry_after_s = retry_after_s
         self._changed = threading.Condition()
 
+    def renew(self, limit_bytes: int, *, wait_s: float, retry_after_s: float) -> None:
+        """Change the bounds; what is reserved stays so."""
+        with self._changed:
+            self.limit_bytes, self._wait_s, self._retry_after_s = limit_bytes, wait_s, retry_after_s
+            self._changed.notify_all()
+
     @contextmanager
     def reserve(self, size_bytes: int) -> Generator[None]:
         """Hold `size_bytes` of the budget for the block, after a wait where it is spent.

@@ -2,7 +2,7 @@
 
 The dataclasses below are the whole definition: a field's default, type, range and help line are read by the parser, by the
 environment overrides (``FREEZEFRAME_COLLECTOR__WAL__SEGMENT_BYTES=1048576``) and by the generated page
-(`config_page`). A setting exists where it stands here and nowhere else.
+(`config_page`). A setting exists where it stands here and nowhere else, which makes this module as long as the list of them.
 """
 
 from __future__ import annotations
@@ -207,6 +207,10 @@ class CollectorConfig:
         return self.store.dsn or f"chdb://{self.data_directory / 'store'}"
 
 
+RELOADED: Final = ("admission", "limits", "redaction.policy", "service.log_level")
+"""Sections and settings that SIGHUP applies; the others need a restart. (Tokens and certificates are watched by themselves.)"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """One key of the file, as the parser and the page see it."""
@@ -223,6 +227,11 @@ class Setting:
     def path(self) -> str:
         """Return ``section.key``."""
         return f"{self.section}.{self.name}"
+
+    @property
+    def is_reloaded(self) -> bool:
+        """Return whether SIGHUP applies a change of it."""
+        return self.section in RELOADED or self.path in RELOADED
 
 
 def settings() -> Iterator[Setting]:

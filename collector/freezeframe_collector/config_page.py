@@ -16,6 +16,9 @@ def render_page() -> str:
         "",
         "One TOML file, given as `freezeframe-collector --config FILE`. Every key is optional. `--check` reports every fault",
         "and exits. An environment variable overrides the file: `FREEZEFRAME_COLLECTOR__GRPC__PORT=0`.",
+        "",
+        "SIGHUP reads the file again: settings marked ↻ are changed at once, others that differ are named in the log and wait",
+        "for a restart; a file with faults changes nothing.",
     ]
     section = ""
     for setting in settings():
@@ -25,7 +28,8 @@ def render_page() -> str:
             lines += ["", f"## [{section}]", "", doc.strip(), "", "| key | default | meaning |", "|---|---|---|"]
         default = str(setting.default).lower() if setting.type is bool else repr(setting.default).replace("'", '"')
         span = _range_words(setting)
-        lines.append(f"| `{setting.name}` | `{default}` | {setting.help}{span} |")
+        mark = " ↻" if setting.is_reloaded else ""
+        lines.append(f"| `{setting.name}`{mark} | `{default}` | {setting.help}{span} |")
     return "\n".join(lines) + "\n"
 
 

@@ -36,16 +36,24 @@ def build_redaction(config: CollectorConfig) -> RedactStage:
 
 def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:
     """Return the pipeline into `log`."""
-    limits = config.limits
     return Pipeline(
-        stages=(Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)),
+        stages=_stages(redact),
         log=log,
         budget=_budget(config),
-        limits=Limits(span_bytes=limits.span_bytes, attributes=limits.attributes, events=limits.events, links=limits.links),
-        spans_per_request=limits.spans_per_request,
+        limits=_limits(config),
+        spans_per_request=config.limits.spans_per_request,
         meter=Meter(),
         own_spans=own_spans,
     )
+
+
+def _stages(redact: RedactStage) -> tuple[Stage, ...]:
+    return Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)
+
+
+def _limits(config: CollectorConfig) -> Limits:
+    limits = config.limits
+    return Limits(span_bytes=limits.span_bytes, attributes=limits.attributes, events=limits.events, links=limits.links)
 
 
 def build_own_spans(config: CollectorConfig, log: LogDoor) -> OwnSpans:
@@ -64,7 +72,8 @@ class Front:
         self._grpc: GrpcReceiver | None = None
         tokens_file = config.auth.tokens_file
         self._authenticator = Authenticator(Path(tokens_file) if tokens_file else None)
-        http = HttpReceiver(config.http, pipeline, pages, self._authenticator, _budget(config))
+        self._bodies, self._messages = _budget(config), _budget(config)
+        http = HttpReceiver(config.http, pipeline, pages, self._authenticator, self._bodies)
         self._runner = http.build_runner(config.service.shutdown_s / 4)
 
     async def start(self) -> tuple[int, int]:
@@ -84,7 +93,7 @@ class Front:
             config.grpc,
             self._pipeline,
             self._authenticator,
-            _budget(config),
+            self._messages,
             grpc_credentials(config.tls),
             shares_port=self._shares_ports,
         )
@@ -93,6 +102,13 @@ class Front:
         except RuntimeError:
             raise port_taken("grpc", config.grpc.host, config.grpc.port) from None
         return self._grpc.port, http
+
+    def renew(self, config: CollectorConfig, redact: RedactStage) -> None:
+        """Work by the configuration's limits and admission, and redact so, from the next request on."""
+        admission = config.admission
+        for budget in (self._pipeline.budget, self._bodies, self._messages):
+            budget.renew(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
+        self._pipeline.renew(stages=_stages(redact), limits=_limits(config), spans_per_request=config.limits.spans_per_request)
 
     async def stop(self, timeout_s: float) -> None:
         """Take no more requests and answer the ones in work, for up to about `timeout_s`."""

@@ -130,6 +130,10 @@ class Pipeline:
         self._limits = limits
         self._spans_per_request = spans_per_request
 
+    def renew(self, *, stages: Sequence[Stage], limits: Limits, spans_per_request: int) -> None:
+        """Work so from the next request on."""
+        self._stages, self._limits, self._spans_per_request = tuple(stages), limits, spans_per_request
+
     def export(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Take one request; return when it is durable.
 

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,7 +18,7 @@ from aiohttp import web
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
-from freezeframe_collector.config import CollectorConfig, parse_tenant_days
+from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, parse_tenant_days, settings
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, listen
@@ -32,7 +33,7 @@ from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import RetrySettings, SpanSink, Writer
 from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_redaction.policy import BUILT_IN, load_policy
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 _LOG = logging.getLogger(__name__)
 PORTS_FILE = "ports.json"
@@ -138,6 +139,30 @@ class Service:
         _LOG.info("stopped: %d spans in the log", self._log.audit().in_log)
         return ended and not left
 
+    async def reload(self, config: CollectorConfig) -> None:
+        """Work by the new configuration in all that needs no restart; name the settings that do. Nothing in work is dropped.
+
+        With workers each in turn is replaced by one with the new settings, while the others serve.
+
+        Raises:
+            ConfigError: the policy has faults, or a worker cannot start; what was not changed yet stays as it was.
+        """
+        before, after = config_values(self._config), config_values(config)
+        changed = [setting for setting in settings() if before[setting.path] != after[setting.path]]
+        taken = {setting.path: after[setting.path] for setting in changed if setting.is_reloaded}
+        renewed = config_from_values(before | taken)
+        if self._front is not None:
+            self._front.renew(renewed, await asyncio.to_thread(build_redaction, renewed))
+        if self._pool is not None:
+            load_policy(renewed.redaction.policy)
+            await asyncio.to_thread(self._pool.renew, renewed)
+        logging.getLogger().setLevel(renewed.service.log_level.upper())
+        self._config = renewed
+        waiting = [setting.path for setting in changed if not setting.is_reloaded]
+        _LOG.info("reloaded: %s", ", ".join(taken) or "the policy's file, no setting has changed")
+        if waiting:
+            _LOG.warning("these settings changed and need a restart: %s", ", ".join(waiting))
+
     def tick(self) -> None:
         """Take note of the counts, once a second."""
         self._reporter.tick()
@@ -215,13 +240,17 @@ def _retry_settings(config: CollectorConfig) -> RetrySettings:
     )
 
 
-async def run(config: CollectorConfig) -> int:
-    """Run a collector until SIGTERM or SIGINT; return the exit code: 0 stored all, 1 broke, 4 left spans in the log."""
+async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]) -> int:
+    """Run a collector until SIGTERM or SIGINT; return the exit code: 0 stored all, 1 broke, 4 left spans in the log.
+
+    SIGHUP reloads what `load_again` gives; where that has faults they are logged and nothing changes.
+    """
     service = Service(config)
-    stopping = asyncio.Event()
+    stopping, reloading = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
+    loop.add_signal_handler(signal.SIGHUP, reloading.set)
     try:
         await service.start()
     except ConfigError:
@@ -234,6 +263,12 @@ async def run(config: CollectorConfig) -> int:
         except TimeoutError:
             service.tick()
             fault = service.fault()
+        if reloading.is_set() and not stopping.is_set():
+            reloading.clear()
+            try:
+                await service.reload(load_again())
+            except FreezeframeError as error:
+                _LOG.error("not reloaded: %s", error.message)
     if fault:
         _LOG.critical("%s: stopping; what was acked is in the log", fault)
     finished = await service.stop()

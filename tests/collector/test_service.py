@@ -13,6 +13,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from running_collector import COMMAND, CollectorProcess, Load, span
 
 pytestmark = pytest.mark.long  # each test starts a collector of its own
@@ -62,6 +63,58 @@ def test_a_graceful_stop_stores_everything(data: Path) -> None:
     again = CollectorProcess(data)
     assert again.rows("SELECT toUInt32(count()) FROM freezeframe.spans") == [[100]]
     again.stop()
+
+
+def test_a_stop_under_load_stores_all_that_was_acked(data: Path) -> None:
+    """SIGTERM between requests of eight senders: each ack, the last ones too, is for a span that is stored at the exit."""
+    collector = CollectorProcess(data)
+    load = Load(collector.ports["http"], range(20_000), senders=8)
+    while len(load.acked) < 500:
+        time.sleep(0.01)
+    assert collector.stop() == 0
+    load.join()
+    assert 500 <= len(load.acked) < 20_000
+    again = CollectorProcess(data)
+    stored = {int(name[5:]) for (name,) in again.rows("SELECT name FROM freezeframe.spans")}
+    audit = again.status()["audit"]
+    assert again.stop() == 0
+    assert set(load.acked) <= stored
+    assert (audit["missing"], audit["in_log"]) == (0, 0)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_reload_under_load_loses_nothing_and_applies(data: Path, tmp_path: Path, workers: str) -> None:
+    """SIGHUP while senders send: new limits and a new policy hold from then on, without a restart of the process.
+
+    A file with faults changes nothing; a setting that needs a restart is named.
+    """
+    file = tmp_path / "collector.toml"
+    file.write_text("")
+    environment = {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers}
+    collector = CollectorProcess(data, "--config", str(file), environment=environment)
+    log = data / "stderr.txt"
+
+    def reload(text: str, expected: str) -> None:
+        file.write_text(text)
+        collector.process.send_signal(signal.SIGHUP)
+        while expected not in log.read_text():  # the test's own time limit bounds it
+            time.sleep(0.02)
+
+    load = Load(collector.ports["http"], range(4_000), senders=4)
+    reload("[limits]\nattributes = 0", "not reloaded: the configuration has faults")
+    reload("[limits]\nattributes = 2\n[wal]\nflush_interval_s = 0.5", "need a restart: wal.flush_interval_s")
+    load.join()
+    wide = span(900_000).with_attributes({"third": "x"})
+    answer = ExportTraceServiceResponse.FromString(collector.post([wide, span(900_001)]).content)
+    assert answer.partial_success.rejected_spans == 1
+    assert "the span has 3 attributes, the limit is 2" in answer.partial_success.error_message
+    collector.flush()
+    stored = {int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans")}
+    assert {*load.acked, 900_001} <= stored
+    assert len(load.acked) > 0
+    assert collector.status()["audit"]["missing"] == 0
+    assert [worker["restarts"] for worker in collector.status()["workers"]] == ([0, 0] if workers == "2" else [])
+    assert collector.stop() == 0
 
 
 def test_a_server_that_is_down_does_not_keep_the_collector_from_starting(data: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from freezeframe_collector.admission import BudgetState, BusyError
 from freezeframe_collector.batch import Appended
-from freezeframe_collector.config import CollectorConfig, config_values
+from freezeframe_collector.config import CollectorConfig, Scalar, config_values
 from freezeframe_collector.front import port_taken
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.wal import Log
@@ -48,7 +48,8 @@ class WorkerPool:
         self._pages = pages
         self._page_threads = ThreadPoolExecutor(8, thread_name_prefix="freezeframe-pages")
         self._held: list[socket.socket] = []
-        self._settings = config_values(config)
+        self._ports: dict[str, int] = {}
+        self._settings: dict[str, Scalar] = {}
         self._config = config
         self._stopping = threading.Event()
         self._workers: list[_Worker] = []
@@ -62,13 +63,27 @@ class WorkerPool:
         config, count = self._config, self._config.service.workers
         http = self._hold("http", config.http.host, config.http.port)
         grpc = self._hold("grpc", config.grpc.host, config.grpc.port) if config.grpc.enabled else 0
-        share = max(1024, config.admission.in_flight_bytes // count)
-        self._settings |= {"http.port": http, "grpc.port": grpc, "admission.in_flight_bytes": share}
+        self._ports = {"http.port": http, "grpc.port": grpc}
+        self._settings = self._settings_of(config)
         self._workers = [_Worker(self, index) for index in range(count)]
         deadline = time.monotonic() + _START_S
         for worker in self._workers:
             worker.wait_ready(deadline)
         return grpc, http
+
+    def renew(self, config: CollectorConfig) -> None:
+        """Replace each worker in turn by one with these settings; the others serve meanwhile.
+
+        Raises:
+            ConfigError: one cannot start with them; it is tried again and again, and the others are left as they are.
+        """
+        self._settings = self._settings_of(config)
+        for worker in self._workers:
+            worker.replace(config.service.shutdown_s)
+
+    def _settings_of(self, config: CollectorConfig) -> dict[str, Scalar]:
+        share = max(1024, config.admission.in_flight_bytes // config.service.workers)
+        return config_values(config) | self._ports | {"admission.in_flight_bytes": share}
 
     def stop(self, timeout_s: float) -> None:
         """Have the workers answer what they have in work and end; end the ones that do not in time."""
@@ -169,6 +184,8 @@ class _Worker:
         self.budget = BudgetState(used_bytes=0, limit_bytes=0, refused=0)
         self._pool = pool
         self._ready = threading.Event()
+        self._listening = threading.Event()
+        self._replacing = False
         self._failure = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
@@ -185,6 +202,18 @@ class _Worker:
             self._failure = f"a worker did not start in {_START_S:g} s"
         if self._failure:
             raise ConfigError(self._failure)
+
+    def replace(self, timeout_s: float) -> None:
+        """End the process gracefully and wait until another one listens.
+
+        Raises:
+            ConfigError: it cannot start.
+        """
+        self._replacing = True
+        self._listening.clear()
+        self.ask_to_stop(timeout_s)
+        if not self._listening.wait(timeout_s + _START_S):
+            raise ConfigError(self._failure or f"a worker was not replaced in {timeout_s + _START_S:g} s")
 
     def ask_to_stop(self, timeout_s: float) -> None:
         """Tell the process to answer what it has in work and end."""
@@ -213,6 +242,9 @@ class _Worker:
             code = self._live()
             if self._pool.stopping.is_set():
                 return
+            if self._replacing:
+                self._replacing = False
+                continue
             if not self._ready.is_set():
                 # It could not start in the first place: that is the configuration's fault and ends the collector.
                 self._failure = self._failure or f"a worker ended with code {code} before it listened"
@@ -244,6 +276,7 @@ class _Worker:
             match message.kind:
                 case Kind.READY:
                     self._ready.set()
+                    self._listening.set()
                 case Kind.FAILED:
                     self._failure = message.payload.decode()
                 case Kind.COUNTS:
