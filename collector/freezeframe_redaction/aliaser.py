@@ -12,107 +12,128 @@ from one pair of equal texts which original stands for which surrogate, and from
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from freezeframe_redaction import encoded, repeats, splice, walk
+from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
+from freezeframe_redaction.view import View
 
 Canonical = tuple[str, str]
-"""Class and canonical value."""
-_Mark = tuple[int, int, Canonical | str]
-"""Start, end, and the value that stands there, or the text to put there."""
+"""Class and canonical value; of a blob of base64, the text that it spells."""
+_Mark = tuple[int, int, Canonical]
+"""Start and end in the leaf, and the value that stands there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What the aliaser made of one text."""
+
+    alias: str
+    values: tuple[Canonical, ...]
+    """In the order of their first occurrence."""
+    words: Mapping[str, Canonical]
+    """Words of names in the text that can be looked for by themselves."""
 
 
 class Aliaser:
-    """Aliases texts under one policy and one set of known surrogates (a fixture's). Lives as long as one replay."""
+    """Aliases texts under one policy and one set of known surrogates (a fixture's). Lives as long as one replay.
+
+    It remembers every text and every leaf: a replay asks for most texts twice, and agents send their history with every turn.
+    """
 
     def __init__(self, policy: Policy, surrogates: Mapping[str, str]) -> None:
         self._scanner = Scanner(policy, surrogates)
-        self._surrogates = dict(surrogates)
         self._bound: dict[Canonical, Canonical] = {}
         self._bound_words: dict[str, Canonical] = {}
+        self._readings: dict[str, _Reading] = {}
+        self._marks: dict[tuple[str, str], Sequence[_Mark]] = {}
 
     def alias(self, text: str) -> str:
         """Return the text with each finding and each known surrogate as ``<CLASS#n>``, n by first occurrence of its value."""
-        return self._alias(text)[0]
+        return self._read(text).alias
 
     def bind(self, recorded: str, live: str) -> None:
         """Learn which originals in `live` stand for which surrogates in `recorded`, from two texts with equal aliases."""
         if recorded == live:
             return
-        (recorded_alias, recorded_values), (live_alias, live_values) = self._alias(recorded), self._alias(live)
-        if recorded_alias != live_alias:
+        was, now = self._read(recorded), self._read(live)
+        if was.alias != now.alias:
             return
-        for was, now in zip(recorded_values, live_values, strict=True):
-            if was != now:
-                self._bound[now] = was
-        self._bound_words.update((word, was) for word, was in self._words_of(live).items() if was in set(recorded_values))
+        bound = self._bound | {new: old for old, new in zip(was.values, now.values, strict=True) if old != new}
+        words = {word: bound.get(value, value) for word, value in now.words.items()}
+        bound_words = self._bound_words | {word: value for word, value in words.items() if value in was.values}
+        if (bound, bound_words) != (self._bound, self._bound_words):
+            self._bound, self._bound_words = bound, bound_words
+            self._readings.clear()
 
-    def _words_of(self, text: str) -> dict[str, Canonical]:
-        """Return the words of names in a text that can be looked for by themselves."""
-        leaves, _ = gather([walk.plant(text, self._scanner.keys)], self._scanner.keys)
-        return {
-            word: value
-            for index, found in self._marks(leaves).items()
-            for start, end, value in found
-            if not isinstance(value, str) and value[0] == repeats.CLASS
-            if repeats.is_telling(word := leaves[index].text[start:end])
-        }
+    def _read(self, text: str) -> _Reading:
+        held = self._readings.get(text)
+        if held is None:
+            held = self._readings[text] = self._read_anew(text)
+        return held
 
-    def _alias(self, text: str) -> tuple[str, list[Canonical]]:
-        """Return the aliased text, and its values in the order of their first occurrence."""
+    def _read_anew(self, text: str) -> _Reading:
         node = walk.plant(text, self._scanner.keys)
         leaves, streams = gather([node], self._scanner.keys)
-        marks = self._marks(leaves)
         numbers: dict[Canonical, str] = {}
         counts: dict[str, int] = {}
-        for index, found in sorted(marks.items()):
+        words: dict[str, Canonical] = {}
+        for leaf, marks in zip(leaves, self._marks_in(leaves), strict=True):
             edits: list[walk.Span] = []
-            for start, end, value in sorted(found):
-                if isinstance(value, str):
-                    edits.append((start, end, value))
+            for start, end, value in marks:
+                class_ = value[0]
+                if class_ == encoded.CLASS:
+                    aliased = self.alias(value[1])
+                    if aliased != value[1]:
+                        edits.append((start, end, f"<{class_} {aliased}>"))
                     continue
                 name = numbers.get(value)
                 if name is None:
-                    class_ = value[0]
                     counts[class_] = counts.get(class_, 0) + 1
                     name = numbers[value] = f"<{class_}#{counts[class_]}>"
                 edits.append((start, end, name))
-            leaves[index].edits = edits
+                if class_ == repeats.CLASS and repeats.is_telling(word := leaf.text[start:end]):
+                    words[word] = value
+            leaf.edits = edits
         for stream in streams:
             stream.distribute(cut=False)
-        return splice.render(node), list(numbers)
+        return _Reading(splice.render(node), tuple(numbers), words)
 
-    def _marks(self, leaves: Sequence[walk.Leaf]) -> dict[int, list[_Mark]]:
-        """Return leaf index -> what is replaced in it: a value to be numbered, or (for a blob of base64) its alias."""
-        marks: dict[int, list[_Mark]] = {}
+    def _marks_in(self, leaves: Sequence[walk.Leaf]) -> list[Sequence[_Mark]]:
+        """Return what stands in each leaf, in order: what was learnt counts as one value, and names wherever they stand."""
+        unknown = list({key: None for leaf in leaves if (key := (leaf.text, leaf.prefix)) not in self._marks})
+        fresh: dict[tuple[str, str], Sequence[_Mark]] = dict.fromkeys(unknown, ())
+        for index, (view, found) in self._scanner.scan(unknown, report_known=True).items():
+            fresh[unknown[index]] = [mark for candidate, _ in found for mark in _marks_of(candidate, view)]
+        self._marks.update(fresh)
+        bound = self._bound
         names = dict(self._bound_words)
-        scanned = self._scanner.scan([(leaf.text, leaf.prefix) for leaf in leaves], report_known=True)
-        for index, (view, spans) in scanned.items():
-            held = marks.setdefault(index, [])
-            for candidate, _ in spans:
-                class_, kind = candidate.class_, candidate.kind
-                if class_ == encoded.CLASS:
-                    inner = encoded.decode(view.text[candidate.start : candidate.end]) or ""
-                    aliased = self.alias(inner)
-                    if aliased != inner:
-                        held.append((*view.to_original(candidate.start, candidate.end), f"<{class_} {aliased}>"))
-                    continue
-                for start, end in parts_of(candidate, view.text):
-                    value = view.text[start:end]
-                    entry = CLASSES.get(class_)
-                    canonical = (class_, entry.canonical(value, kind) if entry else value)
-                    canonical = self._bound.get(canonical, canonical)
-                    left, right = view.to_original(start, end)
-                    held.append((left, right, canonical))
-                    word = leaves[index].text[left:right]
-                    if class_ == repeats.CLASS and repeats.is_telling(word):
-                        names[word] = canonical
-        search = repeats.Repeats(names)
-        for index, leaf in enumerate(leaves if names else ()):
-            taken = sorted((start, end, "") for start, end, _ in marks.get(index, ()))
-            for start, end in () if leaf.is_number else search.find(leaf.text, taken):
-                marks.setdefault(index, []).append((start, end, names[leaf.text[start:end]]))
-        return marks
+        out: list[Sequence[_Mark]] = []
+        for leaf in leaves:
+            marks = [(start, end, bound.get(value, value)) for start, end, value in self._marks[leaf.text, leaf.prefix]]
+            for start, end, value in marks:
+                if value[0] == repeats.CLASS and repeats.is_telling(word := leaf.text[start:end]):
+                    names[word] = value
+            out.append(marks)
+        if names:
+            search = repeats.Repeats(names)
+            for index, leaf in enumerate(leaves):
+                if not leaf.is_number:
+                    more = search.find(leaf.text, [(start, end, "") for start, end, _ in out[index]])
+                    out[index] = sorted([*out[index], *((start, end, names[leaf.text[start:end]]) for start, end in more)])
+        return out
+
+
+def _marks_of(candidate: Candidate, view: View) -> list[_Mark]:
+    """Return the values of a finding, in offsets of the leaf."""
+    class_, kind = candidate.class_, candidate.kind
+    if class_ == encoded.CLASS:
+        inner = encoded.decode(view.text[candidate.start : candidate.end]) or ""
+        return [(*view.to_original(candidate.start, candidate.end), (class_, inner))]
+    entry = CLASSES.get(class_)
+    values = [(span, view.text[slice(*span)]) for span in parts_of(candidate, view.text)]
+    return [(*view.to_original(*span), (class_, entry.canonical(value, kind) if entry else value)) for span, value in values]

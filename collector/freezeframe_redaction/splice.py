@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+import orjson
+
 from freezeframe_redaction.walk import Leaf, Node, Span
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*|NaN|-?Infinity', re.DOTALL)
@@ -18,7 +20,6 @@ _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*|NaN|
 _ESCAPE: Final = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _BETWEEN_STRINGS: Final = ",:[]{} \t\r\n0123456789+-.eEtrufalsnNIiy"
 """What may stand between the end of one JSON string and the beginning of the next."""
-_spell_utf8: Final = json.JSONEncoder(ensure_ascii=False).encode
 _spell_ascii: Final = json.JSONEncoder().encode
 _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F]))")
 _NOT_OF_ASCII: Final = re.compile(r"\x7f|\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
@@ -101,8 +102,9 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
         if leaf.text not in spellings:
             spellings[leaf.text] = spell(leaf.text)
         wanted[leaf.text] = wanted.get(leaf.text, 0) + 1
-    if any(raw.count(spellings[text]) != count for text, count in wanted.items()):
-        return None
+    for text, count in wanted.items():
+        if raw.count(spellings[text]) != count:
+            return None
     out: list[Span] = []
     end = 0
     for leaf, own in pending:
@@ -122,6 +124,13 @@ def _speller(raw: str) -> Callable[[str], str] | None:
     if ("\\u" not in raw and "\\/" not in raw) or _NOT_OF_UTF8.search(raw) is None:
         return _spell_utf8
     return _spell_ascii if raw.isascii() and _NOT_OF_ASCII.search(raw) is None else None
+
+
+def _spell_utf8(text: str) -> str:
+    try:
+        return orjson.dumps(text).decode()
+    except orjson.JSONEncodeError:  # lone surrogates
+        return json.dumps(text, ensure_ascii=False)
 
 
 def _ends(spans: Sequence[Span]) -> list[int]:

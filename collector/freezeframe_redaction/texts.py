@@ -51,7 +51,7 @@ class Settled:
 
     def is_untouched_by(self, names: Mapping[str, str], original: str) -> bool:
         """Whether none of the names that were found beside it stands in the original text."""
-        return not any(
+        return not names or not any(
             word in original or (not word.isascii() and "\\u" in original) for word in names if word not in self.names
         )
 

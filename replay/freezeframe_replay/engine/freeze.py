@@ -124,26 +124,7 @@ def make_aliases(redaction: Redaction) -> Aliases:
         policy = load_policy(redaction.policy.partition("@")[0])
     except ConfigError:  # a policy of the collector's own, which this machine does not have
         policy = load_policy()
-    return _Remembering(Aliaser(policy, redaction.surrogates))
-
-
-class _Remembering:
-    """Remembers what a text became: a replay asks for most of the recorded texts, and agents resend their history each turn."""
-
-    def __init__(self, aliases: Aliases) -> None:
-        self._aliases = aliases
-        self._known: dict[str, str] = {}
-
-    def alias(self, text: str) -> str:
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._aliases.alias(text)
-        return known
-
-    def bind(self, recorded: str, live: str) -> None:
-        if recorded != live:
-            self._aliases.bind(recorded, live)
-            self._known.clear()
+    return Aliaser(policy, redaction.surrogates)
 
 
 def _redaction(spans: tuple[SpanRecord, ...]) -> Redaction:
