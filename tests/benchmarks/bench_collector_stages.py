@@ -13,7 +13,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Stopwatch:
         self.seconds: dict[str, float] = dict.fromkeys(STAGES, 0.0)
 
     @contextmanager
-    def time(self, stage: str, clock: Clock = time.thread_time) -> Iterator[None]:
+    def time(self, stage: str, clock: Clock = time.thread_time) -> Generator[None]:
         """Add what the block takes to the stage."""
         before = clock()
         yield
