@@ -17,7 +17,7 @@ _STRONG_WORDS = (
     r"|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrter?|Cher|Ch\xe8re|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Caro|Cara|Gentile|Prezado|Prezada|Ol\xe1|Beste|Geachte|K\xe4ra|Hej|Szanowny|Szanowna"
     r"|[Rr]egards|Best|Warmly|Yours|Love|[Ss]incerely|[Cc]heers|[Tt]hanks|[Bb]est wishes|[Yy]ours truly|[Yy]ours faithfully|Thank you|[Gg]r\xfc(?:\xdf|ss)en?|Gru(?:\xdf|ss)|MfG|LG|VG|Mvh|Bisous|[Aa]bra\xe7os?|[Aa]brazos?|Pozdrawiam|Groetjes|Cordialement|[Ss]aludos|[Cc]ordialmente|[Aa]tenciosamente|[Ss]aluti|[Gg]roet(?:en)?|h\xe4lsningar|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend)"
 )
-_STRONG = tuple(
+STRONG = tuple(
     "name is|name's|call me|signed by|signed,|signed|name ist|heiße|heisse|m'appelle|nom est|llamo|nombre es|chiamo|nome è|nome é|me chamo|naam is"
     "|ik heet|heter|hedder|nazywam się|mam na imię|nimeni on".split("|")
 )
@@ -41,7 +41,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if first.lower() in names.NOT_NAMES or not first[0].isupper() or (len(first) == 1 and len(words) == 1 and first.isascii()):
         return ()
     before = text[max(low, start - 32) : start]
-    strong = before.rstrip(" \t\r\n:,*_\"'").lower().endswith(_STRONG)
+    strong = before.rstrip(" \t\r\n:,*_\"'").lower().endswith(STRONG)
     titled = names.title_start(text, low, start) < start
     if strong or titled:
         if (

@@ -52,7 +52,7 @@ SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(
 """Given names that are ordinary words first; beside a surname they still say nothing."""
 SURNAME_ENDING = re.compile(
     r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist|lund|ström"
-    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|[^\W\d_]{2}sen)$"
+    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|guchi|moto|mura|yama|naga|[kg]awa|[sj]h?ima|[sz]aki|bayashi|matsu|kami|[^\W\d_]{2}sen)$"
 )
 
 

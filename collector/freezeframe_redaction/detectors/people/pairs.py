@@ -86,7 +86,7 @@ def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]],
         return False
     before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
     behind = text[tokens[-1][1] : min(high, tokens[-1][1] + 1)]
-    if behind in ("", "\n") and (not before.strip("> ?\t") or before.rstrip("> ?\t")[-1:] == "\n"):
+    if behind in ("", "\n") and (not before.strip("> ?\t") or before.rstrip("> ?\t")[-1:] in ("\n", ":")):
         return True
     return before.rstrip().rpartition(" ")[2].lower() in _LEADING
 
@@ -115,13 +115,21 @@ def _pairs(words: list[str], index: int) -> bool:
     if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
         return False
     if names.is_ordinary(last):
-        return False
+        # "Erin Dale", "Sophie Lang": an ordinary word behind a name that is nothing else.
+        return (
+            len(first) > 3
+            and len(last) > 3
+            and names.is_plainly_given(first)
+            and last.lower() in SURNAMES
+            and last[1:].islower()
+        )
     if names.is_ordinary(first):
         return last.lower() in SURNAMES and first.lower() not in names.SHORT_WORDS
     if last.lower() in SURNAMES or last.lower() in GIVEN:
         return True
     # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
-    return len(first) > 2 and len(last) > 3 and last[1:].islower()
+    particle = len(words) > index + 1 and words[index + 1] in names.PARTICLES
+    return len(first) > 2 and len(last) > (2 if particle else 3) and last[1:].islower()
 
 
 _SURNAME_BEGINNING = re.compile(r"(?:O'|D'|Mc|Mac|Fitz|(?:Al|El|Abdul|Ben)-)[A-Z][^\W\d_]{2,}")

@@ -47,6 +47,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if len(name) < 3 or names.is_ordinary(name) or not name[1:].islower():
         return ()
     known = names.is_plainly_given(name) or names.has_form_of_surname(name)
+    if not known and name.lower() in SURNAMES and text[max(low, start - 6) : start - 1].lstrip().lower() in ("says", "said"):
+        return names.accept(text, [(start, end)], "alone") if text[end : end + 1] in (".", ",", ":") else ()
     if not known and (len(name) < 4 or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST):
         return ()
     following = text[end : min(high, end + 24)]
@@ -73,7 +75,7 @@ _HUMAN = re.compile(
 def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: str) -> bool:
     before = text[max(low, start - 24) : start].rstrip(" \t")
     previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
-    after = following.removeprefix("'s").lstrip(" ,").split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
+    after = following.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
     opens = not before or before[-1] in '.!?\n"“:>'
     if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS):
         return True

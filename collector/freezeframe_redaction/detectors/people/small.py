@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
-from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 _SMALL_WORDS = re.compile(
@@ -29,13 +29,14 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     first = words[0].removesuffix("'s")
     pair = len(words) > 1 and words[-1].islower()
     surname = words[-1].removesuffix("'s") if pair else ""
+    strong = text[max(low, start - 24) : start].rstrip(" \n").lower().endswith(announced.STRONG)
     titled = names.title_start(text, low, start) < start
     if (
         pair
         and first in GIVEN
         and len(first) > 2
         and surname not in COMMON
-        and (surname in SURNAMES or names.SURNAME_ENDING.search(surname))
+        and (surname in SURNAMES or names.SURNAME_ENDING.search(surname) or (strong and len(surname) > 3))
         and first not in names.SHORT_WORDS
     ):
         return names.accept(text, spans, "small")
@@ -44,7 +45,37 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+_LINE = re.compile(rf"({names.LETTER}{{3,20}}) (?:{names.LETTER}\.? )?({names.LETTER}{{3,20}})[ \t\r]*(?=\n|\Z)")
+
+
+def _line(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """A line that is a given name and a surname and no more, as above an address."""
+    begin = text.rfind("\n", max(low, at - 60), at - 1) + 1 or low
+    while begin < at and text[begin] in "> ?\t\x1f":
+        begin += 1
+    match = _LINE.match(text, begin, min(high, begin + 60))
+    if match is None:
+        return ()
+    given, surname = match.groups()
+    if (
+        given in GIVEN
+        and surname in SURNAMES
+        and given not in COMMON
+        and surname not in COMMON
+        and given not in names.TECHNICAL
+    ):
+        return names.accept(text, [match.span(1), match.span(2)], "small line")
+    return ()
+
+
 DETECTORS = (
+    Detector(
+        name="name: line in small letters",
+        class_=names.CLASS,
+        triggers=(r"(?:^|[\n\x1f])[> ?]{0,6}[a-z\xdf-\xff]{3,20} (?:[a-z]\.? )?[a-z\xdf-\xff]{3,20} ?(?:[\n\x1f]|$)",),
+        find=_line,
+        examples=(Example(text="katarzyna nowak\n12 long lane", value="katarzyna nowak", near_miss="will may\nand so on"),),
+    ),
     Detector(
         name="name: in small letters",
         class_=names.CLASS,
