@@ -8,6 +8,7 @@ environment overrides (``FREEZEFRAME_COLLECTOR__WAL__SEGMENT_BYTES=1048576``) an
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from freezeframe_schemas.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
 Scalar = str | int | float | bool
+_ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 
 
 def _setting(default: Any, help_text: str, *, least: float | None = None, most: float | None = None) -> Any:
@@ -67,6 +69,9 @@ class HttpConfig:
     max_body_bytes: int = _setting(64 * _MIB, "Largest body, before and after decompression.", least=1024, most=(1 << 31) - 1)
     workers: int = _setting(16, "Requests served at once.", least=1, most=256)
     read_timeout_s: float = _setting(30.0, "Seconds in which a request's body must have arrived.", least=0.1)
+    allowed_origins: str = _setting(
+        "", "Origins whose web pages may send (CORS): `https://app.example.com, http://localhost:3000`. Empty lets none."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -379,6 +384,9 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
         parse_tenant_days(config.retention.tenants)
     except ConfigError as error:
         yield error.message
+    for origin in filter(None, (part.strip() for part in config.http.allowed_origins.split(","))):
+        if not _ORIGIN.fullmatch(origin):
+            yield f"http.allowed_origins: found {origin!r}, expected SCHEME://HOST or SCHEME://HOST:PORT without a path"
     tls = config.tls
     if bool(tls.cert_file) != bool(tls.key_file):
         yield "tls: cert_file and key_file go together; one of them is empty"

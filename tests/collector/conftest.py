@@ -99,6 +99,7 @@ class Options:
     retry_after_s: float = 0.3
     max_bytes: int = 64 << 20
     read_timeout_s: float = 30.0
+    allowed_origins: str = ""
     tokens_file: Path | None = None
     grpc_credentials: grpc.ServerCredentials | None = None
     http_tls: ssl.SSLContext | None = None
@@ -169,7 +170,13 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             options.grpc_credentials,
         )
         loop = _Loop()
-        http = HttpReceiver(HttpConfig(port=0, max_body_bytes=options.max_bytes), pipeline, reporter, authenticator, bodies)
+        http_config = HttpConfig(
+            port=0,
+            max_body_bytes=options.max_bytes,
+            read_timeout_s=options.read_timeout_s,
+            allowed_origins=options.allowed_origins,
+        )
+        http = HttpReceiver(http_config, pipeline, reporter, authenticator, bodies)
         runner = http.build_runner(1.0)
         http_port = loop.serve(runner, options.http_tls)
         grpc_receiver.start()

@@ -67,6 +67,9 @@ def test_http_senders_are_told_when_to_come_back(full: tuple[Any, threading.Even
     response = httpx.post(url, content=body, headers=PROTOBUF)
     assert (response.status_code, response.headers["retry-after"]) == (429, "1")
     assert Status.FromString(response.content).code == 8
+    python = {**PROTOBUF, "user-agent": "OTel-OTLP-Exporter-Python/1.38.0"}
+    response = httpx.post(url, content=body, headers=python)
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")  # this one loses what is answered 429
     assert httpx.get(f"http://127.0.0.1:{collector.http_port}/healthz").status_code == 200
     proceed.set()
 
@@ -107,6 +110,24 @@ def test_bodies_that_dribble_in_are_bounded_together(
         slow.sendall(bytes(9999))
         assert slow.recv(100).startswith(b"HTTP/1.1 400")
     assert httpx.post(url, content=body, headers=PROTOBUF).status_code == 200
+
+
+def test_a_body_that_is_too_late_or_too_large_is_answered_in_the_senders_format(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any]
+) -> None:
+    """Late: 503, on which senders try again. Too large: 413, on which they do not. Both bodies are a ``Status``."""
+    collector = start_collector(read_timeout_s=0.2, max_bytes=2_000)
+    head = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+    with socket.create_connection(("127.0.0.1", collector.http_port)) as slow:
+        slow.sendall(head + b"Content-Length: 999\r\n\r\nab")
+        answer = slow.makefile("rb").read(400)
+    assert answer.startswith(b"HTTP/1.1 503")
+    assert b"Retry-After: 1" in answer
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    large = httpx.post(url, content=encode_traces([make_span(1, {"text": "x" * 3_000})]), headers=PROTOBUF)
+    assert (large.status_code, large.headers["content-type"]) == (413, "application/x-protobuf")
+    assert "the body has more than 2000 bytes" in Status.FromString(large.content).message
+    assert collector.budget.used_bytes == 0
 
 
 def test_grpc_messages_that_do_not_arrive_are_bounded_and_cancelled(

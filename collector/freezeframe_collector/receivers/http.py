@@ -1,6 +1,7 @@
 """OTLP over HTTP, protobuf and JSON, and the collector's own pages beside it.
 
-Source: OTLP 1.x specification, "OTLP/HTTP": 200 with ``partial_success``, 400 permanent, 429 with ``Retry-After``.
+Source: OTLP 1.x specification, "OTLP/HTTP": 200 with ``partial_success``; 400 and 413 permanent; 429 and 503 with
+``Retry-After``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.otlp_json import decode_json_traces
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_collector.receivers.compression import decompress
+from freezeframe_collector.receivers.cross_origin import admit_origins, parse_origins
 from freezeframe_schemas.errors import WireError
 
 _LOG = logging.getLogger(__name__)
@@ -34,8 +36,10 @@ _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 _SMALL_BYTES: Final = 16 << 10
 """A body up to this size is worked on in the event loop: a millisecond at most, and a thread costs half of one."""
+_GIVES_UP_ON_429: Final = "OTel-OTLP-Exporter-Python/"
+"""Its HTTP exporter of versions below 1.45 loses a batch that is answered 429. The specification has 503 for the same."""
 _T = TypeVar("_T")
-_GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNAUTHENTICATED = 3, 8, 16
+_GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UNAUTHENTICATED = 3, 8, 12, 14, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +113,10 @@ class HttpReceiver:
         )
 
     def _build_app(self) -> web.Application:
-        app = web.Application(client_max_size=self._config.max_body_bytes)
+        origins = parse_origins(self._config.allowed_origins)
+        app = web.Application(
+            client_max_size=self._config.max_body_bytes, middlewares=[admit_origins(origins)] if origins else []
+        )
         app.add_routes(
             [
                 web.post("/v1/traces", self._traces),
@@ -139,7 +146,9 @@ class HttpReceiver:
         try:
             tenant = self._authenticator.tenant_of(request.headers.get("Authorization"))
         except UnauthenticatedError as error:
-            return _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
+            answer = _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
+            answer.headers["WWW-Authenticate"] = "Bearer"
+            return answer
         # A body without a length may become as long as any.
         size_bytes = self._config.max_body_bytes if request.content_length is None else request.content_length
         try:
@@ -148,9 +157,15 @@ class HttpReceiver:
                     body = await request.read()
                 return await self._work(kind, body, request.headers.get("Content-Encoding", ""), tenant, decoder, signal)
         except BusyError as error:
-            return self._refuse(kind, error)
+            agent = request.headers.get("User-Agent", "")
+            return _refuse(kind, 503 if agent.startswith(_GIVES_UP_ON_429) else 429, _GRPC_EXHAUSTED, error)
+        except web.HTTPRequestEntityTooLarge:
+            limit = self._config.max_body_bytes
+            return _error(kind, 413, _GRPC_INVALID, f"the body has more than {limit} bytes: http.max_body_bytes")
         except TimeoutError:
-            return _error(kind, 408, _GRPC_INVALID, f"the body did not arrive in {self._config.read_timeout_s:g} s")
+            # Not 408: the specification has senders give up on that.
+            late = BusyError(f"the body did not arrive in {self._config.read_timeout_s:g} s", retry_after_s=1.0)
+            return _refuse(kind, 503, _GRPC_UNAVAILABLE, late)
 
     async def _work(
         self, kind: str, body: bytes, encoding: str, tenant: str, decoder: Decoder, signal: _Signal
@@ -171,15 +186,10 @@ class HttpReceiver:
             return web.json_response({"partialSuccess": partial} if partial else {})
         return _protobuf(200, signal.answer(outcome))
 
-    def _refuse(self, kind: str, error: BusyError) -> web.Response:
-        answer = _error(kind, 429, _GRPC_EXHAUSTED, error.message)
-        answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
-        return answer
-
     async def _metrics(self, request: web.Request) -> web.Response:
         self._pipeline.meter.add(metrics_refused=1)
         text = "freezeframe keeps traces and log events; send metrics elsewhere"
-        return _error(request.content_type, 404, _GRPC_INVALID, text)
+        return _error(request.content_type, 404, _GRPC_UNIMPLEMENTED, text)
 
     async def _flush(self, request: web.Request) -> web.Response:
         try:
@@ -215,6 +225,12 @@ def _verdict(fault: str) -> web.Response:
 
 def _protobuf(status: int, message: Message) -> web.Response:
     return web.Response(body=message.SerializeToString(), status=status, content_type=_PROTOBUF)
+
+
+def _refuse(kind: str, status: int, code: int, error: BusyError) -> web.Response:
+    answer = _error(kind, status, code, error.message)
+    answer.headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    return answer
 
 
 def _error(kind: str, status: int, code: int, message: str) -> web.Response:
