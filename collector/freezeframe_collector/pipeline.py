@@ -145,7 +145,7 @@ class Pipeline:
         with self.budget.reserve(len(body)):
             batch = self._batch(body, tenant, decode)
             duplicate = 0 if batch.is_empty else self._log.submit(batch).result().duplicate
-        return self._note(batch, duplicate, len(body), started_ns)
+            return self._note(batch, duplicate, len(body), started_ns)
 
     async def export_small(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Do as `export` in an event loop, for a request so small that the work on it holds the loop for a moment only.
@@ -161,7 +161,7 @@ class Pipeline:
         with self.budget.reserve_now(len(body)):
             batch = self._batch(body, tenant, decode)
             duplicate = 0 if batch.is_empty else await self._gathering.append(batch)
-        return self._note(batch, duplicate, len(body), started_ns)
+            return self._note(batch, duplicate, len(body), started_ns)
 
     def _note(self, batch: Batch, duplicate: int, size_bytes: int, started_ns: int) -> Outcome:
         """Return what a request that is durable came to, and count it."""
