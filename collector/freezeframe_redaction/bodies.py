@@ -245,16 +245,17 @@ def _stream_lines(text: str) -> list[tuple[int, int]] | None:
     if not sse and not (head.startswith("{") and "}\n{" in text):
         return None
     out: list[tuple[int, int]] = []
-    position = 0
-    for line in text.splitlines(keepends=True):
-        end = position + len(line.rstrip("\r\n"))
-        start = position
-        if line.startswith("data:"):
-            start += 6 if line.startswith("data: ") else 5
+    for line in _LINE.finditer(text):
+        start, end = line.span()
+        if text.startswith("data:", start):
+            start += 6 if text.startswith("data: ", start) else 5
         if end > start:
             out.append((start, end))
-        position += len(line)
     return out
+
+
+_LINE = re.compile(r"[^\r\n]+")
+"""`str.splitlines` knows more line ends, which JSON strings may hold as they are (U+2028)."""
 
 
 def move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], codec: str) -> tuple[int, ...]:

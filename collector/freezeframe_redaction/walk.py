@@ -200,16 +200,26 @@ class _Walk:
 
     def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
         """Walk an object that holds a delta, or any object of a stream: pieces of text get the channel that they belong to."""
-        outer = self._channel
-        ids = tuple(str(held[name]) for name in _CHANNEL_IDS if name in held)
-        within = outer if outer is not None else ()
+        keys, outer = self._keys, self._channel
+        ids: Channel | None = None
         for name, item in pairs:
-            if not self._keys[name].plain:
+            prefix, defers, plain = keys[name]
+            if not plain:
                 self._key(name, ordinal)
-            if name == "delta" or outer is not None:
-                self._channel = (*within, *ids, name) if name == "delta" or self._stream or ids else (*within, name)
-            ordinal = self.value(item, name, key, ordinal + 1)
-            self._channel = outer
+            ordinal += 1
+            if item is None or item is True or item is False:
+                continue
+            # Channels are for pieces and for what may hold some; most of an event is neither.
+            if (name == "delta" or outer is not None) and (name in _DELTA_KEYS or type(item) is not str):
+                if ids is None:
+                    ids = tuple([str(held[part]) for part in _CHANNEL_IDS if part in held])
+                self._channel = (*(outer or ()), *ids, name)
+                ordinal = self.value(item, name, key, ordinal)
+                self._channel = outer
+            elif not prefix and not defers and type(item) is str and item in _words:
+                ordinal += 1
+            else:
+                ordinal = self.value(item, name, key, ordinal)
         return ordinal
 
     def _key(self, name: str, ordinal: int) -> None:
@@ -224,16 +234,17 @@ class _Walk:
                 self.leaves.append(Leaf(str(value), prefix, ordinal, is_number=True))
 
     def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
+        is_piece = self._channel is not None and key in _DELTA_KEYS
         if '"' in text:
             self._quotes += text.count('"')
-        elif len(text) < _LONGEST_WORD and self._channel is None and _is_word(text):
+        elif len(text) < _LONGEST_WORD and not is_piece and _is_word(text):
             if prefix and len(text) > 2:
                 self.leaves.append(Leaf(text, prefix, ordinal))
             return ordinal + 1
         if not text:
             return ordinal + 1
         leaf = Leaf(text, prefix, ordinal)
-        if self._channel is not None and key in _DELTA_KEYS:
+        if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
         elif text[0] in _JSON_BEGINS and looks_like_json(text):
             child = _plant(text, self._keys, key, parent, self._depth + 1, stream=False)

@@ -59,7 +59,7 @@ def _body(span: SpanRecord) -> tuple[str, tuple[int, ...]]:
 
 
 def _content(body: str) -> str:
-    events = [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: {")]
+    events = [json.loads(line[6:]) for line in body.split("\n") if line.startswith("data: {")]
     return "".join(event["choices"][0]["delta"]["content"] for event in events)
 
 
@@ -140,6 +140,15 @@ def test_borders_that_cut_events_anywhere_stay_in_place(redactor: Redactor) -> N
     assert sum(made) == len(body.encode())
     assert len(made) == len(sizes)
     assert all(size >= 0 for size in made)
+
+
+def test_a_line_end_that_only_unicode_knows_does_not_cut_an_event(redactor: Redactor) -> None:
+    """JavaScript writes U+2028 into JSON strings as it is; the value that is split around it is still one."""
+    chunks = [
+        chunk.replace(b"SEPARATOR", "\u2028".encode()) for chunk in _openai("first lineSEPARATORto bob.", "smith@gm", "ail.com")
+    ]
+    body, _ = _body(redactor.redact_span(_exchange(b"".join(chunks).decode(), tuple(map(len, chunks)))))
+    assert _content(body) == redactor.redact("first line\u2028to bob.smith@gmail.com").value
 
 
 @pytest.mark.parametrize(
