@@ -72,7 +72,9 @@ def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Ca
     if value.startswith("/") and len(value) != 40:
         return ()
     needed = (
-        16 if _KEYISH.search(name) and not re.search(r"(?:secret|api|access|auth|private)[_ -]?(?:key|token)$", name) else 10
+        16
+        if _KEYISH.search(name) and not re.search(r"(?:secret|api|access|auth|private|wi-?fi)[_ -]?(?:key|token)$", name)
+        else 10
     )
     if len(value) < needed or not (has_digit and has_letter) or len(set(value)) < min(8, len(value) // 2 + 1):
         return ()
@@ -169,7 +171,7 @@ def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _NAMES = (
     r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has\xe9o|parola|l\xf6senord"
-    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
+    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
 )
 
 DETECTORS = (
@@ -191,7 +193,7 @@ DETECTORS = (
         name="secret: spoken",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passphrase|passwort|kennwort|contrase\xf1a|senha|mot de passe|wachtwoord|api key|secret key|access token|pin)(?= (?:is|was|ist|est|es|to|\xe9|e) )".replace(
+            r"(?i)\b(?:password|pass|pwd?|passphrase|passwort|kennwort|contrase\xf1a|senha|mot de passe|wachtwoord|api key|secret key|access token|pin)(?= (?:is|was|ist|est|es|to|\xe9|e) )".replace(
                 "(?= (?:is|was|ist|est|es|to|\\xe9|e) )", r" "
             ),
         ),

@@ -58,7 +58,7 @@ def year_of(value: str) -> str | None:
 
 _WORDS = (
     r"(?i)(?:^|[^A-Za-z0-9])(?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\."
-    r"|date de naissance|n[\xe9e]e?(?: le)|fecha de nacimiento|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
+    r"|date de naissance|n[\xe9e]e?(?: le)|n\xe9\(e\)(?: le)?|fecha de nacimiento|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
     r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um tarihi(?:m|n.z)?|do.umluyum|nac[i\xed]|nasc[i\xed](?: em)?|\bur\.|naissance|narozen[\xe1a]?|datum narozen\xed|sz\xfcletett|sz\xfclet\xe9si d\xe1tum|syntynyt|tanggal lahir|lahir|syntym\xe4aika|birth)(?:[^A-Za-z0-9]|_|$)"
 )
 
@@ -87,7 +87,27 @@ _FOREIGN = Detector(
     ),
 )
 
+_BEFORE = re.compile(
+    rf"(?<![0-9A-Za-z])({_DATE}) (?:geboren|geb\\.|nacid[oa]|nat[oa]|né[e]?|född|født|urodzon[ya])", re.IGNORECASE
+)
+
+
+def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``am 4. März 1985 geboren``: the trigger ended in the word behind the date."""
+    for match in _BEFORE.finditer(text, max(low, at - 34), min(high, at + 8)):
+        if match.end() >= at and not match.group(1).isdigit():
+            return (Candidate(match.start(1), match.end(1), "*" if is_surrogate(match.group(1)) else CLASS),)
+    return ()
+
+
 DETECTORS = (
+    Detector(
+        name="date of birth, word behind",
+        class_=CLASS,
+        triggers=(r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",),
+        find=_find_before,
+        examples=(Example(text="am 4. März 1985 geboren", value="4. März 1985", near_miss="im Jahr 1985 geboren"),),
+    ),
     Detector(
         name="date of birth",
         class_=CLASS,

@@ -21,6 +21,7 @@ _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({_AT})((?:{_LABEL}{_DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
 _LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
 _LOCAL_ENCODED = re.compile(r"[\w+%-](?:[\w+.%-]{0,63})$")
+_LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{_DOT}[\w+-]{{1,40}}){{0,4}}$")
 _DOT_SPOKEN = re.compile(r"\.|\s(?:dot|punkt|punto|point|ponto|kropka|punt)\s", re.IGNORECASE)
 _MARK_SPOKEN = re.compile(r"\s(?:underscore|dash|minus)\s", re.IGNORECASE)
@@ -55,7 +56,11 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     sign, domain = match.group(1), match.group(2)
     left = text[max(low, match.start() - 64) : match.start()]
-    local = (_LOCAL if sign == "@" else _LOCAL_ENCODED if sign[0] in "%=&" else _LOCAL_SAID).search(left)
+    local = (
+        _LOCAL_QUOTED.search(left)
+        if sign == "@" and left[-1:] == '"'
+        else (_LOCAL if sign == "@" else _LOCAL_ENCODED if sign[0] in "%=&" else _LOCAL_SAID).search(left)
+    )
     if local is None:
         return ()
     start = match.start() - (len(left) - local.start())
@@ -102,7 +107,7 @@ DETECTORS = (
         name="email",
         class_=CLASS,
         triggers=(
-            r"[A-Za-z0-9_%+\-'\xc0-\xff]@[A-Za-z0-9\xc0-\xff]",
+            r"[A-Za-z0-9_%+\-'\"\xc0-\xff]@[A-Za-z0-9\xc0-\xff]",
             r"[A-Za-z0-9_][%=]40[A-Za-z0-9]",
             r"(?i)[A-Za-z0-9_](?:&#0{0,4}64;|&#x0{0,4}40;|&commat;)[A-Za-z0-9]",
             r"(?i)[\[({<] ?(?:at|@|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|zavin\xe1\xe9|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",

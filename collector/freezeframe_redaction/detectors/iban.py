@@ -33,7 +33,11 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
                 break
         end += 1
         bare = text[start:end].translate(_BARE).upper()
-        if count != length or (end < high and text[end].isalnum()) or not checksums.iban(bare):
+        if (
+            count != length
+            or (end < high and text[end].isalnum() and "iban" not in text[max(low, start - 8) : start].lower())
+            or not checksums.iban(bare)
+        ):
             continue
         return (Candidate(start, end, "*" if is_surrogate(bare) else CLASS),)
     return ()

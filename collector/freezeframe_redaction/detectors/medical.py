@@ -34,6 +34,8 @@ def rule(run: runs.Run) -> Candidate | None:
         return Candidate(run.start, run.end, CLASS, "npi")
     if run.bare and 5 <= len(digits) <= 12 and _WORD.search(run.before[-40:]):
         return Candidate(run.start, run.end, CLASS, "record")
+    if run.groups == (4, 5, 1) and "medicare" in run.before:
+        return Candidate(run.start, run.end, CLASS, "record")
     return None
 
 
@@ -92,7 +94,7 @@ DETECTORS = (
         name="medical: record number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member[ _]?id|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart number)(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member[ _]?id|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_named,
         examples=(Example(text="MRN: 00482913", value="00482913", near_miss="MRN is required"),),

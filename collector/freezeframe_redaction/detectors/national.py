@@ -76,6 +76,7 @@ _NUMBERS = (
     _row("IN AADHAAR", (12,), r"aad?haa?r|uidai|आधार|\buid\b", check.in_aadhaar, "aadhaar 2345 6789 0124"),
     _row("JP MY", (12,), r"my ?number|マイナンバー|個人番号|kojin", check.jp_my_number, "マイナンバー 123456789018"),
     _row("RU INN", (12,), r"\binn\b|\bинн\b", check.ru_inn, "ИНН 500100732259"),
+    _row("ES NSS", (11, 12), r"seguridad social|\bnss\b|\bnuss\b|afiliaci[oó]n", check.always, "Seguridad Social 281234567840"),
     _row("KZ IIN", (12,), r"\biin\b|\bжсн\b|\bиин\b", check.kz_iin, "ИИН 870412677780"),
     _row("MY NRIC", (12,), r"nric|mykad|\bic\b|kad pengenalan", check.my_nric, "MyKad 770305-02-1234"),
     _row("VN CCCD", (12,), r"cccd|căn cước|can cuoc|cmnd", check.always, "CCCD 001099012345"),

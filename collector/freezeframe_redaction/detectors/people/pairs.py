@@ -16,7 +16,10 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     start = at - 2
     floor = max(low, at - 64)
     last = names.WORD.match(text, start, min(high, at + 30))
-    if start <= floor or last is None or last.group().lower() in COMMON:
+    if start <= floor or last is None:
+        return ()
+    ending = last.group().lower()
+    if ending in COMMON and ending not in SURNAMES:
         return ()
     previous = _last_word(text, floor, start - 1)
     if previous.lower() in COMMON and not (len(previous) < 4 or names.is_given(previous)):
@@ -200,6 +203,8 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     before = _last_word(text, max(low, begin - 24), begin - 1) if text[begin - 1 : begin] == " " and begin > low else ""
     if before[:1].isupper() and (before.lower() in names.NEVER_FIRST or before.lower() in names.PARTICLES):
         return ()  # "Den Haag, Rio Grande" are places
+    if before[:1].isupper() and before.lower() in names.TECHNICAL:
+        return ()  # "Dart Sass, Ruby on Rails"
     second = names.WORD.match(text, comma + 2, min(high, comma + 30))
     surname = text[begin:comma]
     if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
