@@ -32,10 +32,6 @@ class KeyContext(NamedTuple):
     """It is an identifier, which names a field and holds nobody's data."""
 
 
-SAYS_NOTHING: Final = KeyContext("", False, True)
-"""What most keys say; the same object for all of them."""
-
-
 class KeyContexts(dict[str, KeyContext]):
     """Key -> what it says, filled as keys are met, and emptied when it has grown too long."""
 
@@ -47,8 +43,7 @@ class KeyContexts(dict[str, KeyContext]):
     def __missing__(self, key: str) -> KeyContext:
         if len(self) >= _MOST_KEYS:
             self.clear()
-        made = self._read(key)
-        self[key] = made = SAYS_NOTHING if made == SAYS_NOTHING else made
+        made = self[key] = self._read(key)
         return made
 
     def _read(self, key: str) -> KeyContext:
