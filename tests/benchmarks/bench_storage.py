@@ -1,9 +1,11 @@
 """Bytes, CPU and latency of the store, beside the layout of the OpenTelemetry Collector's ClickHouse exporter, in one run.
 
-    python tests/benchmarks/bench_storage.py [--spans 1000000] [--concurrent 1000] [--alone] [--keep DIR]
+    python tests/benchmarks/bench_storage.py [--spans 1000000] [--grow-to 10000000] [--concurrent 1000] [--alone] [--keep DIR]
 
 Both layouts get the same spans of generated agent loops (histories resent each turn, tools, retrieval), in batches that
-interleave `--concurrent` runs, by the same writer (Native blocks, fsync on). The last line is one JSON object.
+interleave `--concurrent` runs, by the same writer (Native blocks, fsync on). Questions are asked at a tenth of the spans, at
+all, and, with `--grow-to`, after each run was copied inside the engine until there are so many (`store_copies`). At last spans
+come in while eight readers and a replay ask. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
@@ -25,21 +26,19 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import agent_loops
+from serving import serving
+from store_copies import Originals
+from store_questions import GOALS, READERS, Latencies, ask_all, load_and_read
 
 from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.store import Store, open_store
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import piece_hash, span_select, spans_from_rows
 from freezeframe_schemas.tables.cells import to_cells
 from freezeframe_schemas.tables.native import encode_block
 
 BATCH_SPANS: Final = 5000
 SPANS_PER_RUN: Final = 18
-BY_ID: Final = "run by id, rebuilt and hash-checked"
-LIST: Final = "run list of a day, filtered"
-SEARCH: Final = "search of two words"
-GOALS: Final = {BY_ID: 30, LIST: 100, SEARCH: 400}
-"""Milliseconds of the median, at 10^7 spans on 2 cores."""
+_BATCHES_UNDER_LOAD: Final = 4
 OTEL: Final = "otel"
 _TEXTS: Final = "Map(LowCardinality(String), String)"
 _OTEL_COLUMNS: Final = {
@@ -136,46 +135,17 @@ class Insert:
         self.wall += time.perf_counter() - wall
 
 
-def percentiles(work: Callable[[int], object], times: int) -> tuple[float, float]:
-    """Return p50 and p99 in milliseconds of `work`, warm."""
-    work(0)
-    taken: list[float] = []
-    for index in range(times):
-        start = time.perf_counter()
-        work(index)
-        taken.append((time.perf_counter() - start) * 1000)
-    taken.sort()
-    return taken[len(taken) // 2], taken[min(len(taken) - 1, int(len(taken) * 0.99))]
-
-
 def disk_bytes(store: Store, database: str, tables: str = "") -> int:
     """Return the bytes on disk of a database's tables."""
     _, rows = store.query(f"SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = '{database}' {tables}")
     return int(rows[0][0] or 0)
 
 
-def load_run(store: Store, trace_id: str) -> int:
-    """Load a run as replay does: rows and payloads, hash-checked, rebuilt to spans."""
-    db = store.database
-    _, places = store.query(
-        f"SELECT DISTINCT tenant, toUnixTimestamp(run_hour) FROM {db}.run_rows WHERE trace_id = '{trace_id}'"
-    )
-    tenants = ", ".join(f"'{tenant}'" for tenant, _ in places)
-    hours = ", ".join(f"toDateTime({hour}, 'UTC')" for _, hour in places)
-    where = f"tenant IN ({tenants}) AND run_hour IN ({hours}) AND trace_id = '{trace_id}'"
-    order = "ORDER BY start_time, span_id LIMIT 1 BY span_id"
-    with ThreadPoolExecutor(1) as beside:
-        pieces = beside.submit(store.query, f"SELECT body FROM {db}.piece_rows WHERE {where}")
-        columns, rows = store.query(f"SELECT {span_select()} FROM {db}.span_rows WHERE {where} {order}")
-    bodies = {piece_hash(raw).hex(): raw for (body,) in pieces.result()[1] if (raw := body.encode())}
-    found = [dict(zip(columns, row, strict=True)) for row in rows]
-    return len(spans_from_rows(found, bodies))
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--spans", type=int, default=1_000_000)
+    parser.add_argument("--grow-to", type=int, default=0, help="spans to reach by copies inside the engine, for latencies")
     parser.add_argument("--concurrent", type=int, default=1000, help="runs that interleave")
     parser.add_argument("--times", type=int, default=30, help="how often each question is asked")
     parser.add_argument("--alone", action="store_true", help="without otel_traces: half the time, for 10^7 spans")
@@ -184,8 +154,10 @@ def main() -> None:
     directory = arguments.keep or Path(tempfile.mkdtemp(prefix="bench-storage-"))
     store = open_store(f"chdb://{directory.resolve()}")
     try:
-        bench = Bench(store, arguments.spans, arguments.concurrent, arguments.times, beside=not arguments.alone)
-        rows = bench.run()
+        store.migrate()
+        with serving(store) as url:
+            bench = Bench(store, url, arguments.spans, arguments.concurrent, arguments.times, beside=not arguments.alone)
+            rows = bench.run(arguments.grow_to)
     finally:
         store.close()
         if not arguments.keep:
@@ -201,8 +173,9 @@ def main() -> None:
 class Bench:
     """One store, filled with both layouts and asked at a tenth of its size and at the whole."""
 
-    def __init__(self, store: Store, total: int, concurrent: int, times: int, *, beside: bool) -> None:
+    def __init__(self, store: Store, url: str, total: int, concurrent: int, times: int, *, beside: bool) -> None:
         self._store = store
+        self._url = url
         self._total = total
         self._concurrent = concurrent
         self._times = times
@@ -211,33 +184,67 @@ class Bench:
         self._count = self._wire = self._wire_spans = 0
         self._report: list[dict[str, Any]] = []
 
-    def run(self) -> list[dict[str, Any]]:
+    def run(self, grow_to: int = 0) -> list[dict[str, Any]]:
         """Fill and ask; return the rows of the report."""
-        self._store.migrate()
         if self._beside:
             self._store.engine.command(f"CREATE DATABASE IF NOT EXISTS {OTEL} ENGINE = Atomic")
             self._store.engine.command(_OTEL_TABLE)
-        small: dict[str, tuple[float, float]] = {}
-        first = 1
+        asked: list[tuple[int, Latencies]] = []
         for number, batch in enumerate(batches(self._total, self._concurrent)):
             self._insert(number, batch)
-            if not small and self._count >= self._total / 10:
-                small = self._ask()
-                first = self._count
+            if not asked and self._count >= self._total / 10:
+                asked.append((self._count, self._ask()))
         self._compact()
         self._row("spans", self._count, "spans")
         self._row("raw OTLP (protobuf)", self._wire / self._wire_spans, "bytes/span")
         self._sizes()
-        for name, (p50, p99) in self._ask().items():
-            goal = GOALS.get(name)
-            met = None if goal is None else p50 <= goal
-            self._row(f"{name}, p50", p50, "ms", None if goal is None else f"p50 <= {goal} ms", met=met)
-            self._row(f"{name}, p99", p99, "ms")
-            if first < self._count:
-                # how it grows: 1 as the data, 0 not at all
-                growth = math.log(p50 / small[name][0]) / math.log(self._count / first)
-                self._row(f"{name}, exponent of growth from {first:,}", growth, "", "< 1", met=growth < 1)
+        asked.append((self._count, self._ask()))
+        if grow_to > self._count:
+            asked.append((self._grow(grow_to), self._ask()))
+        self._latencies(asked)
+        self._load()
         return self._report
+
+    def _grow(self, grow_to: int) -> int:
+        """Copy every run until there are so many spans; return how many there are."""
+        originals = Originals(self._store)
+        count = originals.spans
+        while count < grow_to:
+            originals.copy()
+            count += originals.spans
+            print(f"\r{count:,} spans, by copies", end="", flush=True, file=sys.stderr)
+        originals.drop()
+        self._compact()
+        return count
+
+    def _latencies(self, asked: list[tuple[int, Latencies]]) -> None:
+        for name in asked[-1][1]:
+            goal = GOALS.get(name)
+            for spans, latencies in asked:
+                took = latencies[name]
+                met = None if goal is None else took.p50 <= goal
+                wanted = None if goal is None else f"<= {goal} ms"
+                self._row(f"{name}, {spans:,} spans, p50", took.p50, "ms", wanted, met=met)
+                self._row(f"{name}, {spans:,} spans, p99", took.p99, "ms")
+                self._row(f"{name}, {spans:,} spans, CPU time", took.cpu, "ms")
+            (first, small), (last, large) = asked[0], asked[-1]
+            if first < last:
+                # how it grows: 1 as the data, 0 not at all
+                growth = math.log(large[name].cpu / small[name].cpu) / math.log(last / first)
+                self._row(f"{name}, exponent of growth of the CPU time", growth, "", "< 1", met=growth < 1)
+
+    def _load(self) -> None:
+        """Ask while spans come in."""
+        more = islice(batches(self._total * 2, self._concurrent), self._total // BATCH_SPANS, None)
+        load = load_and_read(self._store, self._url, list(islice(more, _BATCHES_UNDER_LOAD)))
+        for failure in load.failures[:5]:
+            print(f"under load: {failure}", file=sys.stderr)
+        self._row("under load: inserted", load.spans / load.seconds, "spans/s")
+        self._row(f"under load: {READERS} readers, p50", load.quantile(0.5), "ms")
+        self._row(f"under load: {READERS} readers, p99", load.quantile(0.99), "ms")
+        self._row("under load: questions answered", len(load.read_ms) + len(load.replay_ms), "")
+        self._row("under load: errors", len(load.failures), "", "0", met=not load.failures)
+        self._row("under load: peak memory of the process", load.peak_bytes / 1e6, "MB", "<= 4000", met=load.peak_bytes < 4e9)
 
     def _insert(self, number: int, batch: list[SpanRecord]) -> None:
         engine = self._store.engine
@@ -283,30 +290,12 @@ class Bench:
             ratio = self._ours.cpu / self._theirs.cpu
             self._row("insert CPU, freezeframe : otel_traces", ratio, "x", "< 1", met=ratio < 1)
 
-    def _ask(self) -> dict[str, tuple[float, float]]:
-        """Return p50 and p99 in milliseconds of each question."""
-        store, db = self._store, self._store.database
-        _, ids = store.query(f"SELECT trace_id FROM {db}.runs ORDER BY cityHash64(trace_id) LIMIT {self._times + 1}")
-        _, days = store.query(f"SELECT toString(toDate(min(run_hour))) FROM {db}.run_rows")
-        day = f"toDateTime('{days[0][0]} 00:00:00', 'UTC')"
-        questions: dict[str, Callable[[int], object]] = {
-            BY_ID: lambda i: load_run(store, ids[i % len(ids)][0]),
-            LIST: lambda _: store.query(
-                f"SELECT trace_id, name, status, ms, input_tokens FROM {db}.runs WHERE run_hour >= {day}"
-                f" AND run_hour < {day} + INTERVAL 1 DAY AND status = 'error' ORDER BY start_time DESC LIMIT 50"
-            ),
-            SEARCH: lambda _: store.query(f"SELECT trace_id, snippet FROM {db}.search(words = 'generator coroutine') LIMIT 20"),
-            "cost by model and day": lambda _: store.query(
-                f"SELECT toDate(start_time) AS d, model, sum(cost_usd) FROM {db}.model_calls GROUP BY d, model"
-            ),
-            "readiness by week": lambda _: store.query(
-                f"SELECT toStartOfWeek(start_time) AS w, level, count() FROM {db}.readiness GROUP BY w, level"
-            ),
-        }
+    def _ask(self) -> Latencies:
+        by_id = f"SELECT * FROM {OTEL}.otel_traces WHERE TraceId = "
+        more: dict[str, Callable[[str], object]] = {}
         if self._beside:
-            by_id = f"SELECT * FROM {OTEL}.otel_traces WHERE TraceId = "
-            questions["run by id in otel_traces"] = lambda i: store.query(f"{by_id}'{ids[i % len(ids)][0]}'")
-        return {name: percentiles(work, self._times if name in GOALS else 5) for name, work in questions.items()}
+            more["run by id in otel_traces"] = lambda trace_id: self._store.query(f"{by_id}'{trace_id}'")
+        return ask_all(self._store, self._url, self._times, more)
 
     def _row(self, name: str, value: float, unit: str, goal: str | None = None, *, met: bool | None = None) -> None:
         self._report.append({"name": name, "value": round(value, 3), "unit": unit, "goal": goal, "met": met})

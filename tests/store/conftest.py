@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from serving import serving
 
-from freezeframe_collector.facade import build_app
 from freezeframe_collector.store import Store, open_store
 
 
@@ -33,28 +30,5 @@ def admin_token() -> str:
 @pytest.fixture(scope="session")
 def facade_url(store: Store, admin_token: str) -> Iterator[str]:
     """The URL of a facade over the store, served from a thread on an ephemeral port."""
-    loop = asyncio.new_event_loop()
-    started = threading.Event()
-    runner = web.AppRunner(build_app(store, admin_token=admin_token))
-    port = 0
-
-    async def start() -> None:
-        nonlocal port
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        started.set()
-
-    def serve() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(start())
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    assert started.wait(20)
-    yield f"http://127.0.0.1:{port}"
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(20)
+    with serving(store, admin_token=admin_token) as url:
+        yield url
