@@ -28,7 +28,7 @@ from freezeframe_collector.wal_format import frame
 from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_redaction.policy import load_policy
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import SplitMemory, rows_from_spans
+from freezeframe_schemas.tables import CutMemory, rows_from_spans
 
 STAGES = (
     "decode",
@@ -60,7 +60,7 @@ class Stopwatch:
         self.seconds[stage] += clock() - before
 
 
-def run_round(bodies: list[bytes], redact: RedactStage, store: Store, memory: SplitMemory, token: str) -> dict[str, float]:
+def run_round(bodies: list[bytes], redact: RedactStage, store: Store, memory: CutMemory, token: str) -> dict[str, float]:
     """Carry the requests from their bytes into the store; return the seconds of each stage."""
     watch = Stopwatch()
     spans: list[SpanRecord] = []
@@ -100,7 +100,7 @@ def main() -> None:
         redact = RedactStage(load_policy(options.policy), load_or_create_keys(directory / "keys"))
         store = open_store(f"chdb://{directory / 'store'}")
         store.migrate()
-        memory = SplitMemory()
+        memory = CutMemory()
         for load in loads:
             size = Load(
                 name=load.name,

@@ -62,7 +62,7 @@ def parameters(runs: RunStore) -> dict[str, object]:
     )
     trace_id, run_id, user = rows[0]
     _, rows = runs.sql("SELECT response_id FROM model_calls WHERE response_id != '' LIMIT 1")
-    _, chunks = runs.sql("SELECT extract(body, 'chunk-[0-9]+') AS chunk FROM payloads WHERE chunk != '' LIMIT 1")
+    _, chunks = runs.sql("SELECT extract(body, 'chunk-[0-9]+') AS chunk FROM contents WHERE chunk != '' LIMIT 1")
     return {"chunk": chunks[0][0], "trace_id": trace_id, "run_id": run_id, "user": user, "response_id": rows[0][0], "times": 1}
 
 

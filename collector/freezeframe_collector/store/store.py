@@ -17,7 +17,7 @@ from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_schemas import tables
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import Batch, SplitMemory
+from freezeframe_schemas.tables import Batch, CutMemory
 from freezeframe_schemas.tables.ddl import DATABASE
 
 _RUNS_REMEMBERED: Final = 100_000
@@ -140,7 +140,7 @@ class Store:
         self._lock = threading.Lock()
         self._hours: OrderedDict[str, int] = OrderedDict()
         self._pieces = _Stored(_PIECES_REMEMBERED)
-        self._memory = SplitMemory()
+        self._memory = CutMemory()
 
     def migrate(self, *, dry_run: bool = False) -> list[Migration]:
         """Bring the database to this version's schema and return the migrations that were (or would be) applied.
@@ -222,6 +222,7 @@ class Store:
         _, payloads = self.query(
             f"SELECT (SELECT sum(payload_bytes) FROM {self.database}.spans),"
             f" (SELECT sum(length(body)) FROM {self.database}.piece_rows)"
+            f" + (SELECT sum(length(templates)) FROM {self.database}.span_rows)"
         )
         return Stats(
             tables=tuple(TableStats(table=t, rows=r, disk_bytes=d, raw_bytes=u, parts=p) for t, r, d, u, p in rows),

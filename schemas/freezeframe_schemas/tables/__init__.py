@@ -6,7 +6,7 @@ Must never talk to a store.
 from __future__ import annotations
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, Column, Source
-from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash
+from freezeframe_schemas.tables.pieces import piece_hash
 from freezeframe_schemas.tables.reading import RUN_PLACE, span_select, spans_from_rows
 from freezeframe_schemas.tables.rows import (
     Batch,
@@ -16,6 +16,7 @@ from freezeframe_schemas.tables.rows import (
     run_hour_of,
     tenant_of,
 )
+from freezeframe_schemas.tables.templates import CutMemory
 
 __all__ = [
     "PAYLOAD_COLUMNS",
@@ -24,9 +25,9 @@ __all__ = [
     "SPAN_COLUMNS",
     "Batch",
     "Column",
+    "CutMemory",
     "Rows",
     "Source",
-    "SplitMemory",
     "StoredPieces",
     "piece_hash",
     "rows_from_spans",

@@ -171,7 +171,17 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     # everything else
     _field("attributes", _TEXTS, "Attributes without a column of their own, and small; text as it is, other types as text"),
     _field("attribute_types", _TYPES, "Type of each attribute in `attributes` or `refs` that is no text"),
-    _field("refs", _REFS, "Attribute -> hashes of its payload pieces, in order"),
+    _field("refs", _REFS, "Large attribute -> hashes of its payload pieces, in order"),
+    Column(
+        name="templates",
+        type="String",
+        comment="Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between"
+        " attributes; an attribute without a template is its pieces joined",
+        source=Source.FIELD,
+        codec="ZSTD(1, 23)",
+        # a turn's request has the template of the one before it, a little longer: ZSTD finds it in a window of that length
+        block_bytes=4 << 20,
+    ),
     _field("resource", _TEXTS, "Resource attributes without a column of their own, and small"),
     _field("resource_types", _TYPES, "Type of each resource attribute in `resource` or `resource_refs` that is no text"),
     _field("resource_refs", _REFS, "Large resource attribute -> hashes of its payload pieces, in order"),

@@ -20,7 +20,7 @@ from freezeframe_schemas.span import (
 )
 from freezeframe_schemas.tables.cells import TEXT, from_cell, from_cells
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, SPAN_COLUMNS, Column, Source
-from freezeframe_schemas.tables.pieces import join
+from freezeframe_schemas.tables.templates import BETWEEN, fill
 
 _KINDS: Final = {kind.name.capitalize(): kind for kind in SpanKind}
 _STATUSES: Final = {code.name.capitalize(): code for code in StatusCode}
@@ -91,7 +91,7 @@ class _Reader:
         dropped: list[int] = rest.get("dropped") or [0, 0, 0]
         attributes = _column_values(row, ATTRIBUTE_COLUMNS)
         attributes |= from_cells(row["attributes"], row["types"])
-        attributes |= self._large(row, row["refs_hex"], row["types"])
+        attributes |= self._large(row, row["refs_hex"], row["types"], row["templates"])
         return SpanRecord(
             trace_id=row["trace_id"],
             span_id=row["span_id"],
@@ -115,12 +115,15 @@ class _Reader:
         )
 
     def _large(
-        self, row: Mapping[str, Any], refs: Mapping[str, Sequence[str]], types: Mapping[str, str]
+        self, row: Mapping[str, Any], refs: Mapping[str, Sequence[str]], types: Mapping[str, str], templates: str = ""
     ) -> dict[str, AttributeValue]:
         values: dict[str, AttributeValue] = {}
-        for name, hashes in refs.items():
+        around = templates.split(BETWEEN) if templates else [""] * len(refs)
+        for (name, hashes), template in zip(refs.items(), around, strict=True):
             try:
-                raw = join(hashes, self._bodies)
+                raw = fill(template, hashes, self._bodies)
+            except ValueError as error:
+                raise WireError(f"run {row['trace_id']}, span {row['span_id']}: {name}: {error}") from None
             except KeyError as error:
                 raise WireError(
                     f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0]} is not in the store, or "

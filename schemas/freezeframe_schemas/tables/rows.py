@@ -34,8 +34,8 @@ from freezeframe_schemas.tables.columns import (
 )
 from freezeframe_schemas.tables.fits import FITS
 from freezeframe_schemas.tables.native import encode_block
-from freezeframe_schemas.tables.pieces import SplitMemory
 from freezeframe_schemas.tables.previews import input_preview, output_preview
+from freezeframe_schemas.tables.templates import BETWEEN, CutMemory
 from freezeframe_schemas.values import is_opaque
 
 HOUR_NS: Final = 3_600_000_000_000
@@ -83,7 +83,7 @@ def rows_from_spans(
     *,
     run_hours: Mapping[str, int] | None = None,
     stored: StoredPieces | None = None,
-    memory: SplitMemory | None = None,
+    memory: CutMemory | None = None,
 ) -> Rows:
     """Return the rows that hold `spans`.
 
@@ -92,10 +92,10 @@ def rows_from_spans(
         run_hours: trace id -> the hour that the run's rows are stored under, in seconds; a run that is not named takes the
             hour of its first span here. Only a matter of place on disk: reading is right whatever it is.
         stored: trace id -> hashes of pieces that the store holds already, which are left out of `Rows.payloads`.
-        memory: what was split before, to save splitting it again.
+        memory: what was cut before, to save cutting it again.
     """
     hours = _run_hours(spans) | dict(run_hours or {})
-    return _Writer(spans, hours=hours, stored=stored or {}, memory=memory or SplitMemory()).write()
+    return _Writer(spans, hours=hours, stored=stored or {}, memory=memory or CutMemory()).write()
 
 
 def tenant_of(span: SpanRecord) -> str:
@@ -138,7 +138,7 @@ _START_TIME, _DURATION = _AT["start_time"], _AT["duration_ns"]
 _ATTRIBUTES, _ATTRIBUTE_TYPES, _REFS = _AT["attributes"], _AT["attribute_types"], _AT["refs"]
 _RESOURCE, _RESOURCE_TYPES, _RESOURCE_REFS = _AT["resource"], _AT["resource_types"], _AT["resource_refs"]
 _PAYLOAD_BYTES, _GAPS, _REST = _AT["payload_bytes"], _AT["gaps"], _AT["rest"]
-_PREVIEWS: Final = _AT["previews"]
+_PREVIEWS, _TEMPLATES = _AT["previews"], _AT["templates"]
 _FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
     **{
         name: attrgetter(name)
@@ -172,7 +172,7 @@ class _Writer:
     """
 
     def __init__(
-        self, spans: Sequence[SpanRecord], *, hours: Mapping[str, int], stored: StoredPieces, memory: SplitMemory
+        self, spans: Sequence[SpanRecord], *, hours: Mapping[str, int], stored: StoredPieces, memory: CutMemory
     ) -> None:
         self._spans = spans
         self._hours = hours
@@ -183,7 +183,7 @@ class _Writer:
         self._piece_rows: list[tuple[int, str, int, str, int, str, bytes]] = []
         self._seen: dict[str, set[bytes]] = {}
         self._resources: dict[int, _ResourceCells] = {}
-        self._resource_refs: dict[tuple[str, int], Refs] = {}
+        self._resource_refs: dict[tuple[str, int], dict[str, Sequence[bytes]]] = {}
 
     def write(self) -> Rows:
         for index, span in enumerate(self._spans):
@@ -225,7 +225,11 @@ class _Writer:
         if resource.large:
             columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
         if large:
-            columns[_REFS][index] = self._refs(span, tenant, large)
+            cuts = [self._memory.cut(span.trace_id, name, raw) for name, raw in large.items()]
+            columns[_REFS][index] = {name: cut.hashes for name, cut in zip(large, cuts, strict=True)}
+            columns[_TEMPLATES][index] = BETWEEN.join([cut.template for cut in cuts])
+            for name, cut in zip(large, cuts, strict=True):
+                self._keep(span, tenant, name, cut.pieces, cut.hashes)
             columns[_PAYLOAD_BYTES][index] = sum(map(len, large.values()))
             columns[_PREVIEWS][index] = (input_preview(large), output_preview(large))
         if gaps := _span_gaps(span, large):
@@ -271,28 +275,30 @@ class _Writer:
 
     def _refs_of_resource(self, span: SpanRecord, tenant: str, resource: _ResourceCells) -> Refs:
         key = (span.trace_id, id(span.resource))
-        if key not in self._resource_refs:
-            self._resource_refs[key] = self._refs(span, tenant, resource.large)
-        return self._resource_refs[key]
+        refs = self._resource_refs.get(key)
+        if refs is None:
+            refs = self._resource_refs[key] = {}
+            for name, raw in resource.large.items():
+                # without a template, which would lie on each of the run's spans
+                pieces, refs[name] = self._memory.joined.split(span.trace_id, name, raw)
+                self._keep(span, tenant, name, pieces, refs[name])
+        return refs
 
-    def _refs(self, span: SpanRecord, tenant: str, large: Mapping[str, bytes]) -> Refs:
-        refs: dict[str, Sequence[bytes]] = {}
+    def _keep(self, span: SpanRecord, tenant: str, name: str, pieces: Sequence[bytes], hashes: Sequence[bytes]) -> None:
+        """Make rows of the pieces that the run does not have yet."""
         trace_id = span.trace_id
-        second = min(max(span.start_time_unix_nano // 1_000_000_000, 0), 0xFFFFFFFF)
         seen = self._seen.get(trace_id)
         if seen is None:
             # a copy: what this batch adds is stored only once its insert has succeeded
             seen = self._seen[trace_id] = set(self._stored.get(trace_id, ()))
-        for name, raw in large.items():
-            pieces, hashes = self._memory.split(trace_id, name, raw)
-            refs[name] = hashes
-            if not seen.issuperset(hashes):
-                for piece, digest in zip(pieces, hashes, strict=True):
-                    if digest not in seen:
-                        seen.add(digest)
-                        self._pieces.append((trace_id, digest))
-                        self._piece_rows.append((0, tenant, self._hours[trace_id], trace_id, second, name, piece))
-        return refs
+        if seen.issuperset(hashes):
+            return
+        second = min(max(span.start_time_unix_nano // 1_000_000_000, 0), 0xFFFFFFFF)
+        for piece, digest in zip(pieces, hashes, strict=True):
+            if digest not in seen:
+                seen.add(digest)
+                self._pieces.append((trace_id, digest))
+                self._piece_rows.append((0, tenant, self._hours[trace_id], trace_id, second, name, piece))
 
     def _payloads(self) -> Batch:
         cells = zip(*self._piece_rows, strict=True) if self._piece_rows else ([] for _ in PAYLOAD_COLUMNS)

@@ -1,7 +1,7 @@
 -- Every span once: a span that was sent twice, or is being copied to be kept, counts once.
 CREATE OR REPLACE VIEW {db}.spans {on_cluster} AS
 SELECT
-    * EXCEPT previews REPLACE (
+    * EXCEPT (previews, templates) REPLACE (
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs,
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs),
     previews[1] AS input_preview,

@@ -1,7 +1,21 @@
--- Full text: SELECT trace_id, snippet FROM search(words = 'refund order'). All words must be in one piece of text.
+-- Full text: SELECT trace_id, snippet FROM search(words = 'refund order'). All words must be in one long text, or among the short
+-- ones of one span.
 CREATE OR REPLACE VIEW {db}.search {on_cluster} AS
 SELECT
-    p.tenant AS tenant, p.trace_id AS trace_id, p.attribute AS attribute, p.run_hour AS run_hour, lower(hex(p.hash)) AS hash,
+    p.tenant AS tenant, p.trace_id AS trace_id, toString(p.attribute) AS attribute, p.run_hour AS run_hour,
+    lower(hex(p.hash)) AS hash,
     substring(p.body, greatest(1, toInt64(positionCaseInsensitive(p.body, splitByNonAlpha({words:String})[1])) - 60), 200) AS snippet
 FROM {db}.piece_rows AS p
-WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})));
+WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})))
+UNION ALL
+SELECT
+    s.tenant AS tenant, s.trace_id AS trace_id,
+    toString(mapKeys(s.refs)[arrayFirstIndex(text -> hasAllTokens(lower(text), splitByNonAlpha(lower({words:String}))),
+        splitByChar('\x01', s.templates))]) AS attribute,
+    s.run_hour AS run_hour, '' AS hash,
+    replaceRegexpAll(substring(s.templates,
+        greatest(1, toInt64(positionCaseInsensitive(s.templates, splitByNonAlpha({words:String})[1])) - 60), 200), '[\x00\x01]', '…')
+        AS snippet
+FROM {db}.span_rows AS s
+WHERE hasAllTokens(lower(s.templates), splitByNonAlpha(lower({words:String})))
+LIMIT 1 BY tenant, trace_id, attribute;

@@ -1,0 +1,281 @@
+"""Payloads as texts and templates: what was said is stored once a run, whatever it is quoted in.
+
+A tool's result comes as its return value, in the next request, in the attributes of the conventions, and again with each turn
+after that. The long strings of such a JSON document, and the tools that a request offers, are its pieces, the same wherever
+they stand; what is left is its template, a short text with a hole for each piece, which stays with the span::
+
+    {"role":"user","content":"<several sentences>"}  ->  {"role":"user","content":"␀"}  and one piece
+
+The template with its holes filled in order is the value, byte for byte, whatever it holds: cuts are only places, and nothing is
+parsed or written anew. What would make a poor template (no JSON, bytes, a long history of short messages) has none, and is its
+pieces joined (`pieces`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final, NamedTuple
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.tables.columns import PIECE_LIMIT
+from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash, split
+
+HOLE: Final = "\0"
+BETWEEN: Final = "\1"
+"""Stands between the templates of one span. JSON has neither it nor `HOLE` bare; a value that has one gets no template."""
+_HOLE: Final = HOLE.encode()
+_BETWEEN: Final = BETWEEN.encode()
+_JSON: Final = (b"{", b"[", b'"')
+_LEAST: Final = 128
+"""Bytes. A shorter string stays in the template: its name and its row would weigh more than it does."""
+_GAP_LIMIT: Final = 2048
+"""Bytes between two long strings, above which what is there is cut into pieces as well."""
+_TEMPLATE_LIMIT: Final = 16 << 10
+"""Bytes. A template comes again with each turn, and a long one costs more than the names of the pieces that stand for it."""
+_WORTH_REMEMBERING: Final = 512
+"""Bytes. A shorter value is cut anew in less time than it takes to look it up and compare."""
+_START_BYTES: Final = 16
+_TOOLS_START_BYTES: Final = 128
+_TOOLS_REMEMBERED: Final = 64
+_ESCAPED: Final = rb"(?:(?<=[^\\]\\)|(?<=[^\\]\\{3})|(?<=[^\\]\\{5})|(?<=[^\\]\\{7}))"
+"""After an odd number of backslashes. To look back from quotes is twice as fast as to step over each escape; more than seven
+would only be a cut in an odd place."""
+_STRING: Final = rb'"([^"]*+(?:' + _ESCAPED + rb'"[^"]*+)*+)"?+'
+"""A JSON string. One that does not end matches too, here and below: no byte is searched twice."""
+_SHORT: Final = rb'"(?!tools":)[^"\\]{0,%d}+"' % (_LEAST - 1)
+_NEXT: Final = re.compile(rb'[^"]*+(?:' + _SHORT + rb'[^"]*+)*+(?:"tools":\s?+(\[)|' + _STRING + rb")?+")
+"""Past short strings, to the start of a request's tools or to a string that may be long."""
+_STRINGS: Final = re.compile(_STRING)
+_BRACKET: Final = re.compile(rb"[\[\]]")
+
+
+_EndOfArray = Callable[[bytes, int], int]
+
+
+class Cut(NamedTuple):
+    """A value taken apart."""
+
+    template: str
+    """With `HOLE` where a piece was; empty where the pieces joined are the value."""
+    pieces: Sequence[bytes]
+    hashes: Sequence[bytes]
+
+
+class _Texts(NamedTuple):
+    """What is cut out of a value, without the quotes or brackets around it: where each text lies, what it says, its name.
+
+    Lists side by side: a tuple for each text would be one more object for the garbage collector, and `CutMemory` holds many.
+    """
+
+    starts: list[int]
+    ends: list[int]
+    pieces: list[bytes]
+    hashes: list[bytes]
+
+    def add(self, raw: bytes, start: int, end: int) -> None:
+        piece = raw[start:end]
+        self.starts.append(start)
+        self.ends.append(end)
+        self.pieces.append(piece)
+        self.hashes.append(piece_hash(piece))
+
+
+class _Remembered(NamedTuple):
+    raw: bytes
+    texts: _Texts
+    cut: Cut | None
+
+
+class CutMemory:
+    """What was cut last, by run and attribute: the next turn's value begins with nearly all of it, and often ends so too.
+
+    Only a saving: cuts are the very same without it. Not thread-safe.
+    """
+
+    def __init__(self, limit_bytes: int = 64 << 20) -> None:
+        self.joined = SplitMemory(limit_bytes)
+        """For values without a template."""
+        self._limit = limit_bytes
+        self._size = 0
+        self._tools: dict[bytes, bytes] = {}
+        self._last: OrderedDict[tuple[str, bytes], _Remembered] = OrderedDict()
+
+    def cut(self, trace_id: str, attribute: str, raw: bytes) -> Cut:
+        """Return `raw` taken apart."""
+        if attribute == genai.TOOL_DEFINITIONS and raw.startswith(b"[") and raw.endswith(b"]"):
+            return Cut("[\0]", [raw[1:-1]], [piece_hash(raw[1:-1])])
+        if not _may_have_template(raw):
+            return Cut("", *self.joined.split(trace_id, attribute, raw))
+        if len(raw) < _WORTH_REMEMBERING:
+            return cut(raw)
+        # a request begins as the one before it, and a result is the same in two attributes
+        key = (trace_id, raw[:_START_BYTES])
+        before = self._last.pop(key, None)
+        if before is not None:
+            self._size -= len(before.raw)
+        if before is None:
+            texts = _texts(raw, self._end_of_array)
+            made = _from_texts(raw, texts)
+        elif before.raw == raw:
+            texts, made = before.texts, before.cut
+        else:
+            texts = _texts_like(raw, before.raw, before.texts, self._end_of_array)
+            made = _from_texts(raw, texts)
+        self._last[key] = _Remembered(raw, texts, made)
+        self._size += len(raw)
+        while self._size > self._limit:
+            _, oldest = self._last.popitem(last=False)
+            self._size -= len(oldest.raw)
+        return made or Cut("", *self.joined.split(trace_id, attribute, raw))
+
+    def _end_of_array(self, raw: bytes, at: int) -> int:
+        """As `_end_of_array`, of the tools that were met last: the next run of an agent has the same."""
+        start = raw[at : at + _TOOLS_START_BYTES]
+        known = self._tools.get(start)
+        if known is not None and raw.startswith(known, at):
+            return at + len(known) - 1
+        end = _end_of_array(raw, at)
+        if end < len(raw):
+            self._tools[start] = raw[at : end + 1]
+            if len(self._tools) > _TOOLS_REMEMBERED:
+                del self._tools[next(iter(self._tools))]
+        return end
+
+
+def cut(raw: bytes) -> Cut:
+    """Return `raw` taken apart, so that `fill` gives it back."""
+    if _may_have_template(raw):
+        made = _from_texts(raw, _texts(raw, _end_of_array))
+        if made is not None:
+            return made
+    pieces = split(raw)
+    return Cut("", pieces, [*map(piece_hash, pieces)])
+
+
+def fill(template: str, hashes: Sequence[str], bodies: Mapping[str, bytes]) -> bytes:
+    """Return the value of a template whose pieces have `hashes` (hex); without a template, the pieces joined.
+
+    Raises:
+        KeyError: a piece is not among `bodies`; the argument is its hash.
+        ValueError: there are more or fewer pieces than holes.
+    """
+    pieces = [bodies[digest] for digest in hashes]
+    if not template:
+        return b"".join(pieces)
+    around = template.encode().split(_HOLE)
+    if len(around) != len(pieces) + 1:
+        raise ValueError(f"found {len(pieces)} pieces, expected {len(around) - 1}, one for each hole of the template")
+    parts = [b""] * (2 * len(pieces) + 1)
+    parts[::2], parts[1::2] = around, pieces
+    return b"".join(parts)
+
+
+def _may_have_template(raw: bytes) -> bool:
+    return (len(raw) < _LEAST or raw.startswith(_JSON)) and _HOLE not in raw and _BETWEEN not in raw
+
+
+def _from_texts(raw: bytes, texts: _Texts) -> Cut | None:
+    """Return the cut around `texts`, or None where a template would be of no use."""
+    around = [raw[start:end] for start, end in zip([0, *texts.ends], [*texts.starts, len(raw)], strict=True)]
+    pieces, hashes = texts.pieces, texts.hashes
+    template = _HOLE.join(around)
+    if len(template) > _GAP_LIMIT and max(map(len, around)) > _GAP_LIMIT:
+        around, pieces, hashes = _with_gaps_cut(around, pieces, hashes)
+        template = _HOLE.join(around)
+    if len(template) > _TEMPLATE_LIMIT:
+        return None
+    try:
+        return Cut(template.decode(), pieces, hashes)
+    except UnicodeDecodeError:  # a value of bytes
+        return None
+
+
+def _with_gaps_cut(
+    around: Sequence[bytes], pieces: Sequence[bytes], hashes: Sequence[bytes]
+) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """Return the parts of a value with long parts of its template made pieces too."""
+    left: list[bytes] = []
+    all_pieces: list[bytes] = []
+    all_hashes: list[bytes] = []
+    for index, gap in enumerate(around):
+        if len(gap) > _GAP_LIMIT:
+            cuts = split(gap)
+            left += [b""] * (len(cuts) + 1)
+            all_pieces += cuts
+            all_hashes += map(piece_hash, cuts)
+        else:
+            left.append(gap)
+        all_pieces += pieces[index : index + 1]
+        all_hashes += hashes[index : index + 1]
+    return left, all_pieces, all_hashes
+
+
+def _texts(raw: bytes, end_of_array: _EndOfArray) -> _Texts:
+    texts = _Texts([], [], [], [])
+    if len(raw) > _LEAST:
+        for start, end in _places(raw, 0, end_of_array):
+            texts.add(raw, start, end)
+    return texts
+
+
+def _places(
+    raw: bytes, at: int, end_of_array: _EndOfArray, meeting: Container[int] = frozenset[int]()
+) -> Iterator[tuple[int, int]]:
+    """Yield where texts lie, from a place on that is in no string; the last is the first that starts at one of `meeting`."""
+    while at >= 0:
+        start, at = at, -1
+        for match in _NEXT.finditer(raw, start):
+            group = match.lastindex
+            if group is None:
+                continue
+            start, end = match.span(group)
+            if group == 1:
+                start = end
+                if start in meeting:
+                    yield start, start
+                    return
+                at = end_of_array(raw, start)
+                if at - start <= PIECE_LIMIT:
+                    yield start, at
+                break
+            if _LEAST <= end - start <= PIECE_LIMIT:
+                yield start, end
+
+
+def _end_of_array(raw: bytes, at: int) -> int:
+    """Return where the array ends that begins before `at`: the place of its bracket, or the end of the value."""
+    depth = 1
+    strings = (match.span() for match in _STRINGS.finditer(raw, at))
+    for start, end in chain(strings, [(len(raw), len(raw))]):
+        for bracket in _BRACKET.finditer(raw, at, start):
+            depth += 1 if bracket[0] == b"[" else -1
+            if not depth:
+                return bracket.start()
+        at = end
+    return len(raw)
+
+
+def _texts_like(raw: bytes, like: bytes, known: _Texts, end_of_array: _EndOfArray) -> _Texts:
+    """Return `_texts` of a value that begins, and perhaps ends, as another did: only what lies between is looked at."""
+    # a text is in both where they agree up to its closing quote or bracket
+    kept = bisect_left(known.ends, True, key=lambda end: end >= len(like) or not raw.startswith(like[: end + 1]))
+    # from the opening of a text on, where both have all that follows too, they go on alike
+    first = bisect_left(known.starts, True, kept, key=lambda start: raw.endswith(like[start - 1 :]))
+    shift = len(raw) - len(like)
+    meeting = {known.starts[index] + shift: index for index in range(first, len(known.starts))}
+    texts = _Texts(known.starts[:kept], known.ends[:kept], known.pieces[:kept], known.hashes[:kept])
+    for start, end in _places(raw, texts.ends[-1] + 1 if kept else 0, end_of_array, meeting):
+        index = meeting.get(start)
+        if index is None:
+            texts.add(raw, start, end)
+            continue
+        texts.starts.extend([place + shift for place in known.starts[index:]])
+        texts.ends.extend([place + shift for place in known.ends[index:]])
+        texts.pieces.extend(known.pieces[index:])
+        texts.hashes.extend(known.hashes[index:])
+        break
+    return texts
