@@ -18,6 +18,7 @@ from capture_provider import Provider
 from capture_replay import replaying
 from openinference.instrumentation.anthropic import AnthropicInstrumentor
 from openinference.instrumentation.openai import OpenAIInstrumentor
+from opentelemetry import context
 
 import freezeframe
 from freezeframe.testing import capture
@@ -90,6 +91,25 @@ def test_beside_openinference_a_call_is_one_exchange_below_its_span(ask: Any, in
     with replaying(exchanges) as recorded:
         assert ask(provider.url) == first
     assert recorded.left == []
+
+
+@pytest.mark.parametrize(("scope", "recorded"), [("logfire.openai", 1), ("shop", 0)])
+def test_a_model_call_is_recorded_where_logfire_silences_the_others_and_not_where_the_user_does(
+    scope: str, recorded: int, provider: Provider
+) -> None:
+    """logfire suppresses instrumentation inside its own span of a call; a user who does wants no trace of it."""
+
+    def ask(url: str) -> Any:
+        with captured.provider.get_tracer(scope).start_as_current_span("Chat Completion"):
+            token = context.attach(context.set_value("suppress_instrumentation", True))
+            try:
+                return ask_openai(url)
+            finally:
+                context.detach(token)
+
+    with capture() as captured:
+        freezeframe.run(ask)(provider.url)
+        assert len(captured.exchanges) == recorded
 
 
 PROGRAM = """

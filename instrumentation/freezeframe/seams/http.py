@@ -67,15 +67,20 @@ _TELEMETRY_PATHS: Final = ("/v1/traces/ingest", "/v1/traces", "/v1/metrics", "/v
 """Where SDKs send traces of their own, from threads of their own: no part of what the run depended on."""
 
 
+_OWN_CHECK: Final = "/v1/info"
+"""Where logfire asks whose token it was given, with instrumentation suppressed."""
+
+
 def is_telemetry(url: str) -> bool:
-    """Tell whether a call sends traces of an SDK."""
-    return urlsplit(url).path.endswith(_TELEMETRY_PATHS)
+    """Tell whether a call sends traces of an SDK, or asks whether it may."""
+    path = urlsplit(url).path
+    return path.endswith(_TELEMETRY_PATHS) or (path == _OWN_CHECK and _is_suppressed())
 
 
 def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     """Tell whether a call is one that we record. One that a replay will miss for lack of it is counted on its run."""
     place = current_place()
-    if _is_suppressed() or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
+    if (_is_suppressed() and not _is_watched(subject)) or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
     if subject.kind is Kind.MODEL or place.inside_call:
         return True
@@ -92,6 +97,14 @@ def _is_suppressed() -> bool:
     from opentelemetry import context
 
     return bool(context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"))
+
+
+def _is_watched(subject: Subject) -> bool:
+    """Tell whether this is a model call that logfire has a span of its own for: it suppresses all others for as long."""
+    from opentelemetry import trace
+
+    scope = getattr(trace.get_current_span(), "instrumentation_scope", None)
+    return subject.kind is Kind.MODEL and scope is not None and scope.name.startswith("logfire.")
 
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:

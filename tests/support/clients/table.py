@@ -26,7 +26,10 @@ TRAFFIC: Final = ROOT / "tests" / "data" / "clients" / "traffic.json"
 RESULTS: Final = ROOT / "tests" / "data" / "clients" / "results.json"
 PAGE: Final = ROOT / "docs" / "coverage.md"
 
-BESIDE: Final[Mapping[str, set[str]]] = {"sdks": {"uvloop"}}
+BESIDE: Final[Mapping[str, set[str]]] = {
+    "sdks": {"uvloop"},
+    "vendors": {"langfuse", "logfire", "traceloop-sdk", "openai", "zstandard"},
+}
 """What the other tests in tests/clients need."""
 
 Cell = dict[str, Any]
@@ -45,7 +48,7 @@ def all_clients() -> tuple[Client, ...]:
 
 def environments() -> list[str]:
     """Return the environments beside the core."""
-    return sorted({client.environment for client in all_clients()} - {CORE})
+    return sorted(({client.environment for client in all_clients()} | BESIDE.keys()) - {CORE})
 
 
 def requirements(environment: str) -> list[str]:
