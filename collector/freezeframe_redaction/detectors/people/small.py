@@ -45,37 +45,7 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_LINE = re.compile(rf"({names.LETTER}{{3,20}}) (?:{names.LETTER}\.? )?({names.LETTER}{{3,20}})[ \t\r]*(?=\n|\Z)")
-
-
-def _line(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """A line that is a given name and a surname and no more, as above an address."""
-    begin = text.rfind("\n", max(low, at - 60), at - 1) + 1 or low
-    while begin < at and text[begin] in "> ?\t\x1f":
-        begin += 1
-    match = _LINE.match(text, begin, min(high, begin + 60))
-    if match is None:
-        return ()
-    given, surname = match.groups()
-    if (
-        given in GIVEN
-        and surname in SURNAMES
-        and given not in COMMON
-        and surname not in COMMON
-        and given not in names.TECHNICAL
-    ):
-        return names.accept(text, [match.span(1), match.span(2)], "small line")
-    return ()
-
-
 DETECTORS = (
-    Detector(
-        name="name: line in small letters",
-        class_=names.CLASS,
-        triggers=(r"(?:^|[\n\x1f])[> ?]{0,6}[a-z\xdf-\xff]{3,20} (?:[a-z]\.? )?[a-z\xdf-\xff]{3,20} ?(?:[\n\x1f]|$)",),
-        find=_line,
-        examples=(Example(text="katarzyna nowak\n12 long lane", value="katarzyna nowak", near_miss="will may\nand so on"),),
-    ),
     Detector(
         name="name: in small letters",
         class_=names.CLASS,
