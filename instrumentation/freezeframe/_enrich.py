@@ -1,4 +1,4 @@
-"""A finished recording -> the attributes of its span: the exchange itself, and the GenAI conventions read out of its bytes.
+"""A recorded exchange -> the attributes of its span: the exchange itself, and the GenAI conventions read out of its bytes.
 
 Runs where spans are exported, off the application's path. A body that no dialect can read costs the GenAI attributes only:
 the exchange is exact in any case.
@@ -12,7 +12,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe._guard import guard
-from freezeframe.seams.recording import Recording
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Headers, Kind, exchange_attributes
 from freezeframe_schemas.span import Attributes, AttributeValue
@@ -24,12 +23,11 @@ _REGION_IN_HOST: Final = re.compile(
 )
 
 
-def describe_exchange(own: Attributes, recording: Recording) -> tuple[str, Attributes]:
-    """Return the name and the attributes of a span with its `own` ones and everything that its recording holds."""
-    exchange = recording.exchange()
+def describe_exchange(own: Attributes, exchange: Exchange, provider: str | None) -> tuple[str, Attributes]:
+    """Return the name and the attributes of a span with its `own` ones and the exchange."""
     attributes: dict[str, AttributeValue] = {}
     with guard("enrich.genai"):
-        attributes = genai_attributes(exchange, recording.provider)
+        attributes = genai_attributes(exchange, provider)
     attributes = {**own, **attributes, **exchange_attributes(exchange)}
     return span_name(exchange, attributes), attributes
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
+from freezeframe._enrich import describe_exchange, genai_attributes, span_name
 from freezeframe._guard import guard
 from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
@@ -267,8 +268,6 @@ class Recording:
             self.span.set_status(Status(StatusCode.ERROR))
 
     def _describe(self) -> None:
-        from freezeframe._enrich import genai_attributes, span_name
-
         exchange = self.exchange()
         attributes: dict[str, Any] = genai_attributes(exchange, self.provider)
         self.span.set_attributes(attributes)
@@ -296,9 +295,7 @@ class Recording:
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the span's name and attributes with the exchange, and what the GenAI conventions make of it."""
-        from freezeframe._enrich import describe_exchange
-
-        return describe_exchange(own, self)
+        return describe_exchange(own, self.exchange(), self.provider)
 
     def exchange(self) -> Exchange:
         """Return what was recorded, once it is finished."""
