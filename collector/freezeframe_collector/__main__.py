@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from freezeframe_collector.config import Scalar, load_config
+from freezeframe_collector.config import Scalar, load_config, read_config, refuse
 from freezeframe_schemas.errors import FreezeframeError
 
 _EXAMPLES = """\
@@ -37,11 +37,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if value is not None
     }
     try:
-        config = load_config(options.config, os.environ, overrides)
         if options.check:
+            config, faults = read_config(options.config, os.environ, overrides)
+            # Imported here, as below: --help needs no redactor and no gRPC.
+            from freezeframe_collector.check import file_faults
+
+            refuse([*faults, *file_faults(config)])
             print("the configuration has no faults")
             return 0
-        # Imported here: --check and --help need no gRPC and no engine.
+        config = load_config(options.config, os.environ, overrides)
         from freezeframe_collector.service import run
         from freezeframe_collector.telemetry import configure_logging
 

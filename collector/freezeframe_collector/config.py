@@ -8,17 +8,20 @@ environment overrides (``FREEZEFRAME_COLLECTOR__WAL__SEGMENT_BYTES=1048576``) an
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast, get_type_hints
+from urllib.parse import urlsplit
 
 from freezeframe_schemas.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
 Scalar = str | int | float | bool
+_ENDPOINT: Final = re.compile(r"https?://[^/]")
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 
 
@@ -207,6 +210,11 @@ class CollectorConfig:
         return Path(self.redaction.keys).expanduser().absolute() if self.redaction.keys else self.data_directory / "keys"
 
     @property
+    def tokens_path(self) -> Path | None:
+        """Return the file of the bearer tokens, None where everybody may send."""
+        return Path(self.auth.tokens_file) if self.auth.tokens_file else None
+
+    @property
     def store_dsn(self) -> str:
         """Return the DSN of the store, the embedded one where none is set."""
         return self.store.dsn or f"chdb://{self.data_directory / 'store'}"
@@ -263,6 +271,21 @@ def load_config(
     Raises:
         ConfigError: with one line for each fault found.
     """
+    config, faults = read_config(file, environment, overrides)
+    refuse(faults)
+    return config
+
+
+def refuse(faults: Sequence[str]) -> None:
+    """Raise a ConfigError of these faults, where there are any."""
+    if faults:
+        raise ConfigError("the configuration has faults:\n  " + "\n  ".join(faults), do="see docs/collector-config.md")
+
+
+def read_config(
+    file: Path | None, environment: Mapping[str, str], overrides: Mapping[str, Scalar] | None = None
+) -> tuple[CollectorConfig, list[str]]:
+    """Do as `load_config`, and return the faults: what is wrong has its default, as far as it has no form at all."""
     faults: list[str] = []
     known = {setting.path: setting for setting in settings()}
     values: dict[str, Scalar] = {}
@@ -276,11 +299,8 @@ def load_config(
             _take(values, known, variable, path, value, faults)
     values.update(overrides or {})
     config = config_from_values(values)
-    if not faults:
-        faults.extend(_contradictions(config))
-    if faults:
-        raise ConfigError("the configuration has faults:\n  " + "\n  ".join(faults), do="see docs/collector-config.md")
-    return config
+    faults.extend(_contradictions(config))
+    return config, faults
 
 
 def _file_values(file: Path | None, faults: list[str]) -> Iterator[tuple[str, object]]:
@@ -315,6 +335,9 @@ def _take(
         faults.append(f"{where}: found {value!r}, expected {_TYPE_WORDS[setting.type]}")
         return
     accepted = cast("Scalar", value)
+    if isinstance(accepted, float) and not math.isfinite(accepted):
+        faults.append(f"{where}: found {accepted}, expected a finite number")
+        return
     if isinstance(accepted, int | float):
         if setting.least is not None and accepted < setting.least:
             faults.append(f"{where}: found {accepted}, expected at least {setting.least:g}")
@@ -378,7 +401,7 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     """Yield what each value alone does not show."""
     if config.service.log_level not in ("debug", "info", "warning", "error"):
         yield f"service.log_level: found {config.service.log_level!r}, expected debug, info, warning or error"
-    if config.telemetry.spans not in ("off", "self") and not config.telemetry.spans.startswith(("http://", "https://")):
+    if config.telemetry.spans not in ("off", "self") and not _ENDPOINT.match(config.telemetry.spans):
         yield f"telemetry.spans: found {config.telemetry.spans!r}, expected off, self or an http:// or https:// URL"
     try:
         parse_tenant_days(config.retention.tenants)
@@ -405,8 +428,17 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
         if enabled and port and port in taken:
             yield f"{name}: port {port} is also {taken[port]}"
         taken[port] = name
-    if config.store.dsn and not config.store.dsn.startswith(("chdb://", "clickhouse://", "clickhouses://")):
-        scheme = config.store.dsn.partition(":")[0]
-        yield f"store.dsn: found scheme {scheme!r}, expected chdb, clickhouse or clickhouses"
+    if not config.service.data.strip():
+        yield "service.data: is empty, expected a directory"
+    if config.store.dsn:
+        scheme, _, rest = config.store.dsn.partition("://")
+        if scheme not in ("chdb", "clickhouse", "clickhouses"):
+            yield f"store.dsn: found scheme {scheme.partition(':')[0]!r}, expected chdb, clickhouse or clickhouses"
+        elif scheme == "chdb" and not rest.startswith("/"):
+            yield "store.dsn: found no absolute directory, expected chdb:///DIRECTORY (three slashes)"
+        elif scheme != "chdb" and not urlsplit(config.store.dsn).hostname:
+            yield f"store.dsn: found no host, expected {scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
+    if config.store.retry_initial_s > config.store.retry_max_s:
+        yield "store.retry_initial_s: is more than store.retry_max_s"
     if config.limits.span_bytes > config.admission.in_flight_bytes:
         yield "limits.span_bytes: is more than admission.in_flight_bytes, so that such a span could never enter"

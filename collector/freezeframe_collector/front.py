@@ -6,9 +6,9 @@ It runs in the collector's process, or in each of several worker processes (`wor
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 import time
-from pathlib import Path
 
 from aiohttp import web
 
@@ -70,8 +70,7 @@ class Front:
         self._pipeline = pipeline
         self._shares_ports = shares_ports
         self._grpc: GrpcReceiver | None = None
-        tokens_file = config.auth.tokens_file
-        self._authenticator = Authenticator(Path(tokens_file) if tokens_file else None)
+        self._authenticator = Authenticator(config.tokens_path)
         self._bodies, self._messages = _budget(config), _budget(config)
         http = HttpReceiver(config.http, pipeline, pages, self._authenticator, self._bodies)
         self._runner = http.build_runner(config.service.shutdown_s / 4)
@@ -137,14 +136,18 @@ async def listen(
     site = web.TCPSite(runner, host, port, ssl_context=tls, reuse_port=shares_port)
     try:
         await site.start()
-    except OSError:
+    except OSError as error:
         await runner.cleanup()
-        raise port_taken(name, host, port) from None
+        raise port_taken(name, host, port, error) from None
     return int(runner.addresses[0][1])
 
 
-def port_taken(name: str, host: str, port: int) -> ConfigError:
-    """Return the error for a port that another program listens on."""
+def port_taken(name: str, host: str, port: int, error: OSError | None = None) -> ConfigError:
+    """Return the error for a port that another program listens on, or for an address that this machine does not have."""
+    if error is not None and error.errno != errno.EADDRINUSE:
+        return ConfigError(
+            f"{name}.host: cannot listen on {host}:{port}: {error.strerror}", do="name an address of this machine"
+        )
     return ConfigError(
         f"{name}.port: cannot listen on {host}:{port}: it is taken",
         do=f"stop what listens there, or choose another port with --{name}-port (0 takes a free one)",

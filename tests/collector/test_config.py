@@ -93,3 +93,60 @@ def test_check_names_the_faults_and_starts_nothing(tmp_path: Path) -> None:
     assert "grpc.port: found 70000, expected at most 65535" in result.stderr
     file.write_text("")
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+def test_check_looks_into_the_files_that_are_named(tmp_path: Path) -> None:
+    """Everything that the start would fall over is named at once: values, contradictions, policy, tokens, certificates."""
+    (tmp_path / "tokens.toml").write_text('[tokens]\nacme = "hunter2"\n')
+    (tmp_path / "cert.pem").write_text("no certificate")
+    file = tmp_path / "collector.toml"
+    file.write_text(
+        f"""
+        [service]
+        data = ""
+        [wal]
+        flush_interval_s = nan
+        [redaction]
+        policy = "nope"
+        [auth]
+        tokens_file = "{tmp_path}/tokens.toml"
+        [tls]
+        cert_file = "{tmp_path}/cert.pem"
+        key_file = "{tmp_path}/cert.pem"
+        [store]
+        dsn = "clickhouse://"
+        retry_initial_s = 60.0
+        """
+    )
+    command = [sys.executable, "-m", "freezeframe_collector", "--check", "--config", str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == 2
+    for fault in (
+        "wal.flush_interval_s: found nan, expected a finite number",
+        "service.data: is empty",
+        "store.dsn: found no host, expected clickhouse://USER:PASSWORD@HOST:PORT/DATABASE",
+        "store.retry_initial_s: is more than store.retry_max_s",
+        "nope",
+        "tokens.acme: expected sha256: and 64 hex digits",
+        "cert.pem",
+    ):
+        assert fault in result.stderr, result.stderr
+    assert "hunter2" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("dsn", "fault"),
+    [
+        ("chdb://relative", "found no absolute directory"),
+        ("clickhouse:///database", "found no host"),
+        ("clickhouse://user@host:8123/database", ""),
+        ("chdb:///var/lib/store", ""),
+    ],
+)
+def test_a_dsn_that_leads_nowhere_is_a_fault(dsn: str, fault: str) -> None:
+    """Before the start, not when the first span is to be stored."""
+    if not fault:
+        assert load_config(None, {}, {"store.dsn": dsn}).store_dsn == dsn
+        return
+    with pytest.raises(ConfigError, match=fault):
+        load_config(None, {}, {"store.dsn": dsn})

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.long  # each test starts a collector of its own
 
 IN_A_HURRY = {"FREEZEFRAME_COLLECTOR__WAL__FLUSH_INTERVAL_S": "0.05"}
 LONG_ROUNDS = int(os.environ.get("FREEZEFRAME_KILL_ROUNDS", "200"))
+LANES = 4
 
 
 @pytest.fixture
@@ -156,22 +158,29 @@ def test_a_taken_port_is_named(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "rounds",
+    ("rounds", "lanes"),
     [
-        pytest.param(5, marks=pytest.mark.timeout(600)),
-        pytest.param(LONG_ROUNDS, marks=[pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(7200)]),
+        pytest.param(5, 1, marks=pytest.mark.timeout(600)),
+        pytest.param(LONG_ROUNDS, LANES, marks=[pytest.mark.long, pytest.mark.soak, pytest.mark.timeout(7200)]),
     ],
 )
-def test_kill_9_under_load_loses_nothing_acked_and_doubles_nothing(data: Path, rounds: int) -> None:
+def test_kill_9_under_load_loses_nothing_acked_and_doubles_nothing(tmp_path: Path, rounds: int, lanes: int) -> None:
     """Killed at random moments, restarted each time, and sent again what was not acked: every acked span is there once.
 
     The short flush interval makes inserts and merges as frequent as requests, so that the kills meet all of them; every fourth
-    collector has worker processes.
+    collector has worker processes. The rounds are shared by lanes, each a directory of its own, for the sake of the clock.
     """
-    chance = random.Random(rounds)
+    with ThreadPoolExecutor(lanes) as pool:
+        played = [pool.submit(_kill_again_and_again, tmp_path / f"lane-{lane}", rounds // lanes, lane) for lane in range(lanes)]
+    assert [lane.result() for lane in played] == [rounds // lanes] * lanes
+
+
+def _kill_again_and_again(data: Path, rounds: int, seed: int) -> int:
+    """Play the rounds of one lane, look at what is stored in the end, and return how many kills there were."""
+    chance = random.Random(seed)
     acked: set[int] = set()
     unsure: list[int] = []
-    following = 0
+    following = kills = 0
     for number in range(rounds):
         workers = "2" if number % 4 == 3 else "1"
         collector = CollectorProcess(data, environment=IN_A_HURRY | {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers})
@@ -180,21 +189,26 @@ def test_kill_9_under_load_loses_nothing_acked_and_doubles_nothing(data: Path, r
         load = Load(collector.ports["http"], unsure + fresh)
         time.sleep(chance.uniform(0.02, 1.2))
         collector.kill()
+        kills += 1
         load.join()
         acked.update(load.acked)
         unsure = [number for number in unsure + fresh if number not in acked]
         # A sender gives up in the end; the last few it was unsure of it sends again.
         unsure = unsure[:200]
     collector = CollectorProcess(data)
-    collector.flush()
-    stored = Counter(int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans"))
-    merged = "SELECT toUInt32(count()) FROM system.parts WHERE database = 'freezeframe' AND level > 0"
-    [[merged_parts]] = collector.rows(merged)
-    status = collector.status()
-    assert collector.stop() == 0
+    try:
+        collector.flush()
+        stored = Counter(int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans"))
+        merged = "SELECT toUInt32(count()) FROM system.parts WHERE database = 'freezeframe' AND level > 0"
+        [[merged_parts]] = collector.rows(merged)
+        status = collector.status()
+    finally:
+        code = collector.stop()
+    assert code == 0
     assert acked - set(stored) == set()
     assert [number for number, count in stored.items() if count > 1] == []
     assert status["audit"]["missing"] == status["audit"]["in_log"] == 0
     assert status["audit"]["stored"] == sum(stored.values())
     assert len(acked) > 0
     assert rounds < 20 or merged_parts > 0
+    return kills

@@ -125,8 +125,8 @@ class WorkerPool:
             self._held.append(held)
             held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             held.bind((address[0], found, *address[2:]))
-        except OSError:
-            raise port_taken(name, host, port) from None
+        except OSError as error:
+            raise port_taken(name, host, port, error) from None
         return found
 
     # -- for the workers' threads -----------------------------------------------------------------------------------
