@@ -18,7 +18,6 @@ from typing import Final
 
 import lz4.block
 import zstandard
-from clickhouse_cityhash.cityhash import CityHash128
 
 from freezeframe_collector.facade.errors import ClickHouseError
 
@@ -93,6 +92,8 @@ def _decompressed(method: int, squeezed: bytes, plain_bytes: int) -> bytes:
 
 def _checksum(data: bytes) -> bytes:
     """Return the checksum as it travels; the library gives the half that goes first as the upper one."""
+    from clickhouse_cityhash.cityhash import CityHash128  # comes with `embedded`: only the embedded store answers here
+
     number: int = CityHash128(data)
     return struct.pack("<QQ", number >> 64, number & _HALF)
 
