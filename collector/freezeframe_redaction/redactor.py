@@ -38,8 +38,6 @@ class Redactor:
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
         """
         self.policy = policy
-        self.key = key
-        self.label = policy.label
         self._texts = Texts(Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters)
         self._spans = SpanRedaction(self._texts, policy_label=policy.label, key_id=key.id)
 

@@ -6,7 +6,7 @@ named, never passed through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
@@ -44,7 +44,6 @@ _BODIES: Final = (
     (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
 )
 """Body, headers, why there is no body, sizes of its chunks."""
-_LEFT_ALONE: Final = PROTOCOL | {genai.REQUEST_BODY, genai.RESPONSE_BODY}
 
 
 class SpanRedaction:
@@ -68,7 +67,7 @@ class SpanRedaction:
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
         name, status = work.text(span.name), work.text(span.status_message)
-        attributes = work.attributes(span.attributes)
+        attributes = work.attributes(span.attributes, planned=[body.body_name for body in bodies])
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
         links = [(link, work.attributes(link.attributes)) for link in span.links]
         resource, surrogates = self._resources.get(span.resource, self._redact_resource)
@@ -149,11 +148,11 @@ class _Work:
             self._texts.append(made)
         return made
 
-    def attributes(self, attributes: Attributes) -> dict[str, AttributeValue]:
-        """Take attributes in; return what they are once the work is settled. Protocol values and bodies stay."""
+    def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
+        """Take attributes in; return what they are once the work is settled. Protocol values stay, and what is `planned`."""
         made = dict(attributes)
         for name, value in attributes.items():
-            if name in _LEFT_ALONE or value is None or isinstance(value, bool | int | float):
+            if name in PROTOCOL or name in planned or value is None or isinstance(value, bool | int | float):
                 continue
             if isinstance(value, str):
                 self._places.append((made, name, self.text(value, name)))

@@ -174,6 +174,7 @@ class Texts:
             texts = list(made)
             for index, (view, candidates) in self._scanner.scan(texts).items():
                 made[texts[index]] = self._outcome(texts[index][0], view, candidates)
+            # Only now: what another thread finds here has been looked at.
             self._leaves.put(made, sum([len(text) for text, _ in texts]))
             found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,6 +90,13 @@ def test_every_text_of_a_span_is_redacted(redactor: Redactor) -> None:
     listed = json.loads(str(made.attributes[genai.REDACTION_SURROGATES]))
     assert list(listed.values()) == ["EMAIL"]
     assert redactor.redact_span(made) == made
+
+
+def test_a_body_in_an_unusual_place_or_form_is_redacted(redactor: Redactor) -> None:
+    """On an event, and as an array: nothing is passed over for its name."""
+    event = Event(time_unix_nano=1, name="x", attributes={genai.REQUEST_BODY: f"to {MAIL}"})
+    span = _span(**{genai.RESPONSE_BODY: (f"to {MAIL}", 1)})
+    assert "smith" not in repr(redactor.redact_span(replace(span, events=(event,))))
 
 
 def test_protocol_values_stay(redactor: Redactor) -> None:
