@@ -293,10 +293,13 @@ def test_half_a_remembered_key_does_not_spoil_the_others(tmp_path: Path) -> None
     again.close()
 
 
+_IMPORTS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
+"""Where a child finds this module and what it imports."""
+
 _LIMITED = """
 import resource, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[2])
+sys.path += sys.argv[2:]
 import test_log as t
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.wal import Log
@@ -315,7 +318,7 @@ print(t.numbers(t.sealed(log)))
 @pytest.mark.long
 def test_a_write_that_the_disk_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """Under a file-size limit the large request is refused whole; what came before and comes after is kept."""
-    command = [sys.executable, "-c", _LIMITED, str(tmp_path / "wal"), str(Path(__file__).parent)]
+    command = [sys.executable, "-c", _LIMITED, str(tmp_path / "wal"), *_IMPORTS]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.splitlines() == ["the log's disk is full", "[1, 500]"]
 
@@ -324,7 +327,7 @@ _FULL = """
 import subprocess, sys
 from pathlib import Path
 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", sys.argv[1]], check=True)
-sys.path.insert(0, sys.argv[2])
+sys.path += sys.argv[2:]
 import test_log as t
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.wal import Log
@@ -356,7 +359,7 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
     probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("needs the right to mount a tmpfs")
-    command = ["unshare", "--mount", sys.executable, "-c", _FULL, str(tmp_path), str(Path(__file__).parent)]
+    command = ["unshare", "--mount", sys.executable, "-c", _FULL, str(tmp_path), *_IMPORTS]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     if "mount" in result.stderr and result.returncode:
         pytest.skip("needs the right to mount a tmpfs")
