@@ -35,7 +35,7 @@ from freezeframe_schemas.tables.columns import (
 from freezeframe_schemas.tables.fits import FITS
 from freezeframe_schemas.tables.native import encode_block
 from freezeframe_schemas.tables.previews import input_preview, output_preview
-from freezeframe_schemas.tables.templates import BETWEEN, CutMemory
+from freezeframe_schemas.tables.templates import BETWEEN, Cut, CutMemory
 from freezeframe_schemas.values import is_opaque
 
 HOUR_NS: Final = 3_600_000_000_000
@@ -225,7 +225,12 @@ class _Writer:
         if resource.large:
             columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
         if large:
-            cuts = [self._memory.cut(span.trace_id, name, raw) for name, raw in large.items()]
+            # a tool's result is the same in two attributes
+            by_value: dict[bytes, Cut] = {}
+            for name, raw in large.items():
+                if raw not in by_value:
+                    by_value[raw] = self._memory.cut(span.trace_id, name, raw)
+            cuts = [by_value[raw] for raw in large.values()]
             columns[_REFS][index] = {name: cut.hashes for name, cut in zip(large, cuts, strict=True)}
             columns[_TEMPLATES][index] = BETWEEN.join([cut.template for cut in cuts])
             for name, cut in zip(large, cuts, strict=True):

@@ -36,7 +36,7 @@ _GAP_LIMIT: Final = 2048
 """Bytes between two long strings, above which what is there is cut into pieces as well."""
 _TEMPLATE_LIMIT: Final = 16 << 10
 """Bytes. A template comes again with each turn, and a long one costs more than the names of the pieces that stand for it."""
-_WORTH_REMEMBERING: Final = 512
+_WORTH_REMEMBERING: Final = 2048
 """Bytes. A shorter value is cut anew in less time than it takes to look it up and compare."""
 _START_BYTES: Final = 16
 _TOOLS_START_BYTES: Final = 128
