@@ -69,6 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     print(f"wrote {directory}: {len(fixture.steps)} steps of run {fixture.run_id}")
     print(f"next: {f'pytest {test}' if test else f'freezeframe replay {directory}'}")
+    if test and arguments.expect == Expect.CHANGED.value:
+        print("      it fails until the code is fixed; for a run that is to stay as it is: --expect identical --force")
     return 0
 
 
