@@ -89,7 +89,7 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
     """Return the same by searching for the spelling of each leaf; None where that would leave a doubt.
 
     There is none where a text can be spelled in one way only, and that spelling stands in the raw text as often as leaves with
-    it are wanted. (The law is `test_every_byte_that_is_no_finding_stays`.)
+    it are wanted. (The law is `test_searching_and_counting_agree`.)
     """
     spell = _speller(raw)
     if spell is None:

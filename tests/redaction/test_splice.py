@@ -10,7 +10,8 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction import Redactor, TenantKey, load_policy, splice, walk
+from freezeframe_redaction.key_context import KeyContexts
 
 REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
 MAILS = ("bob.smith@gmail.com", "e.lang@corp-mail.io")
@@ -48,9 +49,22 @@ def _string(chunks: Chunks, way: str, rnd: st.DataObject) -> Chunks:
 
 _HARMLESS = (
     "", " ", "a", "ok ", "assistant", ", ", ": ", '", "', "\\", '\\"', "c:\\temp\\ ", "a/b ", "tab\there ", "line\nline ", "\x08\x1b ", "\x7f ",
-    "été ", "日本 ", "🎉 ", "\ud800 ", "\\u0041 ", "{}", "[1] ", ": 1, ", "null, ", "say \"hi\" ", "'q' ",
+    "été ", "日本 ", "🎉 ", "\ud800 ", "\\u0041 ", "{}", "[1] ", ": 1, ", ", 12, ", "null, ", "say \"hi\" ", "'q' ",
 )  # fmt: skip
-_NUMBERS = ("0", "-1", "1.50", "1e5", "-2.5E-3", "12345678901234567890123", "NaN", "-Infinity", "Infinity", "true", "null")
+_NUMBERS = (
+    "0",
+    "12",
+    "-1",
+    "1.50",
+    "1e5",
+    "-2.5E-3",
+    "12345678901234567890123",
+    "NaN",
+    "-Infinity",
+    "Infinity",
+    "true",
+    "null",
+)
 _KEYS = ("content", "text", "x", "a b", "value", "name", "é", "n", MAILS[0])
 
 
@@ -135,3 +149,46 @@ def test_an_equal_text_in_another_spelling_does_not_stand_in_for_a_value() -> No
     made = str(REDACTOR.redact(text).value)
     assert made.startswith('{"note":"536904399","ssn":"9')
     assert json.loads(made)["ssn"] != "536904399"
+
+
+def _find_nothing(raw: str, pending: object) -> None:
+    """Stand in for the search, so that every token is read."""
+    del raw, pending
+
+
+@given(rnd=st.data(), way=st.sampled_from(_WAYS))
+@settings(max_examples=examples(200), deadline=None)
+def test_searching_and_counting_agree(rnd: st.DataObject, way: str) -> None:
+    """Whichever leaves are changed, searching for their spelling writes what reading token by token writes."""
+    text, _ = _written(_document(rnd, way))
+    node = walk.plant(text, KeyContexts())
+    for leaf in walk.leaves_of(node):
+        if rnd.draw(st.booleans()):
+            start, end = sorted((rnd.draw(st.integers(0, len(leaf.text))), rnd.draw(st.integers(0, len(leaf.text)))))
+            leaf.edits = [(start, end, "7" if leaf.is_number else 'Q"')]
+    searched = splice.render(node)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splice, "_search", _find_nothing)
+        assert splice.render(node) == searched
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["xyz", 12, ", 12, "]',
+        '["one text", "one te\\u0078t"]',
+        '["one t\\u00e9xt", "one t\\u00E9xt"]',
+        '["one/text", "one\\/text"]',
+        '["one\\ttext", "one\\u0009text"]',
+        '["one\x7ftext \\u00e9", "one\\u007ftext \\u00e9"]',
+        '["one text", "one text"]',
+        '["say \\"one text\\\\", "one text\\\\"]',
+        '[{"one text": 1}, "one text"]',
+    ],
+)
+def test_the_last_leaf_can_be_changed_alone(text: str) -> None:
+    """Where its text, or what looks like it, stands in the document twice: as a key, spelled otherwise, between two strings."""
+    node = walk.plant(text, KeyContexts())
+    leaf = node.leaves[-1]
+    leaf.edits = [(0, len(leaf.text), "changed")]
+    assert json.loads(splice.render(node)) == [*json.loads(text)[:-1], "changed"]
