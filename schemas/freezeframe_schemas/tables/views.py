@@ -45,7 +45,10 @@ def presence(attribute: str, *, resource: bool = False) -> str:
 
 
 def replay_kit_sql() -> str:
-    """Return the view `replay_kit`: one row per run, and for each kit field how many of its spans lack it."""
+    """Return the view `replay_kit`: one row per run, and for each kit field how many of its spans lack it.
+
+    Over the table, not the view ``spans``, which spells every hash of `refs` in hex: here only the keys of the maps are read.
+    """
     lines = [f"    {_lacking(kit_field)} AS lacks_{kit_field.name}" for kit_field in KIT]
     columns = ",\n".join(lines)
     return f"""-- Generated from freezeframe_schemas.run.KIT.
@@ -61,7 +64,7 @@ SELECT
         arrayFlatten(groupArray(gaps)),
         if(hasAll(arrayConcat(groupArray(span_id), ['']), groupArray(parent_span_id)), [], ['orphan_spans'])))) AS run_gaps,
 {columns}
-FROM (SELECT *, {_ENTRY_RANK} AS entry_rank FROM {{db}}.spans) AS s
+FROM (SELECT *, {_ENTRY_RANK} AS entry_rank FROM {{db}}.span_rows FINAL) AS s
 GROUP BY s.tenant, s.trace_id
 COMMENT 'One row per run: for each field of the replay kit, how many of the spans that need it lack it';
 """
