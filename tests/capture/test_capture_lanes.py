@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import openai
 import pytest
 from capture_provider import Provider
 from capture_replay import replaying
@@ -148,8 +147,10 @@ def test_identical_concurrent_calls_get_each_its_own_answer(shape: Callable[[], 
     assert run.gaps == ()
 
 
+@pytest.mark.long
 def test_a_connection_made_while_recording_does_not_shift_the_lanes(provider: Provider) -> None:
     """asyncio resolves names in an executor and connects in tasks; a replay does neither."""
+    import openai  # here: it takes a second, and the other tests do not need it
 
     @freezeframe.run
     async def agent() -> Any:

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from capture_provider import Provider
 from handmade_runs import make_run, model_call, tool_call
@@ -90,6 +88,9 @@ def client_of(module: Any) -> Any:
 
 
 def ask(url: str, client: str) -> str:
+    import anthropic  # here: they take seconds, and the other tests need neither
+    import openai
+
     messages: Any = [{"role": "user", "content": "hello"}]
     if client.startswith("openai"):
         chat = openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0, http_client=client_of(openai)).chat.completions
@@ -106,6 +107,7 @@ def ask(url: str, client: str) -> str:
         return stream.get_final_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_model_can_be_made_to_say_something_else_through_its_real_sdk(client: str) -> None:
     """In the format and the mode of the recorded answer; the id stays."""

@@ -21,6 +21,8 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # imports the SDK
+
 MESSAGES: Any = [{"role": "user", "content": "same"}]
 
 
@@ -81,7 +83,6 @@ def check(times: int) -> None:
         assert {item.how for item in report.served} == {"exact"}
 
 
-@pytest.mark.long
 def test_a_storm_of_calls_replays_exactly() -> None:
     check(3)
 

@@ -11,7 +11,8 @@ from freezeframe_schemas.divergence import DivergenceKind
 
 PAGE = Path(__file__).parents[2] / "docs" / "replay-coverage.md"
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the recordings name models that have retired since
+# The SDKs are imported; the recordings name models that have retired since.
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def sample(conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
@@ -30,7 +31,6 @@ def everything() -> list[Checked]:
     return check(load_conversations().items())
 
 
-@pytest.mark.long
 def test_a_conversation_of_each_client_replays_exactly() -> None:
     checked = check(sample(load_conversations()).items())
     assert len(checked) > 8
@@ -38,7 +38,6 @@ def test_a_conversation_of_each_client_replays_exactly() -> None:
     assert all(item.report.identical for item in checked)
 
 
-@pytest.mark.long
 def test_a_request_that_was_not_recorded_is_named() -> None:
     file, rows = next(
         (file, rows)
@@ -51,23 +50,19 @@ def test_a_request_that_was_not_recorded_is_named() -> None:
     assert [item.kind for item in checked.report.divergences] == [DivergenceKind.REQUEST_CHANGED]
 
 
-@pytest.mark.long
 def test_no_conversation_diverges(everything: list[Checked]) -> None:
     assert [item.file for item in everything if item.report.divergences] == []
     assert {served.how for item in everything for served in item.report.served} == {"exact"}
 
 
-@pytest.mark.long
 def test_every_sdk_gives_the_recorded_result_in_the_recorded_chunks(everything: list[Checked]) -> None:
     assert [item.file for item in everything if not (item.results_equal and item.chunks_equal)] == []
 
 
-@pytest.mark.long
 def test_every_fixture_holds_the_recorded_bytes(everything: list[Checked]) -> None:
     assert [item.file for item in everything if not item.recorded_bytes_equal] == []
 
 
-@pytest.mark.long
 def test_the_page_on_coverage_is_current(everything: list[Checked]) -> None:
     """Else: python tests/support/recorded_traffic.py > docs/replay-coverage.md"""
     assert PAGE.read_text("utf-8") == coverage_page(everything)

@@ -19,6 +19,8 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.fixture import load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # imports the SDK
+
 
 def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
     """Take runs the whole way; return how many steps were served."""
@@ -47,12 +49,10 @@ def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
     return served
 
 
-@pytest.mark.long
 def test_two_airline_runs_replay_exactly_after_redaction(tmp_path: Path) -> None:
     assert check(numbered(0, 2), tmp_path) > 20
 
 
-@pytest.mark.long
 def test_a_changed_policy_text_is_named_at_the_first_model_call(tmp_path: Path) -> None:
     (played,), url = record(numbered(3, 4))
     fixture = freeze(build_run(redacted(played, Redactor(load_policy("strict"), KEY))))
@@ -72,7 +72,6 @@ def test_a_changed_policy_text_is_named_at_the_first_model_call(tmp_path: Path) 
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.long
 @pytest.mark.parametrize("start", range(0, 200, 50))
 def test_all_200_airline_runs_replay_exactly(start: int) -> None:
     recorded, url = record(numbered(start, start + 50))
@@ -88,7 +87,6 @@ def test_all_200_airline_runs_replay_exactly(start: int) -> None:
 
 
 @pytest.mark.timeout(900)  # redaction of whole histories, on a busy machine
-@pytest.mark.long
 @pytest.mark.parametrize("start", range(0, 200, 25))
 def test_all_200_airline_runs_replay_exactly_after_redaction(start: int, tmp_path: Path) -> None:
     assert check(numbered(start, start + 25), tmp_path) > 300
