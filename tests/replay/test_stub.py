@@ -15,6 +15,8 @@ import freezeframe
 from freezeframe_replay.stub import model_stub
 from freezeframe_schemas.errors import ReplayMiss
 
+pytestmark = pytest.mark.long  # imports both SDKs
+
 ASKED: Any = [{"role": "user", "content": "where is AC-1?"}]
 NOWHERE = "http://127.0.0.1:9"
 
