@@ -189,7 +189,8 @@ class Demo:
         stage.claim(f"none of {len(SECRETS)} secrets in {len(files)} files, {total:,} bytes", not leaks, "; ".join(leaks))
         # The store is compressed on disk, so its values are looked at, too.
         values = "".join(
-            stage.read("freezeframe", "sql", f"SELECT * FROM {table}", "--format", "csv") for table in ("spans", "payloads")
+            stage.read("freezeframe", "sql", f"SELECT * FROM {table}", "--format", "csv")
+            for table in ("spans", "payloads", "contents")
         )
         leaks = [secret for secret in SECRETS if secret in values]
         stage.claim(f"nor in any value of any table, {len(values):,} characters", not leaks, ", ".join(leaks))

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.util._once import Once
 
 import freezeframe
 from freezeframe import _instrument, seams
@@ -204,7 +205,10 @@ def test_a_run_that_is_not_sampled_leaves_nothing_and_still_works() -> None:
     assert ours.records == []
 
 
-def test_instrument_twice_is_one_and_uninstrument_puts_everything_back(tmp_path: Any) -> None:
+def test_instrument_twice_is_one_and_uninstrument_puts_everything_back(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The provider that instrument() sets would be the process's for good, and later tests' MCP clients put spans into it.
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
     originals = (httpx.Client._send_single_request, threading.Thread.start)
     first = freezeframe.instrument(file=str(tmp_path / "spans.jsonl"), root=False)
     try:
