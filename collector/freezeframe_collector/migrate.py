@@ -1,4 +1,5 @@
-"""Migrations: numbered files, checksummed, forward only. Views are not migrations: they are replaced where their text changed.
+"""Migrations: numbered files, checksummed, forward only. Views and the feed of `run_rows` are replaced when their
+text changed.
 
 The ledger is a table in the database itself. Each statement is idempotent, so a run that stopped midway is repeated.
 """
@@ -13,7 +14,7 @@ from typing import Final
 from freezeframe_collector.store.engine import Engine, quote_identifier, quote_text
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import TABLES, checksum, migrations
-from freezeframe_schemas.tables.views import views
+from freezeframe_schemas.tables.views import run_rows_sql, views
 
 _LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
@@ -51,7 +52,7 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
                 do="never edit an applied migration: add a new one; install the version that created this database",
             )
     pending = [(name, sql) for name, sql in files if name not in applied]
-    changing = [*shards, *((f"view/{name}", sql) for name, sql in views())]
+    changing = [*shards, ("feed/run_rows", run_rows_sql()), *((f"view/{name}", sql) for name, sql in views())]
     pending += [(name, sql) for name, sql in changing if applied.get(name) != checksum(sql)]
     if dry_run or not pending:
         return [Migration(name=name, statements=len(list(statements(sql)))) for name, sql in pending]
@@ -141,7 +142,7 @@ def _applied(engine: Engine, database: str) -> dict[str, str]:
 
 
 def _refuse_newer(applied: dict[str, str], known: set[str]) -> None:
-    newer = sorted(name for name in applied if name not in known and not name.startswith(("view/", "cluster/")))
+    newer = sorted(name for name in applied if name not in known and not name.startswith(("view/", "cluster/", "feed/")))
     if newer:
         raise PermanentStoreError(
             f"the database has migrations that this version does not know: {', '.join(newer)}",

@@ -281,6 +281,26 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
         "Span -> bits: 1 error; exchange: 2 model, 4 tool, 8 retrieval, 16 other; operation: 32 model, 64 tool, 128 retrieval;"
         " from bit 8 input tokens, from bit 36 output tokens, 28 bits each",
     ),
+    _derived(
+        "lacks",
+        "SimpleAggregateFunction(groupBitOr, UInt32)",
+        "Bits, by place in run.KIT: fields of the replay kit that some exchange lacks",
+    ),
+    _derived(
+        "entry_lacks",
+        "SimpleAggregateFunction(min, Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, lacks UInt32))",
+        "The same of the entry point's span, found as in `entry`",
+    ),
+    _derived(
+        "gaps",
+        "SimpleAggregateFunction(groupUniqArrayArray, Array(String))",
+        "What spans are known to lack, see spans.gaps",
+    ),
+    _derived(
+        "parents",
+        "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
+        "Spans that are named as a parent, as in `marks`: one that is not there leaves orphans",
+    ),
 )
 
 ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)

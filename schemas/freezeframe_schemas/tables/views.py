@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Final
 
 from freezeframe_schemas.run import KIT, LEVELS, KitField, Scope
-from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS
+from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, RUN_COLUMNS
 from freezeframe_schemas.tables.ddl import quoted, with_names
 
 _COLUMN_OF: Final = {column.attribute: column for column in ATTRIBUTE_COLUMNS}
@@ -29,18 +29,18 @@ def views() -> list[tuple[str, str]]:
 
 
 def presence(attribute: str, *, resource: bool = False) -> str:
-    """Return a SQL condition over a row of spans: does it carry the attribute?"""
+    """Return a SQL condition over a row `s` of spans: does it carry the attribute?"""
     column = (_RESOURCE_COLUMN_OF if resource else _COLUMN_OF).get(attribute)
     name = quoted(attribute)
-    texts, refs = ("resource", "resource_refs") if resource else ("attributes", "refs")
+    texts, refs = ("s.resource", "s.resource_refs") if resource else ("s.attributes", "s.refs")
     tests = [f"mapContains({texts}, {name})", f"mapContains({refs}, {name})"]
     if column is not None:
         if column.type.startswith("Nullable("):
-            tests.insert(0, f"{column.name} IS NOT NULL")
+            tests.insert(0, f"s.{column.name} IS NOT NULL")
         elif column.type.startswith("Array("):
-            tests.insert(0, f"notEmpty({column.name})")
+            tests.insert(0, f"notEmpty(s.{column.name})")
         else:
-            tests.insert(0, f"{column.name} != ''")
+            tests.insert(0, f"s.{column.name} != ''")
     return f"({' OR '.join(tests)})"
 
 
@@ -71,39 +71,86 @@ COMMENT 'One row per run: for each field of the replay kit, how many of the span
 
 
 def readiness_sql() -> str:
-    """Return the view `readiness`: the level that each run reaches, and the kit fields that it lacks by name."""
-    missing = ",\n        ".join(f"if(lacks_{f.name} > 0, [({quoted(f.name)}, {f.level})], [])" for f in KIT)
+    """Return the view `readiness`: the level that each run reaches, and the kit fields that it lacks by name.
+
+    Over `run_rows`, where each run has its bits: `replay_kit`, which counts, reads every span.
+    """
+    fields = ", ".join(f"({quoted(f.name)}, {f.level}, {bit})" for bit, f in enumerate(KIT))
     names = ", ".join(f"{level}, {quoted(text)}" for level, text in LEVELS.items())
     return f"""-- Generated from freezeframe_schemas.run.KIT and LEVELS; says what run.readiness says.
 CREATE OR REPLACE VIEW {{db}}.readiness {{on_cluster}} AS
-WITH arrayConcat(
-        {missing}) AS lacking
+WITH arrayFilter(field -> bitTest(bitOr(r.lacks, r.entry_lacks.lacks), field.3), [{fields}]) AS lacking
 SELECT
-    tenant,
-    trace_id,
-    run_id,
-    start_time,
+    r.tenant AS tenant,
+    r.trace_id AS trace_id,
+    r.run_id AS run_id,
+    r.start_time AS start_time,
     multiIf(exchanges = 0, 1, least(
         if(empty(lacking), 7, arrayMin(arrayMap(field -> field.2, lacking))) - 1,
-        if(empty(run_gaps), 6, 5))) AS level,
+        if(empty(gaps), 6, 5))) AS level,
     map({names})[toUInt8(level)] AS level_name,
     level < 3 AS cold,
     arrayMap(field -> field.1, lacking) AS missing,
     arrayMap(field -> field.1, arrayFilter(field -> field.2 <= level + 1, lacking)) AS missing_for_next,
-    run_gaps AS gaps,
-    exchanges
-FROM {{db}}.replay_kit
+    arraySort(if(length(arrayIntersect(r.parents, mapKeys(r.marks))) = length(r.parents), r.gaps,
+        arrayConcat(r.gaps, ['orphan_spans']))) AS gaps,
+    arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges
+FROM (
+    SELECT
+        tenant, trace_id, max(x.run_id) AS run_id, min(x.start_time) AS start_time, maxMap(x.marks) AS marks,
+        groupBitOr(x.lacks) AS lacks, min(x.entry_lacks) AS entry_lacks, groupUniqArrayArray(x.gaps) AS gaps,
+        groupUniqArrayArray(x.parents) AS parents
+    FROM {{db}}.run_rows AS x
+    GROUP BY tenant, trace_id
+) AS r
 COMMENT 'The level that each run reaches (run.LEVELS), and the fields of the replay kit that it lacks by name';
 """
 
 
+def run_rows_sql() -> str:
+    """Return the feed of `run_rows`, and what gathers the rows of all runs anew: applied whenever its text changes.
+
+    So a change of the kit is one of `run.KIT` alone. Spans that come in between are gathered twice, which changes nothing.
+    """
+    text = (resources.files("freezeframe_schemas") / "sql" / "run_rows.sql").read_text(encoding="utf-8")
+    by_kind = ", ".join(
+        f"s.exchange_kind = {quoted(scope.value)}, {_bits(scope)}" for scope in (Scope.MODEL, Scope.TOOL, Scope.RETRIEVAL)
+    )
+    select = with_names(
+        text.replace("{KIT_OF_EXCHANGES}", f"multiIf({by_kind}, toUInt32(0))").replace(
+            "{KIT_OF_ENTRY}", _bits(Scope.ENTRY, Scope.RESOURCE)
+        )
+    )
+    columns = ", ".join(column.name for column in RUN_COLUMNS)
+    return f"""DROP VIEW IF EXISTS {{db}}.run_rows_feed {{on_cluster}};
+
+TRUNCATE TABLE {{db}}.run_rows{{sfx}} {{on_cluster}};
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS {{db}}.run_rows_feed {{on_cluster}} TO {{db}}.run_rows{{sfx}} AS
+{select};
+
+INSERT INTO {{db}}.run_rows{{sfx}} ({columns})
+{select}
+SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0;
+"""
+
+
+def _bits(*scopes: Scope) -> str:
+    """Return what a row `s` of spans lacks of the fields of these scopes, a bit each by its place in the kit."""
+    terms = [f"{1 << bit} * ({_absent(kit_field)})" for bit, kit_field in enumerate(KIT) if kit_field.scope in scopes]
+    return f"toUInt32({' + '.join(terms)})"
+
+
 def _lacking(kit_field: KitField) -> str:
-    resource = kit_field.scope is Scope.RESOURCE
-    lacks = " AND ".join(f"NOT {presence(name, resource=resource)}" for name in kit_field.attributes)
-    if kit_field.omitted is not None:
-        lacks = f"({lacks} OR {presence(kit_field.omitted, resource=resource)})"
-    if kit_field.omitted is not None:
-        lacks = f"({lacks} OR {presence(kit_field.omitted)})"
     if kit_field.scope in (Scope.ENTRY, Scope.RESOURCE):
-        return f"toUInt64(argMin({lacks}, entry_rank))"
-    return f"countIf(exchange_kind = {quoted(kit_field.scope.value)} AND {lacks})"
+        return f"toUInt64(argMin({_absent(kit_field)}, entry_rank))"
+    return f"countIf(exchange_kind = {quoted(kit_field.scope.value)} AND ({_absent(kit_field)}))"
+
+
+def _absent(kit_field: KitField) -> str:
+    """Return a SQL condition over a row `s` of spans: does it lack the field?"""
+    resource = kit_field.scope is Scope.RESOURCE
+    absent = " AND ".join(f"NOT {presence(name, resource=resource)}" for name in kit_field.attributes)
+    if kit_field.omitted is not None:
+        absent = f"({absent} OR {presence(kit_field.omitted, resource=resource)})"
+    return absent

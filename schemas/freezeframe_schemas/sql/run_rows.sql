@@ -1,0 +1,38 @@
+-- What the spans of a run come to: of a batch as it is inserted, and of all spans where this text has changed since.
+-- Every aggregate gives the same for a span that comes twice. Columns in the order of columns.RUN_COLUMNS.
+SELECT
+    s.kept AS kept,
+    s.tenant AS tenant,
+    s.run_hour AS run_hour,
+    s.trace_id AS trace_id,
+    min(s.start_time) AS start_time,
+    max(s.start_time + toIntervalNanosecond(s.duration_ns)) AS end_time,
+    max(s.run_id) AS run_id,
+    max(s.service) AS service,
+    max(s.agent_name) AS agent,
+    max(s.user_id) AS user_id,
+    max(s.session_id) AS session_id,
+    max(s.conversation_id) AS conversation_id,
+    max(s.commit) AS commit,
+    max(toInt8(ifNull(s.commit_dirty, -1))) AS commit_dirty,
+    min((toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time, s.span_id, toString(s.name),
+        toString(s.entry_target), s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), s.previews[1], s.previews[2],
+        s.flag_values)) AS entry,
+    min((if(s.status = 'Error', s.start_time, toDateTime64('2262-01-01 00:00:00', 9, 'UTC')),
+        if(s.status = 'Error', if(s.error_type != '', toString(s.error_type), s.status_message), ''))) AS first_error,
+    max(toUInt8(s.exchange_kind != '')) AS has_exchanges,
+    groupUniqArrayIf(toString(s.request_model), s.request_model != '') AS models,
+    maxMap(map(cityHash64(s.span_id),
+        toUInt64(s.status = 'Error') + 2 * (s.exchange_kind = 'model') + 4 * (s.exchange_kind IN ('tool', 'mcp'))
+        + 8 * (s.exchange_kind = 'retrieval') + 16 * (s.exchange_kind NOT IN ('', 'model', 'tool', 'mcp', 'retrieval'))
+        + 32 * (s.operation IN ({MODEL_OPERATIONS})) + 64 * (s.operation = '{OP_EXECUTE_TOOL}')
+        + 128 * (s.operation = '{OP_RETRIEVAL}')
+        + bitShiftLeft(toUInt64(least(greatest(ifNull(s.input_tokens, 0), 0), 268435455)), 8)
+        + bitShiftLeft(toUInt64(least(greatest(ifNull(s.output_tokens, 0), 0), 268435455)), 36))) AS marks,
+    groupBitOr({KIT_OF_EXCHANGES}) AS lacks,
+    min((toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time, s.span_id, {KIT_OF_ENTRY}))
+        AS entry_lacks,
+    groupUniqArrayArray(arrayMap(gap -> toString(gap), s.gaps)) AS gaps,
+    groupUniqArrayIf(cityHash64(s.parent_span_id), s.parent_span_id != '') AS parents
+FROM {db}.span_rows{sfx} AS s
+GROUP BY s.kept, s.tenant, s.run_hour, s.trace_id
