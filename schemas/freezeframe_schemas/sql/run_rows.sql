@@ -33,6 +33,7 @@ SELECT
     min((toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time, s.span_id, {KIT_OF_ENTRY}))
         AS entry_lacks,
     groupUniqArrayArray(arrayMap(gap -> toString(gap), s.gaps)) AS gaps,
-    groupUniqArrayIf(cityHash64(s.parent_span_id), s.parent_span_id != '') AS parents
+    if(length(arrayIntersect(groupUniqArrayIf(cityHash64(s.parent_span_id), s.parent_span_id != '') AS named, mapKeys(marks)))
+        = length(named), [], named) AS parents
 FROM {db}.span_rows{sfx} AS s
 GROUP BY s.kept, s.tenant, s.run_hour, s.trace_id

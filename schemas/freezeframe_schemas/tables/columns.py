@@ -299,7 +299,7 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     _derived(
         "parents",
         "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
-        "Spans that are named as a parent, as in `marks`: one that is not there leaves orphans",
+        "Spans named as a parent in a batch that lacks one of them; one that is not in `marks` either leaves orphans",
     ),
 )
 
