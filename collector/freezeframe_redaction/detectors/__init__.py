@@ -21,6 +21,7 @@ from freezeframe_redaction.detectors import (
     numbers,
     people,
     secrets,
+    tables,
     wallets,
 )
 from freezeframe_redaction.model import Detector
@@ -41,5 +42,6 @@ ALL: tuple[Detector, ...] = (
     *codes.DETECTORS,
     *addresses.DETECTORS,
     *people.DETECTORS,
+    *tables.DETECTORS,
     *encoded.DETECTORS,
 )

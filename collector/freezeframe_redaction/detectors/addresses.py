@@ -187,6 +187,12 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+_SMALL_STREET = re.compile(
+    rf"[0-9]{{1,6}}[a-z]? (?:[a-z]+ ){{1,3}}{_SUFFIX}\b(?:,? (?:apt|unit|flat|suite|#) ?[0-9a-z]{{1,5}}\b)?"
+)
+"""``55 oakwood road``, as chats write it; behind a word for an address only."""
+
+
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     opening = _AFTER_KEY.match(text, at - 1, min(high, at + 30))
     if opening is None:
@@ -213,6 +219,9 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         or value.lower().startswith("0x")
     ):
         return ()
+    small = _SMALL_STREET.match(value)
+    if small is not None:
+        return (Candidate(start, start + small.end(), CLASS),)
     if sum(word[:1].isupper() for word in words if word[:1].isalpha()) * 2 < sum(word[:1].isalpha() for word in words):
         return ()
     if not any(word[:1].isalpha() and len(word) > 2 for word in words) or len(words) > 14:
@@ -284,7 +293,7 @@ DETECTORS = (
         name="address: announced",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:\baddress|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
+            r"(?i)(?:\baddress|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|bydli\xe9t\xe9|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
         ),
         find=_keyed,
         examples=(

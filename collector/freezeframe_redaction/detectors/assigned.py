@@ -14,7 +14,7 @@ _VALUE = re.compile(
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
-    r"(?:\s(?:is|was|ist|war|est|es|[eé]|to|jest|är)|\s?[=:])\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
+    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eé]|to|jest|är)|\s?[=:])\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
@@ -122,7 +122,7 @@ def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
     return ()
 
 
-_VERB = re.compile(r"(?: is| was| ist|:) ?$")
+_VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest|:) ?$")
 
 
 def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -204,7 +204,7 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|api key|secret key|access token|access key)(?: [a-z0-9'_\-]+)+(?: is | was | ist |: )",
+            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|senha|wachtwoord|has\xe9o|api key|secret key|access token|access key)(?: [a-z0-9'_\-]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: )",
         ),
         find=_spoken_for,
         examples=(

@@ -53,6 +53,16 @@ def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(1), match.end(1), CLASS, "account"),)
 
 
+_CBU = re.compile(r"(?<![0-9])[0-9]{22}(?![0-9])")
+
+
+def _cbu(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _CBU.match(text, at - 22, high) if at - 22 >= low else None
+    if match is None:
+        return ()
+    return (Candidate(match.start(), match.end(), "*" if is_marked_identifier(match.group()) else CLASS, "cbu"),)
+
+
 def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if "ifsc" not in context.before(text, low, at - 11, 24):
         return ()
@@ -84,6 +94,13 @@ DETECTORS = (
         triggers=(r"(?i)\b(?:bsb|sort code|routing|iban|swift|bic|blz)\b[^\n\x1f]{1,40}\b(?:account|acct|acc|a/c|konto)\b",),
         find=_named,
         examples=(Example(text="BSB 062-000, Account 12345678", value="12345678", near_miss="SWIFT account manager"),),
+    ),
+    Detector(
+        name="bank: cbu",
+        class_=CLASS,
+        triggers=(r"(?i)\bc[bv]u\b[^0-9\n\x1f]{0,12}[0-9]{22}\b",),
+        find=_cbu,
+        examples=(Example(text="CBU 2850590940090418135201", value="2850590940090418135201", near_miss="CBU 2850"),),
     ),
     Detector(
         name="bank: ifsc",

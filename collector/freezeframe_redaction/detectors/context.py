@@ -67,7 +67,7 @@ PHONE = words(
     r"handy", r"\brufnummer", r"durchwahl", r"erreich", r"\banruf", r"ruf mich", r"appel", r"portable", r"joindre", r"llam", r"m[oó]vil",
     r"celular", r"telem[oó]vel", r"ligue", r"ligar", r"chiam", r"cellulare", r"bel mij", r"bellen", r"telefoon", r"komórk", r"zadzwoń",
     r"dzwoni", r"\bring mig", r"telefonn", r"puhelin", r"telefonum", r"cep\b", r"ara(?:yın|yin|yabilir)", r"signal\b", r"viber", r"wechat",
-    r"\bcel\b", r"мой номер", r"номер тел", r"\bmy (?:new |old )?number", r"number changed", r"\bt[eé]l\b", r"κιν", r"\bpuh", r"\bs[ií]mi\b", r"\bph\b", r"\bgsm\b", r"\bzap\b", r"bel me\b", r"\bnr to\b", r"\bnr tel", r"nomor", r"\bhp\b", r"điện thoại", r"\bsđt\b", r"โทร", r"번호", r"נייד",
+    r"\bcel\b", r"mb ?way", r"\bbizum", r"мой номер", r"номер тел", r"\bmy (?:new |old )?number", r"number changed", r"\bt[eé]l\b", r"κιν", r"\bpuh", r"\bs[ií]mi\b", r"\bph\b", r"\bgsm\b", r"\bzap\b", r"bel me\b", r"\bnr to\b", r"\bnr tel", r"nomor", r"\bhp\b", r"điện thoại", r"\bsđt\b", r"โทร", r"번호", r"נייד",
     r"mein(?:e|er)? nummer", r"il mio numero", r"mi n[uú]mero", r"mon num[eé]ro", r"meu n[uú]mero", r"mitt nummer", r"mijn nummer", r"numaram",
     r"телефон", r"тел\b", r"тел\.", r"звон", r"моб", r"τηλ", r"电话", r"電話", r"手机", r"手機", r"携帯", r"连絡|連絡", r"전화", r"휴대폰", r"연락처",
     r"هاتف", r"جوال", r"موبايل", r"फ़?ोन", r"मोबाइल", r"טלפון", r"נייד", r"desk", r"\bpager", r"\bphon", r"\bmsisdn", r"number is", r"answering at", r"my registered", r"messages to", r"hone:",
@@ -115,7 +115,7 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
         tuple(
             "phon tel call mob cell fax text sms what contact dial ring reach hotline voice handy ruf durchwahl erreich appel portable joindre llam celular"
             " lig chiam bel komórk zadzwo dzwoni puhelin cep ara signal viber wechat desk pager msisdn number answer registered message hone"
-            " puh simi ph gsm zap bel nr nomor hp numm numero num numara".split()
+            " puh mbway way bizum simi ph gsm zap bel ^cel$ ^[tmfp]$ nr nomor hp numm numero num numara".split()
         ),
     ),
     (

@@ -34,7 +34,7 @@ def rule(run: runs.Run) -> Candidate | None:
         return Candidate(run.start, run.end, CLASS, "npi")
     if run.bare and 5 <= len(digits) <= 12 and _WORD.search(run.before[-40:]):
         return Candidate(run.start, run.end, CLASS, "record")
-    if run.groups == (4, 5, 1) and "medicare" in run.before:
+    if run.groups[:3] == (4, 5, 1) and "medicare" in run.before:
         return Candidate(run.start, run.end, CLASS, "record")
     return None
 
@@ -53,9 +53,6 @@ def _dea(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     value = match.group()
     if is_marked_identifier(value):
         return (Candidate(match.start(), match.end(), "*"),)
-    d = [int(char) for char in value[2:]]
-    if (d[0] + d[2] + d[4] + 2 * (d[1] + d[3] + d[5])) % 10 != d[6]:
-        return ()
     return (Candidate(match.start(), match.end(), CLASS, "dea"),)
 
 
@@ -66,6 +63,17 @@ def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if is_marked_identifier(match.group(1)):
         return (Candidate(match.start(1), match.end(1), "*"),)
     return (Candidate(match.start(1), match.end(1), CLASS, "record"),)
+
+
+_SAID = re.compile(r"MRN[-_]?[0-9]{5,12}(?![\w-])")
+
+
+def _said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``MRN4482719``: the number begins with what it is."""
+    match = _SAID.match(text, text.rfind("MRN", low, at), min(high, at + 12))
+    if match is None:
+        return ()
+    return (Candidate(match.start(), match.end(), "*" if is_marked_identifier(match.group()) else CLASS, "record"),)
 
 
 NUMBER = runs.NumberKind(
@@ -88,13 +96,20 @@ DETECTORS = (
         class_=CLASS,
         triggers=(r"\b[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}\b",),
         find=_dea,
-        examples=(Example(text="DEA number AB1234563", value="AB1234563", near_miss="DEA AB1234567"),),
+        examples=(Example(text="DEA number AB1234563", value="AB1234563", near_miss="part AB1234567"),),
+    ),
+    Detector(
+        name="medical: record number that says so",
+        class_=CLASS,
+        triggers=(r"\bMRN[\-_]?[0-9]{5}",),
+        find=_said,
+        examples=(Example(text="admitted as MRN4482719", value="MRN4482719", near_miss="MRN12"),),
     ),
     Detector(
         name="medical: record number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member[ _]?id|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_named,
         examples=(Example(text="MRN: 00482913", value="00482913", near_miss="MRN is required"),),

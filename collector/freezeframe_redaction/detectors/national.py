@@ -16,7 +16,7 @@ from freezeframe_redaction.surrogates import is_marked_identifier
 
 CLASS = "NATID"
 
-_ANY_SAID = r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)|identification|tax ?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit"
+_ANY_SAID = r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)|identification|tax[ _-]?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit"
 _ANY = context.words(_ANY_SAID)
 
 
@@ -80,6 +80,7 @@ _NUMBERS = (
     _row("KZ IIN", (12,), r"\biin\b|\bжсн\b|\bиин\b", check.kz_iin, "ИИН 870412677780"),
     _row("MY NRIC", (12,), r"nric|mykad|\bic\b|kad pengenalan", check.my_nric, "MyKad 770305-02-1234"),
     _row("VN CCCD", (12,), r"cccd|căn cước|can cuoc|cmnd", check.always, "CCCD 001099012345"),
+    _row("FR SPI", (13,), r"num[eé]ro fiscal|\bspi\b", check.always, "numéro fiscal 30 23 217 600 053"),
     _row("CH AHV", (13,), r"\bahv|\bavs|sozialvers", check.ch_ahv, "AHV 756.9217.0769.85", (3, 4, 4, 2)),
     _row("ZA ID", (13,), r"south africa|\bsa[ _]?id|\bid\b|\brsa\b", check.za_id, "SA ID 8001015009087"),
     _row("KR RRN", (13,), r"\brrn\b|주민|resident", check.kr_rrn, "주민등록번호 990101-1234563", (6, 7)),
@@ -104,6 +105,14 @@ _WORDS: dict[int, re.Pattern[str]] = {
 _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 
 
+_UNMISTAKABLE = re.compile(
+    r"(?:\bcpf\b|pesel|\bbsn\b|burgerservice|\btfn\b|tax file|\bnhs n|personnummer|f(?:ø|o|oe)dselsn|\bcpr\b|steuer-?id|steueridentifik|\bidnr|snils|снилс"
+    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת\.?ז"
+    r"|social insurance|rodné číslo|rijksregister|emirates id|iqama|ประชาชน|kennitala|\bsvnr\b|s[eé]curité sociale|\bdni\b|codice fiscale|henkilötunnus|\bcurp\b|\bnric\b|\bnino\b|national insurance)[^0-9\n\x1f;,]{0,18}$"
+)
+"""Right behind these a number is theirs even where its check digits fail: people mistype their own."""
+
+
 def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a national number."""
     length = len(run.digits)
@@ -114,8 +123,11 @@ def rule(run: runs.Run) -> Candidate | None:
     if not announced and run.groups not in _SHAPES:
         return None
     anyhow = announced and _ANY.search(run.before) is not None
+    certain = _UNMISTAKABLE.search(run.before) if announced else None
     for number in rows:
         shaped = run.groups in number.shapes and " " not in run.raw[:4]
+        if certain and number.word.search(certain.group()):
+            return Candidate(run.start, run.end, CLASS, number.country)
         if not (shaped or anyhow or number.word.search(run.before)) or not number.valid(run.digits):
             continue
         if number.valid is check.always and not number.word.search(run.before):
@@ -157,7 +169,7 @@ _IDENTIFIERS = (
     _identifier("AR DNI", r"(?i)\bdni[^0-9\n\x1f]{0,8}[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}", r"\bdni\b", check.always, "DNI 12.345.678"),
     _identifier("IT CF", r"(?i)[A-Z]{2}[0-9]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]\b", r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]", None, check.it_codice_fiscale, "codice fiscale RSSMRA85T10A562S"),
     _identifier("MX CURP", r"(?i)\b[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]\b", r"[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", None, check.mx_curp, "CURP BOXW310820HNERXN09"),
-    _identifier("IN PAN", r"\b[A-Z]{5}[0-9]{4}[A-Z]\b", r"[A-Z]{5}[0-9]{4}[A-Z]", r"\bpan\b|permanent account|income tax", check.in_pan, "PAN card ACUPA7085R"),
+    _identifier("IN PAN", r"\b[A-Z]{5}[0-9]{4}[A-Z]\b", r"[A-Z]{5}[0-9]{4}[A-Z]", r"\bpan\b|पैन|permanent account|income tax", check.in_pan, "PAN card ACUPA7085R"),
     _identifier("SG NRIC", r"(?i)\b[STFGM][0-9]{7}[A-Z]\b", r"[STFGM][0-9]{7}[A-Z]", None, check.sg_nric, "NRIC S0618848F"),
     _identifier("ES DNI", r"(?i)\b[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]", r"dni|nif|documento|identidad|ident|\bid\b|españ|spain", check.es_dni, "DNI 12345678Z"),
     _identifier("ES NIE", r"(?i)\b[XYZ]-?[0-9]{7}-?[A-Z]\b", r"[XYZ]-?[0-9]{7}-?[A-Z]", None, check.es_dni, "NIE X1234567L"),
@@ -200,6 +212,7 @@ def _finder(identifier: _Identifier) -> Callable[[str, int, int, int], tuple[Can
                 good = identifier.valid(bare)
             except (ValueError, IndexError):
                 good = False
+            good = good or _UNMISTAKABLE.search(context.before(text, low, start)) is not None
             return (Candidate(start, end, CLASS, identifier.country),) if good else ()
         return ()
 

@@ -147,7 +147,7 @@ def _is_marked_phone(run: runs.Run) -> bool:
 
     The mark has three digits, so it counts only where a phone number would: behind a ``+`` or ``00``, or next to a word for a phone.
     """
-    dialled = run.international or run.digits[:2] == "00" or phone.has_area_in_brackets(run)
+    dialled = run.international or run.digits[:2] == "00" or phone.has_area_in_brackets(run) or phone.is_telling(run)
     return (
         (dialled or phone.may_be_announced(run))
         and is_marked_subscriber(run.digits, international=run.international)

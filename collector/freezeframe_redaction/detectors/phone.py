@@ -17,6 +17,10 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
+_TELLING: dict[tuple[int, ...], str] = {(2, 2, 2, 2, 2): "33", (5, 6): "44"}
+"""Lay-outs that say enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain."""
+_LETTER = re.compile(r"(?<!\w)[TMFP][:.] ?[+(]?$")
+"""``T: 0161 448 2719``: how signatures of e-mails announce a number."""
 _NEAR = re.compile(
     r"(?:phone|mobile|cell|fax|whats ?app|\btel|desk|telefon|mobil|handy|téléphone|portable|teléfono|telefono|telefone|m[oó]vil|celular|cellulare"
     r"|телефон|电话|電話|手机|전화|\bcall|\btext|\bsms|\bring|dial|reach(?: me)?(?: (?:at|on))?|number)"
@@ -27,14 +31,23 @@ _NEAR = re.compile(
 
 def may_be_announced(run: runs.Run) -> bool:
     """Whether `is_announced` is worth asking."""
-    return bool(run.hints & context.HINT_PHONE) or is_labelled_behind(run.text, run.end, run.high)
+    return bool(run.hints & context.HINT_PHONE) or is_telling(run) or is_labelled_behind(run.text, run.end, run.high)
+
+
+def is_telling(run: runs.Run) -> bool:
+    """Whether the lay-out alone says that it is a phone number."""
+    return run.groups in _TELLING and run.digits[0] == "0"
 
 
 def is_announced(run: runs.Run) -> bool:
     """Whether a word for a phone stands before or right behind the run."""
-    return (bool(run.hints & context.HINT_PHONE) and context.PHONE.search(run.before) is not None) or bool(
-        is_labelled_behind(run.text, run.end, run.high)
-    )
+    return (
+        bool(run.hints & context.HINT_PHONE)
+        and (
+            context.PHONE.search(run.before) is not None
+            or _LETTER.search(run.text, max(run.low, run.start - 4), run.start) is not None
+        )
+    ) or is_labelled_behind(run.text, run.end, run.high)
 
 
 def has_area_in_brackets(run: runs.Run) -> bool:
@@ -60,12 +73,15 @@ def rule(run: runs.Run) -> Candidate | None:
         return None
     if run.hints & context.HINT_ORDER and context.is_order(run.before):
         return None
-    if run.digits[:2] == "00" and length >= 10 and is_assigned(run.digits[2:]):
+    if run.digits[:2] == "00" and length >= 10 and set(run.groups) != {2} and is_assigned(run.digits[2:]):
         return _extended(run, "international00")
     if run.groups in _NANP_GROUPS and _is_nanp_shaped(run.digits):
         if is_marked_nanp(run.digits):
             return Candidate(run.start, run.end, runs.CLAIM)
         return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
+    country = _TELLING.get(run.groups)
+    if country and run.digits[0] == "0" and _stands_alone(run) and is_assigned(country + run.digits[1:]):
+        return _extended(run, "national")
     if has_area_in_brackets(run) and is_assigned_somewhere(run.digits):
         return _extended(run, "national")
     if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
@@ -87,6 +103,11 @@ def _is_nanp(digits: str) -> bool:
 def _looks_written(run: runs.Run) -> bool:
     """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
+
+
+def _stands_alone(run: runs.Run) -> bool:
+    """Whether no further digits stand beside the run, as they do in a dump of bytes or a row of figures."""
+    return not run.before.rstrip(" ")[-1:].isdigit() and not run.text[run.end : run.end + 2].strip()[:1].isdigit()
 
 
 def _extended(run: runs.Run, kind: str) -> Candidate:

@@ -79,7 +79,9 @@ DETECTORS = (
     Detector(
         name="name: announced",
         class_=names.CLASS,
-        triggers=(rf"\b(?:(?:{_TITLES})\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",),
+        triggers=(
+            rf"\b(?:(?:{_TITLES}|mevrouw|meneer|dott|domnule|doamna|se\xf1ora?|senhora?|monsieur|madame|signora?)\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+        ),
         find=_context,
         examples=(
             Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),

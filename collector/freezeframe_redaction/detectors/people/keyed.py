@@ -13,11 +13,11 @@ _PERSON_KEY = (
     r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|firstname|lastname|fullname|surname|cardholder|vorname|nachname|pr\xe9nom|nom de famille|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi\xea|nazwisko|f\xf6rnamn|efternamn|etunimi|sukunimi)"
+    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|pr\xe9nom|nom de famille|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi\xea|nazwisko|f\xf6rnamn|efternamn|etunimi|sukunimi)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _LOOSE_KEYS = (
-    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|patient|passenger|assignee|sender|recipient|author|owner|contact|client|guest|user|attn|from|to|by|reviewer|approver|reported by|created by|signed|employee|driver|doctor|physician|kunde|nom|naam|namn)"
+    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|patient|passenger|assignee|sender|recipient|author|owner|contact|client|guest|user|attn|pt|from|to|by|reviewer|approver|reported by|created by|signed|employee|driver|doctor|physician|kunde|nom|naam|namn)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 
@@ -81,7 +81,11 @@ DETECTORS = (
         name="name: key of a person's name",
         class_=names.CLASS,
         # Behind a separator of leaves stands the key of a JSON value.
-        triggers=(_PERSON_KEYS, r"(?i)(?:^|\x1f)(?:family|given): [A-Za-z\xc0-\xff]"),
+        triggers=(
+            _PERSON_KEYS,
+            r"(?i)(?:^|\x1f)(?:family|given): [A-Za-z\xc0-\xff]",
+            r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name)=[\"'])[A-Za-z\xc0-\xff]",
+        ),
         find=_keyed,
         examples=(Example(text="first_name: Will", value="Will", near_miss="file_name: Report"),),
     ),

@@ -30,7 +30,7 @@ NOT_NAMES = frozenset(
 TITLES = frozenset(
     "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Hon Capt Sgt Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle"
     " Señor Señora Señorita Sra Sr Srta Don Doña Signor Signora Sig Sig.ra Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Herra Rouva Fru"
-    " Sayın Bay Bayan Doktor Dott Ing".split()
+    " Domnule Domnul Doamna Sayın Bay Bayan Doktor Dott Ing".split()
 )
 _TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.)?\w{2,13})\.?\s{1,3}\Z")
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
