@@ -102,6 +102,17 @@ def test_a_gap_keeps_a_run_from_the_top(store: Store, runs: RunStore, change: di
     assert rows == [(expected.level, [gap])]
 
 
+def test_a_parent_that_comes_in_a_later_batch_leaves_no_orphans(store: Store, runs: RunStore) -> None:
+    # as exporters send them: the root ends last
+    spans = sorted(kept(0, "3" * 32), key=lambda span: not span.parent_span_id)
+    gaps = "SELECT gaps FROM readiness WHERE trace_id = {t:String}"
+    store.insert(spans[:-1], token="children")
+    assert runs.sql(gaps, {"t": "3" * 32})[1] == [(["orphan_spans"],)]
+    store.insert(spans[-1:], token="their parent")
+    assert runs.sql(gaps, {"t": "3" * 32})[1] == [([],)]
+    assert asked(runs, "3" * 32)[0] == readiness(build_run(spans)).level
+
+
 def test_runs_and_steps_count_what_is_there(store: Store, runs: RunStore) -> None:
     spans = kept(3, "9" * 32)
     run = build_run(spans)
