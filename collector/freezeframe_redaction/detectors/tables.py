@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from freezeframe_redaction.detectors import dates
+from freezeframe_redaction.detectors import dates, runs
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
 from freezeframe_redaction.surrogates import is_marked_identifier
 
-_MOST_ROWS = 200
+_MOST_ROWS = 100_000
 _MOST_WORDS = 4
 """Of a heading; what is longer is a sentence with commas."""
 _DELIMITERS = "\t|;,"
@@ -23,7 +23,8 @@ _LONGEST = 1000
 """Characters of a line of headings."""
 _HEADINGS_ONLY = re.compile(r"[\w .\-/#()\"'`*]{0,36}(?:[\t|;,][\w .\-/#()\"'`*]{0,36})+\r?")
 _RULER = re.compile(r"[\s|:+-]+")
-_CELL = re.compile(r"\"(?:[^\"\n]|\"\")*\"|'(?:[^'\n]|'')*'|[^\"'\n]")
+_QUOTED = re.compile(r" ?(?:\"(?:[^\"\n]|\"\")*\"|'(?:[^'\n]|'')*')")
+_AROUND = " \"'\r"
 _VALUES = re.compile(r"\)\s{0,4}VALUES\s{0,4}\(", re.IGNORECASE)
 _TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 
@@ -61,15 +62,16 @@ _PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee"
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Read the table one of whose headings ended just before `at`: all its columns at once."""
-    begin = max(low, text.rfind("\n", low, at - 1) + 1)
+    floor = max(low, at - _LONGEST)
+    begin = max(floor, text.rfind("\n", floor, at - 1) + 1)
     opening, closing = text.rfind("(", begin, at - 1), text.find(")", at - 1, min(high, at + 400))
     inserted = _VALUES.match(text, closing, high) if opening >= 0 and closing >= 0 else None
     if inserted is None:
-        stop = text.find("\n", at - 1, high)
+        stop = text.find("\n", at - 1, min(high, at + _LONGEST))
         delimiter = next((one for one in _DELIMITERS if one in text[begin:stop]), "") if stop >= 0 else ""
     else:
         begin, stop, delimiter = opening + 1, closing, ","
-    if not delimiter or stop - begin > _LONGEST or not _HEADINGS_ONLY.fullmatch(text, begin, stop):
+    if not delimiter or not _HEADINGS_ONLY.fullmatch(text, begin, stop):
         return ()
     headings = list(_cells(text, begin, stop, delimiter))
     if any(text.count(" ", a, b) >= _MOST_WORDS for a, b in headings):
@@ -79,18 +81,21 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if len(names) < 2 or not columns:
         return ()
     out: list[Candidate] = []
+    read = stop
     for start, end in _tuples(text, inserted.end() - 1, high) if inserted else _lines(text, stop + 1, high):
         cells = list(_cells(text, start, end, delimiter))
         if len(cells) != len(headings):
             if _RULER.fullmatch(text, start, end):
                 continue
             break
+        read = end
         for column, class_, look, marked in columns:
             value = text[slice(*cells[column])]
             if look.fullmatch(value) and not (class_ == "PERSON" and value[0].islower()):
                 dialled = ("international" if value[0] == "+" else "national") if class_ == "PHONE" else ""
                 out.append(Candidate(*cells[column], "*" if marked(value) else class_, dialled))
-    return tuple(out)
+    # Headings inside the table are not read again, so that hostile ones cost no more than their length.
+    return (*out, Candidate(begin, read, runs.EXAMINED))
 
 
 def _kind_of(names: list[str], column: int) -> _Kind | None:
@@ -122,26 +127,18 @@ def _tuples(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[int, int]]:
-    """Yield the span of each cell without quotes and spaces around it."""
-    first = position = start
-    while position <= end:
-        if position == end or text[position] == delimiter:
-            a, b = first, position
-            while a < b and text[a] in " \"'":
-                a += 1
-            while b > a and text[b - 1] in " \"'\r":
-                b -= 1
-            yield a, b
-            first = position = position + 1
-            continue
-        quoted = (
-            _CELL.match(text, position, end) if text[position] in "\"'" and position == first + _spaces(text, first) else None
-        )
-        position = quoted.end() if quoted else position + 1
-
-
-def _spaces(text: str, start: int) -> int:
-    return text[start : start + 2] == " " + text[start + 1 : start + 2]
+    """Yield the span of each cell, without the quotes and spaces around it; a delimiter inside quotes divides nothing."""
+    position = start
+    while True:
+        quoted = _QUOTED.match(text, position, end)
+        stop = text.find(delimiter, quoted.end() if quoted else position, end)
+        stop = end if stop < 0 else stop
+        cell = text[position:stop]
+        first = position + len(cell) - len(cell.lstrip(_AROUND))
+        yield first, max(first, position + len(cell.rstrip(_AROUND)))
+        if stop == end:
+            return
+        position = stop + 1
 
 
 _WORDS = (
