@@ -39,6 +39,7 @@ from freezeframe_schemas.tables.native import encode_block
 BATCH_SPANS: Final = 5000
 SPANS_PER_RUN: Final = 18
 _BATCHES_UNDER_LOAD: Final = 4
+_MEMORY_TO_COPY: Final = 8_000_000_000
 OTEL: Final = "otel"
 _TEXTS: Final = "Map(LowCardinality(String), String)"
 _OTEL_COLUMNS: Final = {
@@ -152,7 +153,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="directory of the store, kept afterwards")
     arguments = parser.parse_args()
     directory = arguments.keep or Path(tempfile.mkdtemp(prefix="bench-storage-"))
-    store = open_store(f"chdb://{directory.resolve()}")
+    # copying millions of rows at a time takes more memory than a collector ever does
+    store = open_store(f"chdb://{directory.resolve()}" + (f"?memory_bytes={_MEMORY_TO_COPY}" if arguments.grow_to else ""))
     try:
         store.migrate()
         with serving(store) as url:

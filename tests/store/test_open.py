@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +21,24 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError, Retryab
 def test_a_dsn_of_another_form_is_refused_with_the_right_one(dsn: str) -> None:
     with pytest.raises(ConfigError, match="expected chdb:///"):
         open_store(dsn)
+
+
+@pytest.mark.parametrize("said", ["much", "1000", "-5"])
+def test_a_bound_of_memory_that_is_none_is_refused(said: str) -> None:
+    with pytest.raises(ConfigError, match="memory_bytes"):
+        open_store(f"chdb:///nowhere?memory_bytes={said}")
+
+
+def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) -> None:
+    """In a process of its own: the engine takes its settings when it starts."""
+    program = (
+        "import sys\nfrom freezeframe_collector.store import open_store\nstore = open_store(sys.argv[1])\n"
+        "query = \"SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'\"\n"
+        "print(store.query(query)[1][0][0])\nstore.close()\n"
+    )
+    dsn = f"chdb://{tmp_path}?memory_bytes=3000000000"
+    done = subprocess.run([sys.executable, "-c", program, dsn], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "3000000000"
 
 
 @pytest.mark.long

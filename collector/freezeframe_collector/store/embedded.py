@@ -19,6 +19,8 @@ from freezeframe_collector.store.engine import quote_text, store_error
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
 
 DEFAULT_MEMORY_BYTES: Final = 2_000_000_000
+LEAST_MEMORY_BYTES: Final = 500_000_000
+"""With less, inserts of usual size are refused."""
 _SPARE_HANDLES: Final = 8
 
 # Readers and writer are one ClickHouse user here, so the engine itself must not be able to reach files, URLs or other hosts:

@@ -101,6 +101,8 @@ class _Stored(Mapping[str, AbstractSet[bytes]]):
 def open_store(dsn: str, *, database: str = DATABASE) -> Store:
     """Open ``chdb:///absolute/directory`` or ``clickhouse://user:password@host:8123/database``.
 
+    The embedded engine takes 2 GB of memory at most, or what ``?memory_bytes=N`` says.
+
     A server's DSN may end in ``?cluster=NAME`` (Replicated tables behind Distributed ones, sharded by run), and that of TLS,
     ``clickhouses://``, in ``?ca=FILE`` where the certificate is not of a public authority.
 
@@ -115,9 +117,12 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
             path = Path(unquote(parts.path))
             if parts.netloc or not path.is_absolute() or path == Path("/"):
                 raise ConfigError(f"store: found {dsn!r}, expected chdb:///absolute/directory (three slashes)")
-            from freezeframe_collector.store.embedded import EmbeddedEngine
+            from freezeframe_collector.store.embedded import DEFAULT_MEMORY_BYTES, LEAST_MEMORY_BYTES, EmbeddedEngine
 
-            return Store(EmbeddedEngine(path), database=database)
+            said = parse_qs(parts.query).get("memory_bytes", [str(DEFAULT_MEMORY_BYTES)])[0]
+            if not said.isdecimal() or int(said) < LEAST_MEMORY_BYTES:
+                raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {LEAST_MEMORY_BYTES:,} or more")
+            return Store(EmbeddedEngine(path, memory_bytes=int(said)), database=database)
         case "clickhouse" | "clickhouses" | "http" | "https":
             from freezeframe_collector.store.server import ServerEngine
 
