@@ -73,6 +73,7 @@ def _merged(batches: Sequence[Batch]) -> Batch:
         return batches[0]
     return Batch(
         encoded=[*chain.from_iterable(batch.encoded for batch in batches)],
-        spans=[*chain.from_iterable(batch.spans or () for batch in batches)],
+        # all or none: a part of the spans would be taken for all of them
+        spans=None if any(batch.spans is None for batch in batches) else [s for batch in batches for s in batch.spans or ()],
         rejected=tuple(chain.from_iterable(batch.rejected for batch in batches)),
     )

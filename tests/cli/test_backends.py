@@ -17,11 +17,20 @@ import pytest
 from arbitrary import exchanges, spans
 from hypothesis import given
 
+from freezeframe_replay.cli.show import next_lines
+from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.sources.backends import HEADERS_VARIABLE, URLS, is_backend, load_backend_spans
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.retyped import retyped
 from freezeframe_replay.sources.span_file import load_run_of_file
-from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError, RetryableStoreError, RunError
+from freezeframe_schemas.errors import (
+    ConfigError,
+    FreezeframeError,
+    PermanentStoreError,
+    RetryableStoreError,
+    RunError,
+    WireError,
+)
 from freezeframe_schemas.exchange import Exchange, exchange_attributes, exchange_from_span
 from freezeframe_schemas.otlp_json import spans_to_otlp_json
 from freezeframe_schemas.run import build_run
@@ -163,6 +172,31 @@ def test_a_document_over_many_lines_is_read_as_a_file_of_spans(tmp_path: Path) -
     assert load_run_of_file(tmp_path / "answer.json").trace_id == TRACE
 
 
+@pytest.mark.parametrize("depth", [900, 100_000])
+def test_a_file_nested_without_end_is_an_error_of_its_line(depth: int, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text('{"a":' * depth + "1" + "}" * depth)
+    with pytest.raises((WireError, RunError)):
+        load_run_of_file(tmp_path / "deep.json")
+
+
+@pytest.mark.parametrize(
+    ("named", "store", "typed"),
+    [
+        (TRACE, "phoenix+http://127.0.0.1:6006", f"{TRACE} --store phoenix+http://127.0.0.1:6006"),
+        (TRACE, "otlp+http://me:word@127.0.0.1:3200", f"{TRACE} --store URL"),
+        (TRACE[:6], "http://127.0.0.1:8123", f"{TRACE[:12]} --store http://127.0.0.1:8123"),
+        ("last", "", TRACE[:12]),
+    ],
+)
+def test_what_show_tells_to_type_next_finds_the_same_run(named: str, store: str, typed: str, tmp_path: Path) -> None:
+    """Another backend knows whole trace ids only, and has to be named again; a password is not printed."""
+    (tmp_path / "sent.jsonl").write_bytes(packed("sent.jsonl.gz"))
+    outline = outline_run(load_run_of_file(tmp_path / "sent.jsonl"))
+    first, second = next_lines(outline, named, store).split("\n")
+    assert first == f"next: freezeframe replay {typed}"
+    assert f"freezeframe fixture {typed} -o " in second
+
+
 @pytest.mark.parametrize(
     ("status", "body", "error", "says"),
     [
@@ -171,6 +205,7 @@ def test_a_document_over_many_lines_is_read_as_a_file_of_spans(tmp_path: Path) -
         (302, b"", PermanentStoreError, "HTTP 302"),
         (503, b"", RetryableStoreError, "HTTP 503"),
         (200, b"<html>secret", PermanentStoreError, "JSON"),
+        (200, b"[" * 100_000, PermanentStoreError, "JSON"),
         (200, b'{"data": []}', RunError, "no span"),
     ],
 )

@@ -112,3 +112,16 @@ async def test_a_sender_that_goes_away_takes_no_answer_from_the_others(make_span
     assert await here == 0
     assert gone.cancelled()
     assert len(log.batches[0].encoded) == 2
+
+
+async def test_a_group_has_all_of_its_spans_at_hand_or_none(make_span: Maker) -> None:
+    """The writer takes what it is handed for all that the record holds; without it, it reads the record."""
+    log = HeldLog()
+    gathering = Gathering(log)
+    known, unknown = batch_of(make_span(1)), Batch(encoded=encode_spans([make_span(2)]), spans=None)
+    waiting = [asyncio.ensure_future(gathering.append(batch)) for batch in (known, unknown)]
+    await until(lambda: bool(log.batches))
+    (merged,) = log.batches
+    assert (len(merged.encoded), merged.spans) == (2, None)
+    log.answers[0].set_result(Appended(segment=1, duplicate=0))
+    assert await asyncio.gather(*waiting) == [0, 0]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
+from urllib.parse import urlsplit
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
@@ -30,17 +32,20 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(outline))
     else:
         print(outline_text(outline, full=arguments.full, width=terminal_width()))
-        print(f"\n{_next(outline, arguments.run)}")
+        print(f"\n{next_lines(outline, arguments.run, arguments.store or '')}")
     return 0
 
 
-def _next(outline: Outline, named: str) -> str:
+def next_lines(outline: Outline, named: str, store: str) -> str:
+    """Return what can be typed next; a store that was named is named again, but for its password."""
     if outline.cold:
         fields = ", ".join(outline.missing) or "exchanges"
         return f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
-    stored = not is_fixture(named) and split_name(named) is None
-    run = outline.run_id[:ID_DIGITS] if stored else named
-    lines = [f"next: freezeframe replay {run}"]
+    run, where = named, ""
+    if not is_fixture(named) and split_name(named) is None:
+        where = f" --store {'URL' if urlsplit(store).password else shlex.quote(store)}" if store else ""
+        run = outline.run_id if named.lower() == outline.run_id else outline.run_id[:ID_DIGITS]
+    lines = [f"next: freezeframe replay {run}{where}"]
     if not is_fixture(named):
-        lines.append(f"      freezeframe fixture {run} -o tests/regressions/{outline.run_id[:8]} --pytest")
+        lines.append(f"      freezeframe fixture {run}{where} -o tests/regressions/{outline.run_id[:8]} --pytest")
     return "\n".join(lines)

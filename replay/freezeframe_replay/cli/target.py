@@ -83,6 +83,7 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     """
     from freezeframe_replay.sources.backends import is_backend, load_backend_spans
     from freezeframe_replay.sources.span_file import load_run_of_file, split_name
+    from freezeframe_replay.sources.store import open_runs
     from freezeframe_schemas.run import build_run
 
     text: str = named or arguments.run
@@ -90,7 +91,7 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     if in_file is not None:
         return load_run_of_file(*in_file)
     url = _store_of(arguments)
-    return build_run(load_backend_spans(url, text) if is_backend(url) else open_store(arguments).load_spans(text))
+    return build_run(load_backend_spans(url, text) if is_backend(url) else open_runs(url).load_spans(text))
 
 
 def load_as_fixture(arguments: argparse.Namespace, named: str) -> Fixture:

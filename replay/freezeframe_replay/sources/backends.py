@@ -119,7 +119,7 @@ def _get(url: str, headers: Mapping[str, str]) -> Any:
         raise kind(f"{shown}: HTTP {error.code}") from None
     except OSError as error:
         raise RetryableStoreError(f"{shown}: does not answer: {error}", do="check the address in --store") from error
-    except ValueError:
+    except (ValueError, RecursionError):
         raise PermanentStoreError(
             f"{shown}: found something that is no JSON, expected OTLP/JSON", do="check the URL's path"
         ) from None

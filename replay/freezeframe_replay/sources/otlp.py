@@ -11,6 +11,7 @@ import binascii
 import re
 from typing import Any, Final, cast
 
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
@@ -26,7 +27,10 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
     Raises:
         WireError: a field has a form that OTLP does not allow; the message names where.
     """
-    value: Any = _plain(document)
+    try:
+        value: Any = _plain(document)
+    except RecursionError:
+        raise WireError("OTLP/JSON: nested deeper than any span is") from None
     for wrapper in _WRAPPERS:
         if isinstance(value, dict) and wrapper in value:
             value = cast("dict[str, Any]", value)[wrapper]

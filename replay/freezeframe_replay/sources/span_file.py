@@ -54,7 +54,7 @@ def _spans_of(path: Path) -> Iterator[SpanRecord]:
                 continue
             try:
                 yield from spans_of_document(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 if number == 1 and (document := _whole(path)) is not None:
                     yield from spans_of_document(document)
                     return
@@ -69,5 +69,5 @@ def _spans_of(path: Path) -> Iterator[SpanRecord]:
 def _whole(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
