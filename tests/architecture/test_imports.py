@@ -46,11 +46,13 @@ def named(loaded: set[str], names: tuple[str, ...]) -> set[str]:
     return {module for module in loaded if any(module == item or module.startswith(f"{item}.") for item in names)}
 
 
+@pytest.mark.long
 def test_importing_freezeframe_loads_nothing_heavy() -> None:
     """An agent's start pays for what it uses: neither an SDK, nor a store, nor a web framework, nor the OTel SDK."""
     assert named(modules_loaded_by("import freezeframe"), HEAVY) == set()
 
 
+@pytest.mark.long
 def test_importing_the_schemas_loads_nothing_heavy() -> None:
     """The vocabulary is light enough to be imported by everybody."""
     import freezeframe_schemas

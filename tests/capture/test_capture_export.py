@@ -101,6 +101,7 @@ def test_spans_reach_the_collector_as_otlp(collector: Collector) -> None:
     assert {item.key: item.value.string_value for item in resource.attributes}["service.name"] == "shop"
 
 
+@pytest.mark.long
 def test_a_busy_collector_is_asked_again_and_nothing_is_lost(collector: Collector) -> None:
     collector.statuses = [429, 503]
     handle = recording_to(collector.url)

@@ -7,7 +7,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import openai
 import pytest
 import wrapt
 from capture_provider import Provider
@@ -58,7 +57,10 @@ def test_a_patch_of_every_subclass_reaches_those_made_later_and_is_undone() -> N
     assert found == [Before, After]
 
 
+@pytest.mark.long
 def test_a_stream_that_nobody_closed_is_recorded_when_the_process_ends(provider: Provider) -> None:
+    import openai
+
     client = openai.OpenAI(base_url=f"{provider.url}/v1", api_key="x", max_retries=0)
     gc.disable()  # else the collector of cycles may close it first
     try:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import boto3
 import pytest
 import requests
 from capture_provider import Provider
@@ -89,9 +88,11 @@ def metadata(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadingHTTPServer]:
     thread.join()
 
 
+@pytest.mark.long
 def test_a_look_up_of_aws_credentials_is_neither_recorded_nor_missed(
     metadata: ThreadingHTTPServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import boto3
 
     @freezeframe.run
     def agent(url: str) -> Any:
@@ -140,8 +141,11 @@ def test_what_is_no_look_up_is_left_alone(url: str) -> None:
     assert not credentials.is_look_up(url)
 
 
+@pytest.mark.long
 def test_the_real_sdk_reads_the_answer_of_sts() -> None:
     """As it stands in a replay: parsed by botocore."""
+    import boto3
+
     parsers: Any = pytest.importorskip("botocore.parsers")
     model: Any = (
         boto3.Session()

@@ -141,6 +141,7 @@ def application(provider: str) -> list[Any]:
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_application_does_not_notice_and_the_loss_is_counted_and_said(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -251,6 +251,7 @@ def test_a_key_that_is_none_or_open_to_others_is_refused(tmp_path: Path, content
         make_seal("encrypt", str(key))
 
 
+@pytest.mark.long
 def test_the_command_delivers_and_says_what_is_left(receiver: Receiver, spool: Path, capsys: Any) -> None:
     spooled(receiver.url, spool, "one")
     command = ["drain", "--spool", str(spool), "--endpoint", receiver.url]

@@ -245,6 +245,7 @@ def test_an_invalid_batch_is_lost_and_counted(collector: GrpcCollector) -> None:
     exporter.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector: GrpcCollector) -> None:
     exporter, deadline = exporter_to(collector.url, protocol="grpc", compression=compression), Waits()

@@ -35,6 +35,8 @@ from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixtu
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
 from freezeframe_schemas.run import KIT, KitField, Run, Scope, build_run, readiness
 
+pytestmark = pytest.mark.long
+
 QUESTION = 'Wo ist "AC-1"?  \n\tünï 🙂'
 SYSTEM = "You help customers.\n" + "Rule: be kind. " * 40
 TOOLS: Any = [{"type": "function", "function": {"name": "get_order", "strict": True, "parameters": {"type": "object"}}}]

@@ -77,6 +77,7 @@ def agent(*, fails: bool = False) -> int:
     return step(3)
 
 
+@pytest.mark.long
 def test_a_run_is_kept_whole_or_not_at_all(recording: Any) -> None:
     running: Recording = recording(sample=0.5)
     for _ in range(60):

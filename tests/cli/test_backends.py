@@ -60,7 +60,7 @@ def answering(answer: Callable[[str, Mapping[str, str]], tuple[int, bytes]]) -> 
         def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002  # the name is the standard library's
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"127.0.0.1:{server.server_port}"

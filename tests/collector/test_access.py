@@ -72,6 +72,7 @@ def test_without_a_known_token_nothing_is_taken(
     assert collector.log.audit().counts.received == 0
 
 
+@pytest.mark.long
 def test_tokens_are_read_again_when_the_file_changes(
     start_collector: Callable[..., Any], make_span: Callable[..., Any], tmp_path: Path
 ) -> None:

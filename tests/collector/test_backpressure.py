@@ -94,6 +94,7 @@ def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.
     assert collector.store.names().count("late") == 1
 
 
+@pytest.mark.long
 def test_bodies_that_dribble_in_are_bounded_together(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
 ) -> None:
@@ -112,6 +113,7 @@ def test_bodies_that_dribble_in_are_bounded_together(
     assert httpx.post(url, content=body, headers=PROTOBUF).status_code == 200
 
 
+@pytest.mark.long
 def test_a_body_that_is_too_late_or_too_large_is_answered_in_the_senders_format(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
 ) -> None:
@@ -130,6 +132,7 @@ def test_a_body_that_is_too_late_or_too_large_is_answered_in_the_senders_format(
     assert collector.budget.used_bytes == 0
 
 
+@pytest.mark.long
 def test_grpc_messages_that_do_not_arrive_are_bounded_and_cancelled(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
 ) -> None:

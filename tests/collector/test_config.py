@@ -83,6 +83,7 @@ def test_every_default_lies_in_its_range() -> None:
             assert setting.most is None or setting.default <= setting.most, setting.path
 
 
+@pytest.mark.long
 def test_check_names_the_faults_and_starts_nothing(tmp_path: Path) -> None:
     """`--check` exits 2 with the faults, 0 without."""
     file = tmp_path / "collector.toml"
@@ -95,6 +96,7 @@ def test_check_names_the_faults_and_starts_nothing(tmp_path: Path) -> None:
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.long
 def test_check_looks_into_the_files_that_are_named(tmp_path: Path) -> None:
     """Everything that the start would fall over is named at once: values, contradictions, policy, tokens, certificates."""
     (tmp_path / "tokens.toml").write_text('[tokens]\nacme = "hunter2"\n')

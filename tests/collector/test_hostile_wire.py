@@ -95,6 +95,7 @@ def collector(start_collector: Callable[..., Any]) -> Any:
     return start_collector(stages=(Stage(name="normalise", apply=normalise),), max_bytes=4 << 20)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(LONG_S + 120)
 def test_http_answers_hostile_bodies(collector: Any) -> None:
     """Each answer has a status of the specification and a body in the sender's format; the collector goes on."""

@@ -185,6 +185,7 @@ def test_a_span_sent_again_is_a_duplicate_over_a_restart(tmp_path: Path) -> None
     again.close()
 
 
+@pytest.mark.long
 def test_memory_of_old_spans_is_bounded(tmp_path: Path) -> None:
     """Beyond the limit the oldest are forgotten; the newest half is always known."""
     log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, remembered_spans=100))
@@ -399,6 +400,7 @@ def test_a_damaged_ledger_is_an_error(tmp_path: Path) -> None:
         Log(tmp_path, NEVER)
 
 
+@pytest.mark.long
 def test_many_threads_share_a_sync(tmp_path: Path) -> None:
     """Requests that wait together are synced together: far fewer syncs than requests."""
     import threading

@@ -74,6 +74,7 @@ _SPANS = st.builds(
 )
 
 
+@pytest.mark.long
 @given(spans=st.lists(_SPANS, max_size=4))
 def test_a_span_survives_the_wire(spans: list[SpanRecord]) -> None:
     """Encode, decode: the same spans (grouped by resource and scope, so in any order); keys are equal for equal spans."""
@@ -88,6 +89,7 @@ def test_a_span_survives_the_wire(spans: list[SpanRecord]) -> None:
     assert decode_traces(official.SerializeToString()).spans == decoded.spans
 
 
+@pytest.mark.long
 @given(span=_SPANS)
 def test_the_official_classes_agree_on_attributes(span: SpanRecord) -> None:
     """Each attribute decodes to the same value by the raw schema and by the official one."""

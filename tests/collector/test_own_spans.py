@@ -52,7 +52,7 @@ def endpoint() -> Generator[tuple[str, list[bytes]]]:
             """Say nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1/traces", bodies
     server.shutdown()
@@ -80,6 +80,7 @@ def test_own_spans_in_the_own_store_make_no_further_ones(tmp_path: Path, make_sp
     assert log.audit().missing == 0
 
 
+@pytest.mark.long
 def test_own_spans_go_to_an_endpoint(tmp_path: Path, endpoint: tuple[str, list[bytes]]) -> None:
     """They are OTLP like everybody's."""
     url, bodies = endpoint

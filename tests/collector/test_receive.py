@@ -156,6 +156,7 @@ def _nested(levels: int) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("levels", [60, 300])
 @pytest.mark.parametrize("place", ["span", "event", "resource", "scope"])
 def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
@@ -183,6 +184,7 @@ def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
     assert collector.log.audit().missing == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["record", "body", "resource", "scope"])
 def test_json_log_records_that_nest_too_deeply_are_refused(start_collector: Callable[..., Any], place: str) -> None:
     """As for spans; what lies above the records costs the request."""

@@ -36,6 +36,7 @@ def test_a_batch_arrives_whole_over_every_protocol_and_compression(
     assert stored == {span.span_id: span.attributes for span in sent}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_a_span_of_twenty_megabytes_arrives_whole(
     protocol: str, start_collector: Callable[..., Any], make_span: Callable[..., SpanRecord]
@@ -49,6 +50,7 @@ def test_a_span_of_twenty_megabytes_arrives_whole(
     assert collector.store.spans[0].attributes[genai.REQUEST_BODY] == body
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_what_is_over_the_collectors_limit_is_sent_smaller_and_says_so(
     protocol: str, start_collector: Callable[..., Any], make_span: Callable[..., SpanRecord]

@@ -44,12 +44,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
-def test_extras_are_declared(page: Path) -> None:
-    """`pip install 'freezeframe[...]'` on a page would warn and install nothing."""
+def test_extras_are_declared() -> None:
+    """`pip install 'freezeframe[...]'` of another, on a page or in a message, would warn and install nothing."""
     declared = set(PYPROJECT["project"]["optional-dependencies"])
     code = [path for folder in ("schemas", "instrumentation", "collector", "replay") for path in (ROOT / folder).rglob("*.py")]
-    assert {extra for path in code for extra in extras_named_in(path.read_text())} - declared == set()
+    named = {extra: name(path) for path in [*PAGES, *code] for extra in extras_named_in(path.read_text())}
+    assert {extra: path for extra, path in named.items() if extra not in declared} == {}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from freezeframe.seams import SEAMS
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_the_lines_of_code_run(tmp_path: Path) -> None:
     """The Python block, with spans to a file in place of a collector; and one call, so that a run comes out."""
     block = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)

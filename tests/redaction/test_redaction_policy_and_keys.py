@@ -8,9 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
 from freezeframe_redaction.cli import main
+from freezeframe_redaction.policy import BUILT_IN, CustomClass, parse_policy
+from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_redaction.vault import Vault
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
@@ -60,6 +64,36 @@ def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
     assert one.hash != _policy(tmp_path, ACME.replace("{6}", "{7}").replace("123456", "1234567")).hash
     assert load_policy("strict").label.startswith("strict@")
     assert len(load_policy().hash) == 12
+
+
+@given(
+    st.frozensets(st.sampled_from(CLASSES), min_size=1),
+    st.frozensets(st.text(st.characters(exclude_categories=["Cs"]))),
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=3),
+    st.booleans(),
+)
+def test_a_policy_is_written_as_a_file_that_gives_it_again(
+    classes: frozenset[str], allow: frozenset[str], keys: list[str], model_tier: bool
+) -> None:
+    """Whoever finds a policy's text in the store can redact as it did: the same name, the same hash."""
+    custom = CustomClass(name="BADGE", pattern=r'EMP-"\d{6}', keys=tuple(keys), example='EMP-"123456')
+    policy = Policy(
+        name="acme",
+        classes=classes,
+        custom=(custom,),
+        allow=frozenset(value.lower() for value in allow),
+        allow_patterns=("b+", "a"),
+        model_tier=model_tier,
+    )
+    again = parse_policy(policy.text)
+    assert again.label == policy.label
+    assert again.text == policy.text
+    assert again.custom[0].example == custom.example
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_what_comes_with_the_package_is_written_so_too(name: str) -> None:
+    assert parse_policy(load_policy(name).text).label == load_policy(name).label
 
 
 def test_a_wrong_policy_is_refused_with_all_its_faults(tmp_path: Path) -> None:

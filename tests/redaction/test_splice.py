@@ -111,6 +111,7 @@ def _written(chunks: Chunks) -> tuple[str, str]:
     return text, expected
 
 
+@pytest.mark.long
 @given(rnd=st.data(), way=st.sampled_from(_WAYS))
 @settings(max_examples=examples(300), deadline=None)
 def test_every_byte_that_is_no_finding_stays(rnd: st.DataObject, way: str) -> None:

@@ -104,6 +104,7 @@ def test_a_flag_and_the_clock_can_be_forked_on_the_command_line(
     assert load_fixture(tmp_path / "flag").edits == ("flag wide = false",)
 
 
+@pytest.mark.long
 def test_a_time_that_cannot_be_read_is_refused(repository: tuple[Path, Fixture]) -> None:
     with pytest.raises(FixtureError, match="expected a time in ISO 8601"):
         fork(repository[1], [Edit(target=Target.CLOCK, value="at Christmas")])

@@ -27,6 +27,8 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long
+
 TOOLS: Any = [{"type": "function", "function": {"name": "ship", "parameters": {"type": "object", "properties": {}}}}]
 NODE = Path(__file__).with_name("node")
 
@@ -136,7 +138,6 @@ def test_sdks_are_led_by_the_base_url_that_the_run_had() -> None:
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
 
 
-@pytest.mark.long
 def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     fixture, _ = record(loop)
     write_fixture(fixture, tmp_path / "run")
@@ -168,7 +169,6 @@ def node_agent() -> Path:
     return NODE / "agent.mjs"
 
 
-@pytest.mark.long
 def test_an_agent_in_javascript_is_answered_through_its_own_sdk(node_agent: Path) -> None:
     fixture, outcome = record(loop)
 

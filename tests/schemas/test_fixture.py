@@ -37,6 +37,7 @@ def test_a_fixture_survives_its_files(fixture: Fixture) -> None:
         assert load_fixture(Path(name)) == fixture
 
 
+@pytest.mark.long
 @given(fixture=fixtures())
 def test_writing_again_changes_no_byte(fixture: Fixture) -> None:
     """A fixture under version control shows a diff only where the run differs."""

@@ -15,6 +15,7 @@ from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_js
 from freezeframe_schemas.span import SpanRecord
 
 
+@pytest.mark.long
 @given(batch=st.lists(spans, max_size=2))
 def test_spans_survive_the_wire(batch: list[SpanRecord]) -> None:
     """Through JSON text and back, whatever resources and scopes they come from; types included (`1` is not `True`)."""

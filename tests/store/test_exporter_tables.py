@@ -84,6 +84,7 @@ def sent(store: Store) -> list[SpanRecord]:
     return spans
 
 
+@pytest.mark.long
 def test_a_run_out_of_the_exporters_table_is_the_run_that_was_sent(sent: list[SpanRecord], facade_url: str) -> None:
     """Every exchange, entry, event and link; the resource with its types, so that the level is the same too."""
     url = facade_url.replace("http", "clickhouse", 1) + "/freezeframe?table=exported"
@@ -96,6 +97,7 @@ def test_a_run_out_of_the_exporters_table_is_the_run_that_was_sent(sent: list[Sp
     assert got.gaps == expected.gaps
 
 
+@pytest.mark.long
 def test_a_trace_that_is_not_there_and_a_table_that_is_none_are_named(sent: list[SpanRecord], facade_url: str) -> None:
     base = facade_url.replace("http", "clickhouse", 1) + "/freezeframe?table="
     with pytest.raises(RunError, match="holds no span"):

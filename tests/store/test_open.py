@@ -29,6 +29,7 @@ def test_a_bound_of_memory_that_is_none_is_refused(said: str) -> None:
         open_store(f"chdb:///nowhere?memory_bytes={said}")
 
 
+@pytest.mark.long
 def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) -> None:
     """In a process of its own: the engine takes its settings when it starts."""
     program = (
@@ -66,6 +67,7 @@ def test_a_server_that_does_not_answer_may_answer_later() -> None:
         open_runs("http://127.0.0.1:1")
 
 
+@pytest.mark.long
 def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: str) -> None:
     parts = urlsplit(facade_url)
     server = open_store(f"clickhouse://default@{parts.hostname}:{parts.port}/freezeframe")
@@ -79,6 +81,7 @@ def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: st
     server.close()
 
 
+@pytest.mark.long
 def test_stats_tell_sizes_by_table(store: Store) -> None:
     stats = store.stats()
     assert {"span_rows", "piece_rows"} <= {table.table for table in stats.tables} | {"span_rows", "piece_rows"}

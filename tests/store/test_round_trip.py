@@ -112,6 +112,7 @@ def runs(facade_url: str) -> Any:
     opened.close()
 
 
+@pytest.mark.long
 @settings(
     max_examples=examples(25),
     deadline=None,
@@ -125,6 +126,7 @@ def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: Run
         assert [exact(found) for found in runs.load_spans(span.trace_id)] == [exact(span)]
 
 
+@pytest.mark.long
 @settings(
     max_examples=examples(6),
     deadline=None,
@@ -140,6 +142,7 @@ def test_spans_that_are_alike_come_out_as_they_went_in(store: Store, runs: RunSt
         assert [exact(found) for found in runs.load_spans(span.trace_id)] == [exact(span)]
 
 
+@pytest.mark.long
 def test_bytes_that_are_no_text_survive_in_a_body(store: Store, runs: RunStore) -> None:
     body = bytes(range(256)) * 20
     span = SpanRecord(

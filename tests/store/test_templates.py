@@ -107,6 +107,7 @@ def test_no_piece_and_no_template_is_large(raw: bytes) -> None:
     assert len(made.template) <= 16 << 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "part",
     [b'"', b'\\"', b'\\\\"', b'"a",', b'"tools":[', b'"tools":[],', b'["' + b"x" * 200 + b'",', b"[", b"\\"],

@@ -96,6 +96,7 @@ def golden_line(row: Row) -> str:
     return json.dumps(seen, ensure_ascii=False, separators=(",", ":"))
 
 
+@pytest.mark.long
 def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Row]) -> None:
     """One line a row; FREEZEFRAME_UPDATE_GOLDEN=1 writes the file anew."""
     lines = [golden_line(row) for row in exchanges]

@@ -54,6 +54,7 @@ REQUEST_SCHEMAS: Mapping[str, str] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(REQUEST_SCHEMAS))
 def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Row], name: str) -> None:
     """Of every recorded request; texts seen before are not checked twice."""
