@@ -14,7 +14,7 @@ from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.surrogates import CLASSES
-from freezeframe_redaction.view import View, view_of
+from freezeframe_redaction.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"
@@ -64,9 +64,9 @@ class Scanner:
         parts = [prefix + text if prefix else text for text, prefix in leaves]
         batch = "\x1f".join(parts)
         views: dict[int, View] = {}
-        if not batch.isascii():
+        if may_differ(batch):
             for index, (text, prefix) in enumerate(leaves):
-                if not (text.isascii() and prefix.isascii()):
+                if may_differ(text):
                     views[index] = view = view_of(text)
                     parts[index] = prefix + view.text
             batch = "\x1f".join(parts)

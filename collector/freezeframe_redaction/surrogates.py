@@ -106,11 +106,9 @@ def _email(prf: Prf, value: str, kind: str) -> str:
 
     plain = plain_address(value)
     local, _, domain = plain.rpartition("@")
-    sign = kind if kind and kind[0] in "%=&" else "@"
-    dot = "."
+    sign = kind if kind == "=40" else "@"
     return (
-        f"u{prf.letters('EMAIL', f'{local}@{domain}', BASE32, 10)}{sign}"
-        f"d{prf.letters('DOMAIN', domain, BASE32, 6)}{dot}example{dot}com"
+        f"u{prf.letters('EMAIL', f'{local}@{domain}', BASE32, 10)}{sign}d{prf.letters('DOMAIN', domain, BASE32, 6)}.example.com"
     )
 
 

@@ -19,7 +19,7 @@ from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import CLASSES
-from freezeframe_redaction.view import View
+from freezeframe_redaction.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
 
 _MOST_SURROGATES: Final = 100_000
@@ -186,7 +186,7 @@ class Texts:
         names: list[tuple[str, str]] = []
         for candidate, name in found:
             if candidate.class_ == encoded.CLASS:
-                self._inside(view, candidate, edits, findings, surrogates)
+                self._inside(text, view, candidate, edits, findings, surrogates)
                 continue
             changed = False
             for start, end in parts_of(candidate, view.text):
@@ -195,7 +195,7 @@ class Texts:
                 if made == value:
                     continue
                 left, right = view.to_original(start, end)
-                edits.append((left, right, made))
+                edits.append((left, right, made if view.origin is None else spell_like(text[left:right], made)))
                 surrogates.append((made, candidate.class_))
                 if candidate.class_ == repeats.CLASS and repeats.is_telling(text[left:right]):
                     names.append((text[left:right], made))
@@ -207,6 +207,7 @@ class Texts:
 
     def _inside(
         self,
+        text: str,
         view: View,
         candidate: Candidate,
         edits: list[walk.Span],
@@ -219,7 +220,8 @@ class Texts:
         if not inner.findings:
             return
         span = view.to_original(candidate.start, candidate.end)
-        edits.append((*span, encoded.encode(str(inner.value), blob)))
+        made = encoded.encode(str(inner.value), blob)
+        edits.append((*span, made if view.origin is None else spell_like(text[slice(*span)], made)))
         findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
         surrogates.extend(inner.surrogates.items())
 

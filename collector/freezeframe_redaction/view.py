@@ -1,8 +1,9 @@
 """The scan view of a text: the same text with its disguises taken off, and the way back to the original offsets.
 
-Detectors read the view only, so each is written once, for plain characters: full-width and mathematical letters and digits
-become ASCII, every digit of every script becomes 0-9, every dash ``-``, every space a space, zero-width and bidirectional
-controls disappear. ASCII text is its own view, at no cost.
+Detectors read the view only, so each is written once, for plain characters: what is spelled as an HTML entity, percent-encoded
+(once or twice) or as ``\\u0040`` is read as what it spells, full-width and mathematical letters and digits become ASCII, every
+digit of every script becomes 0-9, every dash ``-``, every space a space, zero-width and bidirectional controls disappear. Plain
+ASCII text is its own view, at no cost.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import codecs
 import re
 import unicodedata
 from dataclasses import dataclass
+from html.entities import html5
+from typing import Final
+from urllib.parse import quote
 
 # Invisible in most fonts, or combined with the letter before: zero-width, bidirectional controls, soft hyphen, variation
 # selectors, combining accents, tag characters.
@@ -26,6 +30,60 @@ _LOOKALIKES = str.maketrans(
         "\u2212": "-", "\u00b7": ".", "\ufe63": "-", "\uff0d": "-", "\u30fb": ".",
     }
 )  # fmt: skip
+
+
+_ENTITY: Final = re.compile(r"&(?:amp;)?(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]{2,24}));")
+_PERCENT: Final = re.compile(r"%(?:25)*[0-9a-fA-F]{2}")
+_PERCENTS: Final = re.compile(r"(?:%(?:25)*[0-9a-fA-F]{2})+")
+_ESCAPE: Final = re.compile(r"\\u(?!d[89a-f])([0-9a-fA-F]{4})", re.IGNORECASE)
+
+_Spelled = tuple[int, int, str]
+"""Start, end, and the one character that is spelled there."""
+
+
+def _entities(text: str) -> list[_Spelled]:
+    out: list[_Spelled] = []
+    for match in _ENTITY.finditer(text):
+        decimal, hexadecimal, name = match.groups()
+        if name:
+            char = html5.get(f"{name};", "")
+        else:
+            code = int(decimal) if decimal else int(hexadecimal, 16)
+            char = chr(code) if code < 0x110000 else ""
+        if len(char) == 1:
+            out.append((*match.span(), char))
+    return out
+
+
+def _percents(text: str) -> list[_Spelled]:
+    """Return the characters that runs of percent-encoded bytes spell; a run that is no UTF-8 spells nothing."""
+    out: list[_Spelled] = []
+    for run in _PERCENTS.finditer(text):
+        bytes_ = list(_PERCENT.finditer(text, run.start(), run.end()))
+        try:
+            chars = bytes(int(one.group()[-2:], 16) for one in bytes_).decode()
+        except UnicodeDecodeError:
+            continue
+        at = 0
+        for char in chars:
+            end = at + len(char.encode())
+            out.append((bytes_[at].start(), bytes_[end - 1].end(), char))
+            at = end
+    return out
+
+
+def _escapes(text: str) -> list[_Spelled]:
+    return [(*match.span(), chr(int(match.group(1), 16))) for match in _ESCAPE.finditer(text)]
+
+
+def _spelled(text: str) -> list[_Spelled]:
+    """Return the characters that the text spells in a roundabout way, in order. Controls keep their spelling."""
+    out = [
+        *(_entities(text) if "&" in text else ()),
+        *(_percents(text) if "%" in text else ()),
+        *(_escapes(text) if "\\u" in text else ()),
+    ]
+    return sorted(one for one in out if one[2] >= " " or one[2] in "\t\n\r") if out else out
 
 
 class _Fold(dict[int, int]):
@@ -72,13 +130,20 @@ class View:
         return self.origin[start], self.origin[end]
 
 
+def may_differ(text: str) -> bool:
+    """Whether the view of the text may be another than the text."""
+    return not text.isascii() or "&" in text or "%" in text or "\\u" in text
+
+
 def view_of(text: str) -> View:
     """Return the scan view of the text."""
-    if text.isascii():
-        return View(text, None)
-    folded = text.translate(_FOLD)
+    spelled = _spelled(text)
+    plain, origin = _without_spellings(text, spelled) if spelled else (text, None)
+    if plain.isascii():
+        return View(plain, None if origin is None else tuple(origin))
+    folded = plain.translate(_FOLD)
     if _DROPPED.search(folded) is None:
-        return View(folded, None)
+        return View(folded, None if origin is None else tuple(origin))
     kept: list[int] = []
     parts: list[str] = []
     last = 0
@@ -89,7 +154,31 @@ def view_of(text: str) -> View:
     kept.extend(range(last, len(folded)))
     parts.append(folded[last:])
     kept.append(len(folded))
-    return View("".join(parts), tuple(kept))
+    return View("".join(parts), tuple(kept) if origin is None else tuple([origin[at] for at in kept]))
+
+
+def _without_spellings(text: str, spelled: list[_Spelled]) -> tuple[str, list[int]]:
+    """Return the text with each spelling as its character, and the original offset of each character and of the end."""
+    parts: list[str] = []
+    origin: list[int] = []
+    last = 0
+    for start, end, char in spelled:
+        parts += (text[last:start], char)
+        origin.extend(range(last, start))
+        origin.append(start)
+        last = end
+    parts.append(text[last:])
+    origin.extend(range(last, len(text) + 1))
+    return "".join(parts), origin
+
+
+def spell_like(original: str, made: str) -> str:
+    """Return what replaces the original, percent-encoded as often as that was: a URL stays one."""
+    percent = _PERCENT.search(original) if "%" in original else None
+    if percent is not None:
+        for _ in range(1, len(percent.group()), 2):
+            made = quote(made, safe="")
+    return made
 
 
 _SCAN_BYTES: dict[str, str] = {}

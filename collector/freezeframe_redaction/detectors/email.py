@@ -1,4 +1,4 @@
-"""E-mail addresses, plain, percent-encoded, quoted-printable, as HTML entities, and spelled ``bob [at] gmail [dot] com``.
+"""E-mail addresses, plain, quoted-printable, and spelled ``bob [at] gmail [dot] com``.
 
 An address at a reserved domain (RFC 2606) is replaced like any other: whoever tries the redactor types one, and a redactor that
 lets it pass looks broken. Only the surrogates made here stay, and `you@example.com`, which documentation writes.
@@ -15,12 +15,12 @@ CLASS = "EMAIL"
 
 _AT_SAID = r"(?:@|(?i:at|\xe4t|ma[\u0142l]pa|arroba|arobase|chiocciola|zavin\xe1\u010d|apenstaartje|snabel-?a))"
 _DOT_SAID = r"(?:\.|(?i:dot|punkt|punto|point|ponto|kropka|punt))"
-_AT = rf"(?:@|%40|=40|&#0{{0,4}}64;|&#[xX]0{{0,4}}40;|&commat;|\s?[\[({{<]\s?{_AT_SAID}\s?[\])}}>]\s?)"
-_DOT = rf"(?:\.|%2[eE]|&#0{{0,4}}46;|\s?[\[({{<]\s?{_DOT_SAID}\s?[\])}}>]\s?)"
+_AT = rf"(?:@|=40|\s?[\[({{<]\s?{_AT_SAID}\s?[\])}}>]\s?)"
+_DOT = rf"(?:\.|=2E|\s?[\[({{<]\s?{_DOT_SAID}\s?[\])}}>]\s?)"
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({_AT})((?:{_LABEL}{_DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
 _LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
-_LOCAL_ENCODED = re.compile(r"[\w+%-](?:[\w+.%-]{0,63})$")
+_LOCAL_ENCODED = re.compile(r"[\w+-](?:[\w+.-]{0,63})$")
 _LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{_DOT}[\w+-]{{1,40}}){{0,4}}$")
 _DOT_SPOKEN = re.compile(r"\.|\s(?:dot|punkt|punto|point|ponto|kropka|punt)\s", re.IGNORECASE)
@@ -59,7 +59,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     local = (
         _LOCAL_QUOTED.search(left)
         if sign == "@" and left[-1:] == '"'
-        else (_LOCAL if sign == "@" else _LOCAL_ENCODED if sign[0] in "%=&" else _LOCAL_SAID).search(left)
+        else (_LOCAL if sign == "@" else _LOCAL_ENCODED if sign[0] == "=" else _LOCAL_SAID).search(left)
     )
     if local is None:
         return ()
@@ -108,8 +108,7 @@ DETECTORS = (
         class_=CLASS,
         triggers=(
             r"[A-Za-z0-9_%+\-'\"\xc0-\xff]@[A-Za-z0-9\xc0-\xff]",
-            r"[A-Za-z0-9_][%=]40[A-Za-z0-9]",
-            r"(?i)[A-Za-z0-9_](?:&#0{0,4}64;|&#x0{0,4}40;|&commat;)[A-Za-z0-9]",
+            r"[A-Za-z0-9_]=40[A-Za-z0-9]",
             r"(?i)[\[({<] ?(?:at|@|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|zavin\xe1\xe9|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
         ),
         find=_find,

@@ -45,9 +45,8 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
     if previous not in _PLAIN_NEIGHBOURS:
-        encoded = text[max(low, start - 3) : start].upper() == "%2B"
         escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
-        if not encoded and not escaped and (_joins(previous) or previous in "_%\\#$€£"):
+        if not escaped and (_joins(previous) or previous in "_%\\#$€£"):
             return examined
     if previous in "/.-" and start - 1 > low and (text[start - 2].isalnum() or text[start - 2] == "_"):
         # Part of a path, a version, or an identifier with dashes.

@@ -13,7 +13,7 @@ CLAIM = "*"
 EXAMINED = ""
 """Class of a span that holds nothing: the trigger need not look at it again."""
 
-TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt]|%2[bB])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
+TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
 """Nine digits in a row, with single separators."""
 
 _SEPARATORS = str.maketrans(".()/-+\t", "       ")
@@ -62,7 +62,7 @@ def run_at(text: str, low: int, high: int, start: int, end: int, *, near: tuple[
         groups=(end - start,) if plain else tuple(map(len, raw.translate(_SEPARATORS).split())),
         before=before,
         hints=hints,
-        international=raw[0] == "+" or raw[:2] == "(+" or text[max(low, start - 3) : start].upper() == "%2B",
+        international=raw[0] == "+" or raw[:2] == "(+",
     )
 
 
