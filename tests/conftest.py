@@ -29,11 +29,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not even import a module whose tests are all long where long tests are not wanted: it may import a whole SDK."""
     wanted = str(config.getoption("markexpr"))
     if "not long" in wanted and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
-        return bool(_ALL_LONG.search(collection_path.read_text("utf-8"))) or None
+        text = collection_path.read_text("utf-8")
+        return bool(_MODULE_IS_LONG.search(text)) or len(_LONG_TESTS.findall(text)) >= len(_TESTS.findall(text)) > 0 or None
     return None
 
 
-_ALL_LONG = re.compile(r"^pytestmark = .*\bpytest\.mark\.(?:long|soak)\b", re.MULTILINE)
+_MODULE_IS_LONG = re.compile(r"^pytestmark = .*\bpytest\.mark\.(?:long|soak)\b", re.MULTILINE)
+_LONG_TESTS = re.compile(r"^@pytest\.mark\.(?:long|soak)$", re.MULTILINE)
+_TESTS = re.compile(r"^(?:async )?def test_", re.MULTILINE)
 
 
 def _loopback_only(event: str, args: tuple[Any, ...]) -> None:

@@ -17,6 +17,8 @@ from freezeframe.testing import capture
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion
 
+pytestmark = pytest.mark.long
+
 ASK: Any = {"model": "gpt-4o", "messages": [{"role": "user", "content": "ünï"}]}
 
 

@@ -82,6 +82,7 @@ def test_a_page_of_a_named_origin_sends_and_no_other_does(
     assert collector.log.audit().counts.received == int(allowed)
 
 
+@pytest.mark.long
 def test_a_preflight_is_answered_for_named_origins_only(start_collector: Callable[..., Any]) -> None:
     """By default for none; never for the pages about the collector itself."""
     origin = "http://localhost:3000"

@@ -232,6 +232,7 @@ def test_a_span_over_a_limit_is_set_aside(start_collector: Callable[..., Any], m
     ]
 
 
+@pytest.mark.long
 def test_garbage_is_refused_for_good(start_collector: Callable[..., Any]) -> None:
     """Bytes that are no OTLP are a permanent error on both receivers, in the receiver's own form."""
     collector = start_collector()

@@ -157,6 +157,7 @@ def _find_nothing(raw: str, pending: object) -> None:
     del raw, pending
 
 
+@pytest.mark.long
 @given(rnd=st.data(), way=st.sampled_from(_WAYS))
 @settings(max_examples=examples(200), deadline=None)
 def test_searching_and_counting_agree(rnd: st.DataObject, way: str) -> None:

@@ -29,6 +29,7 @@ def fixture_of(*exchanges: Exchange) -> Fixture:
     return Fixture(run_id="ab" * 16, entry=Entry(input='{"args": ["Ä"], "kwargs": {}}'), steps=steps)
 
 
+@pytest.mark.long
 @given(fixture=fixtures())
 def test_a_fixture_survives_its_files(fixture: Fixture) -> None:
     """Every byte of every body, every chunk border, and each absent field absent."""

@@ -60,6 +60,7 @@ def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
     assert "another process holds this data directory" in done.stdout
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_answer_may_answer_later() -> None:
     with pytest.raises(RetryableStoreError):
         open_store("clickhouse://127.0.0.1:1/freezeframe")

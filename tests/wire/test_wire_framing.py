@@ -87,6 +87,7 @@ def test_any_bytes_are_events_in_order(body: bytes) -> None:
         position = event.end
 
 
+@pytest.mark.long
 def test_recorded_streams_are_cut_into_ranges_that_cover_them(exchanges: Sequence[Row]) -> None:
     """Joined, the ranges are the body, but for blank lines and comments at its end."""
     streams = [row for row in exchanges if row.content_type.startswith("text/event-stream")]

@@ -18,6 +18,8 @@ from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import find_dialect
 from freezeframe_schemas.wire.messages import GenericPart, Message, ToolCallPart, from_json
 
+pytestmark = pytest.mark.long
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "wire" / "exchanges.jsonl"
 UPDATE = "FREEZEFRAME_UPDATE_GOLDEN"
 """Set to 1 to write the golden file anew; then read its diff."""
@@ -96,7 +98,6 @@ def golden_line(row: Row) -> str:
     return json.dumps(seen, ensure_ascii=False, separators=(",", ":"))
 
 
-@pytest.mark.long
 def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Row]) -> None:
     """One line a row; FREEZEFRAME_UPDATE_GOLDEN=1 writes the file anew."""
     lines = [golden_line(row) for row in exchanges]
