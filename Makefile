@@ -6,9 +6,11 @@ SHELL := /bin/sh
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 CODE := schemas instrumentation collector replay tests examples
+# The Python files that differ from the last commit, new ones included.
+CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model demo test test-clients test-soak check lint types imports test-fast clean
+.PHONY: help setup setup-demo setup-model demo test test-clients test-soak quick check lint types imports test-fast clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,24 +34,28 @@ test: setup ## all tests but the soak tests, on two cores (ARGS="-k replay" narr
 test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own
 	@.ci/clients $(ARGS)
 
-test-soak: setup ## the tests that take the better part of an hour: 200 kills of a collector under load
+test-soak: setup ## over an hour: 200 kills of a collector (20 min), a million leaves redacted (10), the packaged model (20 to 40), ...
 	$(PYTEST) -m soak $(ARGS)
 
-check: setup ## format, lint, types, import rules and the fast tests: the inner loop (PART="collector tests/collector": there only)
+quick: setup ## the inner loop, under 20 s: lint and types of the files that differ from the last commit, import rules, fast tests
+	@$(if $(CHANGED),$(MAKE) --no-print-directory lint types PART="$(CHANGED)",echo "no Python file differs from the last commit")
+	@$(MAKE) --no-print-directory imports test-fast
+
+check: setup ## before a commit: format, lint, types, import rules, the fast tests (PART="collector tests/collector": there only)
 	@$(MAKE) --no-print-directory lint types imports test-fast
 
 lint: setup ## ruff: format and lint
-	$(BIN)/ruff format --check --quiet $(or $(PART),.)
-	$(BIN)/ruff check --quiet $(or $(PART),.)
+	@$(BIN)/ruff format --check --quiet $(or $(PART),.)
+	@$(BIN)/ruff check --quiet $(or $(PART),.)
 
 types: setup ## basedpyright, strict, on code and tests
-	$(BIN)/basedpyright $(PART)
+	@$(BIN)/basedpyright $(PART) --threads
 
 imports: setup ## the direction of imports
-	$(BIN)/lint-imports --no-cache
+	@$(BIN)/lint-imports --no-cache
 
-test-fast: setup ## the tests without those marked long
-	$(PYTEST) -q -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(filter tests/%,$(PART)) $(ARGS)
+test-fast: setup ## the tests without those marked long; names those that have become slow
+	$(PYTEST) -q --durations=5 --durations-min=0.5 -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(filter tests/%,$(PART)) $(ARGS)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)
