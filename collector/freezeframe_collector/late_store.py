@@ -6,7 +6,8 @@ Senders are served from the log meanwhile. (The embedded store is opened at the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from freezeframe_collector.store import Rejected, Store, open_store
 from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
@@ -18,8 +19,10 @@ _LOG = logging.getLogger(__name__)
 class LateStore:
     """What the writer needs of a store, over a server that is opened when first needed. Used by one thread."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, policies: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`policies`: as `open_store` takes them."""
         self._dsn = dsn
+        self._policies = policies
         self._store: Store | None = None
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
@@ -47,7 +50,7 @@ class LateStore:
     def _opened(self) -> Store:
         if self._store is None:
             try:
-                store = open_store(self._dsn)
+                store = open_store(self._dsn, policies=self._policies)
                 store.migrate()
             except FreezeframeError as error:
                 # Whatever keeps the store from opening is no span's fault, so nothing may be set aside for it.

@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -32,7 +32,7 @@ from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import RetrySettings, SpanSink, Writer
 from freezeframe_redaction.keys import load_or_create_keys
-from freezeframe_redaction.policy import BUILT_IN, load_policy
+from freezeframe_redaction.policy import BUILT_IN, Policy, load_policy
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 _LOG = logging.getLogger(__name__)
@@ -57,11 +57,12 @@ class Service:
         self._lock = DirectoryLock(config.data_directory)
         self.ports = Ports(grpc=0, http=0, clickhouse=0)
         self._facade: web.AppRunner | None = None
+        self._policies: dict[str, str] = {}
         several = config.service.workers > 1
         with ThreadPoolExecutor(1) as beside:
             # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
             redact_later = None if several else beside.submit(build_redaction, config)
-            self._store = _open(config.store_dsn)
+            self._store = _open(config.store_dsn, self._policies)
         self._log = Log(config.data_directory / "wal", _log_settings(config))
         self._own_spans = build_own_spans(config, self._log)
         self._writer = Writer(
@@ -69,11 +70,13 @@ class Service:
         )
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
-            load_policy(config.redaction.policy)
+            self._note(load_policy(config.redaction.policy))
             load_or_create_keys(config.keys_directory)
             meter, pipeline = Meter(), None
         else:
-            pipeline = build_pipeline(config, self._log, redact_later.result(), self._own_spans)
+            redact = redact_later.result()
+            self._note(redact.policy)
+            pipeline = build_pipeline(config, self._log, redact, self._own_spans)
             meter = pipeline.meter
         self._reporter = Reporter(
             log=self._log,
@@ -152,9 +155,11 @@ class Service:
         taken = {setting.path: after[setting.path] for setting in changed if setting.is_reloaded}
         renewed = config_from_values(before | taken)
         if self._front is not None:
-            self._front.renew(renewed, await asyncio.to_thread(build_redaction, renewed))
+            redact = await asyncio.to_thread(build_redaction, renewed)
+            self._note(redact.policy)
+            self._front.renew(renewed, redact)
         if self._pool is not None:
-            load_policy(renewed.redaction.policy)
+            self._note(load_policy(renewed.redaction.policy))
             await asyncio.to_thread(self._pool.renew, renewed)
         logging.getLogger().setLevel(renewed.service.log_level.upper())
         self._config = renewed
@@ -170,6 +175,10 @@ class Service:
     def fault(self) -> str:
         """Return what makes going on senseless, or an empty text."""
         return self._reporter.health()
+
+    def _note(self, policy: Policy) -> None:
+        """Have the store know the text of a policy, before the first span that went through it comes there."""
+        self._policies[policy.label] = policy.text
 
     def _budget_state(self) -> BudgetState:
         assert self._pool is not None
@@ -189,11 +198,11 @@ class Service:
         }
 
 
-def _open(dsn: str) -> Store | LateStore:
+def _open(dsn: str, policies: Mapping[str, str]) -> Store | LateStore:
     """Return the embedded store, ready, or a server that need not answer yet."""
     if not dsn.startswith("chdb:"):
-        return LateStore(dsn)
-    store = open_store(dsn)
+        return LateStore(dsn, policies=policies)
+    store = open_store(dsn, policies=policies)
     store.migrate()
     return store
 

@@ -85,6 +85,23 @@ class Policy:
         return f"{self.name}@{self.hash}"
 
     @property
+    def text(self) -> str:
+        """The policy as a TOML file that gives it again: what it comes to, class by class."""
+        lines = [
+            f"name = {_toml(self.name)}",
+            f"version = {_VERSION}",
+            f"classes = {_toml(sorted(self.classes))}",
+            f"allow = {_toml(sorted(self.allow))}",
+            f"allow_patterns = {_toml(sorted(self.allow_patterns))}",
+            f"model_tier = {_toml(self.model_tier)}",
+        ]
+        for custom in self.custom:
+            lines += ["", "[[class]]", f"name = {_toml(custom.name)}"]
+            lines += [f"pattern = {_toml(custom.pattern)}"] if custom.pattern else []
+            lines += [f"keys = {_toml(sorted(custom.keys))}", f"example = {_toml(custom.example)}"]
+        return "\n".join(lines) + "\n"
+
+    @property
     def redacts(self) -> bool:
         """Whether the policy redacts anything at all."""
         return bool(self.classes or self.custom)
@@ -160,6 +177,11 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     if faults:
         raise ConfigError(f"{where}: " + "; ".join(faults), do="see docs/redaction.md, section Policies")
     return policy
+
+
+def _toml(value: str | bool | list[str]) -> str:
+    """Return the value as TOML writes it, which is how JSON does, but for one letter that JSON may hold bare."""
+    return orjson.dumps(value).decode().replace("\x7f", "\\u007f")
 
 
 def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:

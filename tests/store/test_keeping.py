@@ -1,4 +1,4 @@
-"""Tokens, migrations, retention, deletion, backup: what the store keeps, and how it lets go."""
+"""Tokens, migrations, retention, backup: what the store keeps, and how it lets go. Deletion: `test_deleting`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from freezeframe_collector.store import Store
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.keeping import (
     Retention,
-    delete,
     enable_search,
     expire,
     pin,
@@ -188,25 +187,6 @@ def test_a_retention_that_makes_no_sense_is_refused_with_all_its_faults() -> Non
         Retention(days=0, tenant_days={"x": -1})
 
 
-@pytest.mark.parametrize("way", ["run", "user", "tenant"])
-def test_what_is_deleted_is_gone_and_the_rest_is_not(own: Store, way: str) -> None:
-    gone, stays = run_of(1, days_ago=1, tenant="g"), run_of(2, days_ago=1)
-    own.insert([*gone, *stays], token="both")
-    trace_id = gone[0].trace_id
-    deleted = {
-        "run": lambda: delete(own, "run", trace_id, note="asked for"),
-        "user": lambda: delete(own, "user", "user-1"),
-        "tenant": lambda: delete(own, "tenant", "g"),
-    }[way]()
-    assert (deleted.runs, deleted.spans) == (1, len(gone))
-    for table in ("span_rows", "piece_rows", "run_rows"):
-        assert number_of(own, table, f"trace_id = '{trace_id}'") == 0
-        assert number_of(own, table, f"trace_id = '{stays[0].trace_id}'") > 0
-    assert number_of(own, "audit", f"action = 'delete_{way}'") == 1
-    own.insert(gone, token="and it may come again")
-    assert number_of(own, "piece_rows", f"trace_id = '{trace_id}'") > 0
-
-
 def test_a_run_that_is_not_there_cannot_be_pinned(own: Store) -> None:
     with pytest.raises(RunError, match="not in the store"):
         pin(own, "0" * 32)
@@ -254,6 +234,20 @@ def test_a_backup_restores_into_an_empty_store(own: Store, store: Store, tmp_pat
     store.engine.command(f"DROP DATABASE {fresh.database}")
     with pytest.raises(PermanentStoreError, match="there already"):
         backup(own, tmp_path / "b1")
+
+
+def test_a_backup_of_an_earlier_version_may_lack_tables_that_came_later(own: Store, store: Store, tmp_path: Path) -> None:
+    own.insert(run_of(1, days_ago=3), token="x")
+    backup(own, tmp_path / "b")
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_text())
+    del manifest["tables"]["policy_rows"]
+    (tmp_path / "b" / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "b" / "policy_rows.native").unlink()
+    fresh = Store(store.engine, database=next(_names))
+    fresh.migrate()
+    assert "policy_rows" not in restore(fresh, tmp_path / "b")
+    assert traces(fresh) == traces(own)
+    store.engine.command(f"DROP DATABASE {fresh.database}")
 
 
 def test_a_damaged_backup_is_refused_before_the_first_row(own: Store, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ DATABASE = "golden_views"
 @pytest.fixture(scope="module")
 def filled(store: Store) -> Iterator[Store]:
     """A database with the recorded traces of some instrumentations, as the collector stores them."""
-    made = Store(store.engine, database=DATABASE)
+    made = Store(store.engine, database=DATABASE, policies={"acme@0123456789ab": 'name = "acme"\n'})
     made.migrate()
     for scenario in SCENARIOS:
         for path in sorted((RECORDED / scenario).glob("*.traces.pb")):
@@ -85,7 +85,14 @@ def odd_run() -> list[SpanRecord]:
     return [
         replace(span, trace_id="f" * 32)
         for span in (
-            entry.with_attributes({genai.FLAGS: '{"new_ranker": true}', genai.USER_ID: "anna#3f", genai.TENANT: "acme"}),
+            entry.with_attributes(
+                {
+                    genai.FLAGS: '{"new_ranker": true}',
+                    genai.USER_ID: "anna#3f",
+                    genai.TENANT: "acme",
+                    genai.REDACTION_POLICY: "acme@0123456789ab",
+                }
+            ),
             rate_limit.with_attributes({genai.TENANT: "acme", genai.REQUEST_MODEL: "gpt-4o", genai.ERROR_TYPE: "429"}),
             call.with_attributes(
                 {

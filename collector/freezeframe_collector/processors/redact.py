@@ -27,7 +27,7 @@ class RedactStage:
     """One redactor per tenant. Patterns are compiled at once, so that no request waits for it; a tenant costs only its key."""
 
     def __init__(self, policy: Policy, keys: KeyRing) -> None:
-        self._policy = policy
+        self.policy = policy
         self._keys = keys
         self._redactors: dict[str, Redactor] = {}
         self._lock = threading.Lock()
@@ -43,6 +43,6 @@ class RedactStage:
 
     def _redactor_of(self, tenant: str) -> Redactor:
         with self._lock:
-            redactor = self._redactors.get(tenant) or Redactor(self._policy, self._keys.current(tenant or "default"), hot=True)
+            redactor = self._redactors.get(tenant) or Redactor(self.policy, self._keys.current(tenant or "default"), hot=True)
             self._redactors[tenant] = redactor
             return redactor

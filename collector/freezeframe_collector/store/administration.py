@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_collector.store import keeping
+from freezeframe_collector.store import deleting, keeping
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError
@@ -91,14 +91,14 @@ def _unpin(store: Store, order: Order) -> dict[str, Any]:
 
 def _delete(store: Store, order: Order) -> dict[str, Any]:
     """Delete a run, a user or a tenant; with ``dry_run`` only say how much there is."""
-    names = [name for name in keeping.SUBJECTS if name in order]
+    names = [name for name in deleting.SUBJECTS if name in order]
     if len(names) != 1:
         raise ConfigError(f"store delete: found {', '.join(names) or 'none'} of run, user and tenant, expected one of them")
     subject = names[0]
     if order.get("dry_run"):
-        return {**asdict(keeping.count(store, subject, _text(order, subject))), "dry_run": True}
-    deleted = keeping.delete(store, subject, _text(order, subject), note=str(order.get("note", "")))
-    return {**asdict(deleted), "left": keeping.count(store, subject, _text(order, subject)).spans}
+        return {**asdict(deleting.count(store, subject, _text(order, subject))), "dry_run": True}
+    deleted = deleting.delete(store, subject, _text(order, subject), note=str(order.get("note", "")))
+    return {**asdict(deleted), "left": deleting.count(store, subject, _text(order, subject)).spans}
 
 
 def _backup(store: Store, order: Order) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _backup(store: Store, order: Order) -> dict[str, Any]:
 
 def _restore(store: Store, order: Order) -> dict[str, Any]:
     directory = Path(_text(order, "directory"))
-    return {"directory": str(directory), "rows": restore(store, directory)}
+    return {"directory": str(directory), "rows": restore(store, directory), "deleted_again": deleting.delete_again(store)}
 
 
 def _optimize(store: Store, order: Order) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import migrations
 
 FORMAT: Final = 2
-_TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "prices", "pins", "audit")
+_TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit")
 """`run_rows` is fed from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _LENGTH: Final = struct.Struct("<I")
 
@@ -56,16 +56,18 @@ def restore(store: Store, directory: Path) -> dict[str, int]:
         PermanentStoreError: no backup, a damaged one, or one of a newer version; checked before the first row is inserted.
     """
     manifest = _read_manifest(directory)
-    for name in _TABLES:
-        _verify(directory / f"{name}.native", manifest["tables"][name])
-    for name in _TABLES:
+    # one that an earlier version wrote has fewer tables
+    tables = {name: manifest["tables"][name] for name in _TABLES if name in manifest["tables"]}
+    for name, table in tables.items():
+        _verify(directory / f"{name}.native", table)
+    for name, table in tables.items():
         path = directory / f"{name}.native"
         with path.open("rb") as file:
             for index, block in enumerate(_blocks(file, path)):
-                columns: list[str] = manifest["tables"][name]["columns"]
+                columns: list[str] = table["columns"]
                 store.engine.insert(f"{store.database}.{name}", columns, block, f"restore/{directory.name}/{name}/{index}")
     store.forget()
-    return {name: table["rows"] for name, table in manifest["tables"].items()}
+    return {name: table["rows"] for name, table in tables.items()}
 
 
 def _write_table(store: Store, name: str, path: Path) -> dict[str, Any]:

@@ -12,16 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from freezeframe_collector.store.deleting import RUN_TABLES, delete_rows, of_runs, runs_where, write_audit
 from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 
 _TABLES: Final = ("piece_rows", "span_rows")
 """Copied in this order: pieces before the spans that name them. `run_rows` is fed from `span_rows`."""
-
-
-SUBJECTS: Final = ("run", "user", "tenant")
-"""What can be taken away as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +49,6 @@ class Expired:
     day: dt.date
     kept_runs: int
     dropped_runs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deleted:
-    """What a deletion took away."""
-
-    runs: int
-    spans: int
 
 
 def pin(store: Store, trace_id: str, *, note: str = "") -> None:
@@ -98,7 +87,7 @@ def expire(store: Store, retention: Retention, *, today: dt.date) -> list[Expire
         if age <= retention.days:
             for tenant in shorter:
                 theirs = f"toDate(run_hour) = {_date(day)} AND tenant = {quote_text(tenant)}"
-                _delete_where(store, f"{theirs} AND trace_id NOT IN ({_pinned(store)})")
+                delete_rows(store, of_runs(runs_where(store, f"{theirs} AND trace_id NOT IN ({_pinned(store)})")))
             continue
         before = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)}")
         keep = _to_keep(store, retention, age, day)
@@ -109,36 +98,13 @@ def expire(store: Store, retention: Retention, *, today: dt.date) -> list[Expire
             )
             _check_copy(store, table, day, keep)
         kept_runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})")
-        for table in (*_TABLES, "run_rows"):
+        for table in RUN_TABLES:
             store.engine.command(f"ALTER TABLE {store.stored(table)} DROP PARTITION (0, {_date(day)})")
-        _audit(store, "expire", str(day), before - kept_runs, f"{kept_runs} runs kept")
+        write_audit(store, "expire", str(day), before - kept_runs, f"{kept_runs} runs kept")
         done.append(Expired(day=day, kept_runs=kept_runs, dropped_runs=before - kept_runs))
     if done:
         store.forget()
     return done
-
-
-def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
-    """Take away a run (by trace id), every run of a user, or everything of a tenant, and verify that it is gone.
-
-    A user is named as the store knows him: by his surrogate where the policy redacts.
-
-    Raises:
-        PermanentStoreError: rows are still there.
-    """
-    deleted = count(store, subject, name)
-    _delete_where(store, _rows_of(store, subject, name))
-    _audit(store, f"delete_{subject}", name, deleted.spans, note)
-    return deleted
-
-
-def count(store: Store, subject: str, name: str) -> Deleted:
-    """Return how much `delete` would take away."""
-    _, rows = store.query(
-        f"SELECT uniqExact(trace_id), uniqExact(trace_id, span_id) FROM {store.database}.span_rows"
-        f" WHERE {_rows_of(store, subject, name)}"
-    )
-    return Deleted(runs=rows[0][0], spans=rows[0][1])
 
 
 def enable_search(store: Store) -> None:
@@ -199,9 +165,8 @@ def _pinned(store: Store) -> str:
 def _expire_kept(store: Store, retention: Retention, day: dt.date, age: int) -> None:
     """Take out of a kept day what is to be kept no longer."""
     keep = _to_keep(store, retention, age, day)
-    condition = f"kept = 1 AND toDate(run_hour) = {_date(day)} AND trace_id NOT IN ({keep})"
-    if _count_runs(store, condition):
-        _delete_where(store, condition)
+    over = runs_where(store, f"kept = 1 AND toDate(run_hour) = {_date(day)} AND trace_id NOT IN ({keep})")
+    delete_rows(store, [f"kept = 1 AND {theirs}" for theirs in of_runs(over)])
 
 
 def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
@@ -216,37 +181,6 @@ def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
             f"{table}, day {day}: copied {copied} rows of the runs to keep, expected {there}; the day was not dropped",
             do="run the sweep again; if it stays so, look for a full disk or a damaged part in the log",
         )
-
-
-def _rows_of(store: Store, subject: str, name: str) -> str:
-    """Return the condition on rows of `span_rows` that are a subject's."""
-    quoted = quote_text(name)
-    match subject:
-        case "run":
-            return f"trace_id = {quoted}"
-        case "user":
-            return f"trace_id IN (SELECT DISTINCT trace_id FROM {store.database}.span_rows WHERE user_id = {quoted})"
-        case "tenant":
-            return f"tenant = {quoted}"
-        case _:
-            raise ConfigError(f"delete: found {subject!r}, expected one of {', '.join(SUBJECTS)}")
-
-
-def _delete_where(store: Store, condition: str) -> None:
-    db = store.database
-    # a condition may ask span_rows who is meant: freeze the answer before the rows that give it go
-    _, rows = store.query(f"SELECT DISTINCT tenant, trace_id FROM {db}.span_rows WHERE {condition}")
-    if rows:
-        runs = ", ".join(f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id in rows)
-        day = f" AND {condition.partition(' AND ')[0]}" if condition.startswith("kept = 1") else ""
-        for table in (*reversed(_TABLES), "run_rows"):
-            gone = f"DELETE WHERE (tenant, trace_id) IN ({runs}){day} SETTINGS mutations_sync = 2"
-            store.engine.command(f"ALTER TABLE {store.stored(table)} {gone}")
-        store.forget()
-        for table in (*_TABLES, "run_rows"):
-            _, left = store.query(f"SELECT count() FROM {db}.{table} WHERE (tenant, trace_id) IN ({runs}){day}")
-            if left[0][0]:
-                raise PermanentStoreError(f"{table}: {left[0][0]} rows are still there after their deletion", do="delete again")
 
 
 def _count_runs(store: Store, condition: str) -> int:
@@ -264,14 +198,7 @@ def _set_pin(store: Store, trace_id: str, *, pinned: bool, note: str) -> None:
         f"INSERT INTO {db}.pins (tenant, trace_id, pinned, note) VALUES"
         f" ({quote_text(tenant)}, {quoted}, {int(pinned)}, {quote_text(note)})"
     )
-    _audit(store, "pin" if pinned else "unpin", trace_id, count, note)
-
-
-def _audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:
-    store.engine.command(
-        f"INSERT INTO {store.database}.audit (action, subject, rows, note) VALUES"
-        f" ({quote_text(action)}, {quote_text(subject)}, {rows}, {quote_text(note)})"
-    )
+    write_audit(store, "pin" if pinned else "unpin", trace_id, count, note)
 
 
 def _date(day: dt.date) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -18,8 +19,9 @@ from freezeframe_schemas import tables
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch, CutMemory
-from freezeframe_schemas.tables.ddl import DATABASE
+from freezeframe_schemas.tables.ddl import DATABASE, TABLES
 
+_SHARDED: Final = frozenset(name for name, _ in TABLES)
 _RUNS_REMEMBERED: Final = 100_000
 _PIECES_REMEMBERED: Final = 200_000
 _LOOK_BACK_S: Final = 24 * 3600
@@ -98,13 +100,15 @@ class _Stored(Mapping[str, AbstractSet[bytes]]):
         self._size = 0
 
 
-def open_store(dsn: str, *, database: str = DATABASE) -> Store:
+def open_store(dsn: str, *, database: str = DATABASE, policies: Mapping[str, str] = MappingProxyType({})) -> Store:
     """Open ``chdb:///absolute/directory`` or ``clickhouse://user:password@host:8123/database``.
 
     The embedded engine takes 2 GB of memory at most, or what ``?memory_bytes=N`` says.
 
     A server's DSN may end in ``?cluster=NAME`` (Replicated tables behind Distributed ones, sharded by run), and that of TLS,
     ``clickhouses://``, in ``?ca=FILE`` where the certificate is not of a public authority.
+
+    `policies` are the texts of the policies that this collector redacts by, by label; it may grow while the store is open.
 
     Raises:
         ConfigError: the DSN is of no such form, or the embedded engine is not installed.
@@ -122,12 +126,12 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
             said = parse_qs(parts.query).get("memory_bytes", [str(DEFAULT_MEMORY_BYTES)])[0]
             if not said.isdecimal() or int(said) < LEAST_MEMORY_BYTES:
                 raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {LEAST_MEMORY_BYTES:,} or more")
-            return Store(EmbeddedEngine(path, memory_bytes=int(said)), database=database)
+            return Store(EmbeddedEngine(path, memory_bytes=int(said)), database=database, policies=policies)
         case "clickhouse" | "clickhouses" | "http" | "https":
             from freezeframe_collector.store.server import ServerEngine
 
             cluster = parse_qs(parts.query).get("cluster", [None])[0]
-            return Store(ServerEngine(dsn), database=parts.path.strip("/") or database, cluster=cluster)
+            return Store(ServerEngine(dsn), database=parts.path.strip("/") or database, cluster=cluster, policies=policies)
         case _:
             raise ConfigError(
                 f"store: found scheme {parts.scheme!r}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
@@ -137,10 +141,19 @@ def open_store(dsn: str, *, database: str = DATABASE) -> Store:
 class Store:
     """Tables of spans over an engine. Safe to use from many threads; inserts are best kept to one at a time."""
 
-    def __init__(self, engine: Engine, *, database: str = DATABASE, cluster: str | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        database: str = DATABASE,
+        cluster: str | None = None,
+        policies: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.engine = engine
         self.database = database
         self.cluster = cluster
+        self._policies = policies
+        self._policies_noted: set[tuple[str, str]] = set()
         self._opened_s = int(time.time())
         self._lock = threading.Lock()
         self._hours: OrderedDict[str, int] = OrderedDict()
@@ -156,8 +169,9 @@ class Store:
         return migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
 
     def stored(self, table: str) -> str:
-        """Return how a statement names the table's own rows (ALTER, OPTIMIZE): on a cluster, every shard's part."""
-        if self.cluster is None:
+        """Return how a statement names the table's own rows (ALTER, OPTIMIZE): on a cluster, every shard's part of one that has
+        parts; a table that is whole on each node goes by its name."""
+        if self.cluster is None or table not in _SHARDED:
             return f"{self.database}.{table}"
         return f"{self.database}.{table}_local ON CLUSTER {quote_text(self.cluster)}"
 
@@ -176,6 +190,7 @@ class Store:
         # payloads first: a span whose pieces are missing would be damaged, a piece without a span is only unused
         self._insert("piece_rows", rows.payloads, f"{token}/payloads")
         self._insert("span_rows", rows.spans, f"{token}/spans")
+        self._note_policies(rows.spans)
         with self._lock:
             self._pieces.add(rows.pieces)
 
@@ -247,6 +262,24 @@ class Store:
     def _insert(self, table: str, batch: Batch, token: str) -> None:
         if len(batch):
             self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
+
+    def _note_policies(self, rows: Batch) -> None:
+        """Write down the policies that these rows of spans name, where this process has not yet; with the text where it is known.
+
+        Noting one again changes nothing: of each the first use counts, and the text.
+        """
+        named = list(zip(rows.values("tenant"), rows.values("redaction_policy"), strict=True))
+        for tenant, label in {*named} - self._policies_noted:
+            if label:
+                name, _, digest = label.partition("@")
+                texts = ", ".join(map(quote_text, (tenant, name, digest, self._policies.get(label, ""))))
+                starts = rows.values("start_time")
+                first_ns = min(start for start, of in zip(starts, named, strict=True) if of == (tenant, label))
+                self.engine.command(
+                    f"INSERT INTO {self.database}.policy_rows (tenant, name, hash, text, first_used_at)"
+                    f" VALUES ({texts}, fromUnixTimestamp64Nano({first_ns}, 'UTC'))"
+                )
+            self._policies_noted.add((tenant, label))
 
     def _run_hours(self, spans: Sequence[SpanRecord]) -> dict[str, int]:
         """Return the hour of each run in the batch: as first seen, so that a run's rows lie together."""

@@ -1,0 +1,137 @@
+"""Taking runs away for good: one run, every run of a user, everything of a tenant. Verified gone, and noted in `audit`.
+
+Rows go from every table that names the subject. What stays is the row of `audit`: by it a backup that is restored later does
+not bring back what was deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freezeframe_collector.store.engine import quote_text
+from freezeframe_collector.store.store import Store
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+
+SUBJECTS: Final = ("run", "user", "tenant")
+"""What can be taken away as a whole."""
+RUN_TABLES: Final = ("run_rows", "piece_rows", "span_rows")
+"""Where a run's rows lie. Spans go last: they tell which runs are meant, so a deletion that stopped midway can be repeated."""
+_NAMING_RUNS: Final = ("rejected_rows", "pins", *RUN_TABLES)
+_NAMING_TENANTS: Final = ("policy_rows", *_NAMING_RUNS)
+_RUNS_PER_STATEMENT: Final = 1000
+"""The engine parses statements of up to 256 KiB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What a deletion took away."""
+
+    runs: int
+    spans: int
+
+
+def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
+    """Take away a run (by trace id), every run of a user, or everything of a tenant, and verify that it is gone.
+
+    A user is named as the store knows him: by his surrogate where the policy redacts.
+
+    Raises:
+        ConfigError: no such kind of subject.
+        PermanentStoreError: rows are still there.
+    """
+    deleted = count(store, subject, name)
+    _delete(store, subject, name)
+    write_audit(store, f"delete_{subject}", name, deleted.spans, note)
+    return deleted
+
+
+def count(store: Store, subject: str, name: str) -> Deleted:
+    """Return how much `delete` would take away.
+
+    Raises:
+        ConfigError: no such kind of subject.
+    """
+    _, rows = store.query(
+        f"SELECT uniqExact(trace_id), uniqExact(trace_id, span_id) FROM {store.database}.span_rows"
+        f" WHERE {_spans_of(store, subject, name)}"
+    )
+    return Deleted(runs=rows[0][0], spans=rows[0][1])
+
+
+def delete_again(store: Store) -> int:
+    """Take away what `audit` says was deleted and is there again, from a backup; return how many runs that was."""
+    _, found = store.query(
+        f"SELECT substring(action, 8), subject, toString(max(time)) FROM {store.database}.audit"
+        " WHERE startsWith(action, 'delete_') GROUP BY action, subject"
+    )
+    again = 0
+    for subject, name, time in found:
+        then = f"start_time < toDateTime64({quote_text(time)}, 3, 'UTC')"  # a tenant may have come back since
+        runs = runs_where(store, f"{then} AND {_spans_of(store, subject, name)}")
+        delete_rows(store, of_runs(runs), _NAMING_RUNS)
+        again += len(runs)
+    return again
+
+
+def runs_where(store: Store, condition: str) -> Sequence[Sequence[Any]]:
+    """Return tenant and trace id of the runs that have a row of `span_rows` for which the condition is true."""
+    return store.query(f"SELECT DISTINCT tenant, trace_id FROM {store.database}.span_rows WHERE {condition}")[1]
+
+
+def of_runs(runs: Sequence[Sequence[Any]]) -> list[str]:
+    """Return conditions that together are true of the rows of these runs, each short enough for one statement."""
+    named = [f"({quote_text(tenant)}, {quote_text(trace_id)})" for tenant, trace_id in runs]
+    return [
+        f"(tenant, trace_id) IN ({', '.join(named[at : at + _RUNS_PER_STATEMENT])})"
+        for at in range(0, len(named), _RUNS_PER_STATEMENT)
+    ]
+
+
+def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
+    """Delete the rows for which one of the conditions is true, and look whether any is left.
+
+    Raises:
+        PermanentStoreError: rows are still there.
+    """
+    for condition in conditions:
+        for table in tables:
+            store.engine.command(f"ALTER TABLE {store.stored(table)} DELETE WHERE {condition} SETTINGS mutations_sync = 2")
+            _, left = store.query(f"SELECT count() FROM {store.database}.{table} WHERE {condition}")
+            if left[0][0]:
+                raise PermanentStoreError(f"{table}: {left[0][0]} rows are still there after their deletion", do="delete again")
+    store.forget()
+
+
+def write_audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:
+    """Note what was kept or taken away, and why."""
+    store.engine.command(
+        f"INSERT INTO {store.database}.audit (action, subject, rows, note) VALUES"
+        f" ({quote_text(action)}, {quote_text(subject)}, {rows}, {quote_text(note)})"
+    )
+
+
+def _delete(store: Store, subject: str, name: str) -> None:
+    match subject:
+        case "run":
+            delete_rows(store, [f"trace_id = {quote_text(name)}"], _NAMING_RUNS)
+        case "tenant":
+            delete_rows(store, [f"tenant = {quote_text(name)}"], _NAMING_TENANTS)
+        case _:
+            # named one by one: as rows go, fewer and fewer would tell which runs are his
+            delete_rows(store, of_runs(runs_where(store, _spans_of(store, subject, name))), _NAMING_RUNS)
+
+
+def _spans_of(store: Store, subject: str, name: str) -> str:
+    """Return the condition on rows of `span_rows` that are a subject's."""
+    quoted = quote_text(name)
+    match subject:
+        case "run":
+            return f"trace_id = {quoted}"
+        case "user":
+            return f"trace_id IN (SELECT DISTINCT trace_id FROM {store.database}.span_rows WHERE user_id = {quoted})"
+        case "tenant":
+            return f"tenant = {quoted}"
+        case _:
+            raise ConfigError(f"delete: found {subject!r}, expected one of {', '.join(SUBJECTS)}")

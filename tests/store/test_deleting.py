@@ -1,0 +1,158 @@
+"""What is deleted is gone: from every table, from the index, from the next backup; and an earlier one does not bring it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import agent_loops
+import pytest
+
+import freezeframe_collector.store.deleting as deleting
+from freezeframe_collector.store import Rejected, Store
+from freezeframe_collector.store.administration import administer
+from freezeframe_collector.store.keeping import enable_search, pin
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+
+pytestmark = pytest.mark.long  # each test fills a store of its own
+
+USER, TENANT = "anna#3f", "gone"
+SECRET = "xylophonequartz"
+"""A word that only the run has which is to go."""
+
+
+@pytest.fixture
+def own(store: Store) -> Iterator[Store]:
+    """A database with the full-text index, and two runs: one that is to go, and one that stays."""
+    made = Store(store.engine, database="deleting")
+    made.migrate()
+    enable_search(made)
+    made.insert(run_of(1, USER, TENANT), token="goes")
+    made.insert(run_of(2, "bob#77", "stays"), token="stays")
+    for number in (1, 2):
+        pin(made, trace_of(number), note=f"ticket {number}")
+    made.insert_rejected([rejected(1, TENANT), rejected(2, "stays")], token="rejected")
+    yield made
+    store.engine.command("DROP DATABASE deleting")
+
+
+def run_of(number: int, user: str, tenant: str) -> list[SpanRecord]:
+    spans = agent_loops.agent_run(number, turns=2)
+    named = {genai.TENANT: tenant, genai.USER_ID: user, genai.REDACTION_POLICY: f"{tenant}@0123456789ab"}
+    said = {genai.TOOL_CALL_RESULT: f"{SECRET} {'and so on ' * 80}"} if number == 1 else {}
+    return [
+        replace(
+            span,
+            trace_id=trace_of(number),
+            start_time_unix_nano=span.start_time_unix_nano - 365 * agent_loops.DAY_NS,
+            end_time_unix_nano=span.end_time_unix_nano - 365 * agent_loops.DAY_NS,
+            # the user is known on the entry point's span alone
+        ).with_attributes({**named, genai.USER_ID: ""} if span.parent_span_id else {**named, **said})
+        for span in spans
+    ]
+
+
+def trace_of(number: int) -> str:
+    return f"{number:032x}"
+
+
+def rejected(number: int, tenant: str) -> Rejected:
+    return Rejected(
+        trace_id=trace_of(number),
+        span_id="1" * 16,
+        name="chat",
+        reason="limit",
+        detail="",
+        time_unix_nano=10**18,
+        tenant=tenant,
+    )
+
+
+def rows_of(store: Store) -> dict[str, list[int]]:
+    """Return for each table how many rows it has of the run that goes, and of the one that stays."""
+    found: dict[str, list[int]] = {}
+    for table in ("span_rows", "piece_rows", "run_rows", "rejected_rows", "pins"):
+        counts = [f"countIf(trace_id = '{trace_of(number)}')" for number in (1, 2)]
+        found[table] = [int(n) for n in store.query(f"SELECT {', '.join(counts)} FROM {store.database}.{table}")[1][0]]
+    counts = [f"countIf(tenant = '{tenant}')" for tenant in (TENANT, "stays")]
+    found["policy_rows"] = [int(n) for n in store.query(f"SELECT {', '.join(counts)} FROM {store.database}.policy_rows")[1][0]]
+    return found
+
+
+def found_by_words(store: Store) -> int:
+    return len(store.query(f"SELECT trace_id FROM {store.database}.search(words = '{SECRET}')")[1])
+
+
+@pytest.mark.parametrize(("subject", "name"), [("run", trace_of(1)), ("user", USER), ("tenant", TENANT)])
+def test_what_is_deleted_is_gone_from_every_table_and_from_the_index_and_the_rest_is_not(
+    own: Store, subject: str, name: str
+) -> None:
+    before = rows_of(own)
+    assert all(goes and stays for goes, stays in before.values())
+    assert found_by_words(own) == 1
+    spans = before["span_rows"][0]
+    answer = administer(own, {"action": "delete", subject: name, "note": "asked for"})
+    assert answer == {"runs": 1, "spans": spans, "left": 0}
+    after = rows_of(own)
+    if subject != "tenant":  # other runs of the tenant may have gone through the policy
+        assert after.pop("policy_rows") == before.pop("policy_rows")
+    assert after == {table: [0, stays] for table, (_, stays) in before.items()}
+    assert found_by_words(own) == 0
+    _, audit = own.query(f"SELECT action, subject, rows, note FROM {own.database}.audit WHERE action LIKE 'delete%'")
+    assert audit == [[f"delete_{subject}", name, spans, "asked for"]]
+
+
+def test_what_was_deleted_may_come_again_whole(own: Store) -> None:
+    pieces = rows_of(own)["piece_rows"][0]
+    deleting.delete(own, "run", trace_of(1))
+    own.insert(run_of(1, USER, TENANT), token="again")
+    assert rows_of(own)["piece_rows"][0] == pieces
+
+
+def test_the_next_backup_does_not_have_it_and_an_earlier_one_does_not_bring_it_back(own: Store, tmp_path: Path) -> None:
+    administer(own, {"action": "backup", "directory": str(tmp_path / "before")})
+    administer(own, {"action": "delete", "user": USER})
+    after = administer(own, {"action": "backup", "directory": str(tmp_path / "after")})
+    assert after["rows"]["span_rows"] == rows_of(own)["span_rows"][1]
+    stays = {table: stays for table, (_, stays) in rows_of(own).items()}
+    restored = administer(own, {"action": "restore", "directory": str(tmp_path / "before")})
+    assert restored["deleted_again"] == 1
+    after_all = rows_of(own)
+    assert [goes for table, (goes, _) in after_all.items() if table != "policy_rows"] == [0] * 5
+    assert all(now >= stays[table] for table, (_, now) in after_all.items())
+    assert found_by_words(own) == 0
+
+
+def test_a_deletion_that_stopped_midway_is_repeated(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it had done: which runs are meant is known until the last of them has gone."""
+    run = own.engine.command
+    for left in range(5):
+        monkeypatch.setattr(own.engine, "command", stopping_after(left, run))
+        with pytest.raises(InterruptedError):
+            deleting.delete(own, "user", USER)
+        monkeypatch.setattr(own.engine, "command", run)
+    deleting.delete(own, "user", USER)
+    after = rows_of(own)
+    assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 5
+
+
+def stopping_after(left: int, run: Callable[[str], None]) -> Callable[[str], None]:
+    def command(sql: str) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise InterruptedError
+        run(sql)
+
+    return command
+
+
+def test_a_user_with_more_runs_than_a_statement_can_name_is_deleted(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deleting, "_RUNS_PER_STATEMENT", 2)
+    for number in range(3, 8):
+        own.insert([replace(span, trace_id=trace_of(number)) for span in run_of(2, USER, "many")], token=f"{number}")
+    assert deleting.delete(own, "user", USER).runs == 6
+    assert deleting.count(own, "user", USER) == deleting.Deleted(runs=0, spans=0)
+    assert rows_of(own)["span_rows"][1] > 0
