@@ -18,6 +18,7 @@ from freezeframe_redaction.invented import invent
 from freezeframe_redaction.model import SurrogateClass
 from freezeframe_redaction.plans import is_assigned
 from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, spell, tag
+from freezeframe_redaction.vendors import HEADS, SEPARATORS
 
 _NOT_ALNUM = re.compile(r"[\W_]+")
 _NOT_DIGIT = re.compile(r"[^0-9]+")
@@ -234,13 +235,6 @@ def _url(prf: Prf, value: str, kind: str) -> str:
 
 # -- secrets -----------------------------------------------------------------------------------------------------------
 
-_PREFIX = re.compile(
-    r"(?:sk-(?:proj-|svcacct-|admin-|ant-[a-z0-9]+-|or-v1-|lf-)?|pk-lf-|gh[pousr]_|github_pat_|gl[a-z]{2,5}-|A[A-Z0-9]{3}(?=[A-Z2-7]{16}$)|AIza|GOCSPX-|ya29\."
-    r"|xox[a-z]-|xapp-|https?://[a-z.]+/(?:services|workflows|triggers|api/webhooks)/|(?:[srp]k|whsec)_(?:[a-z]{4}_)?|npm_|pypi-|rubygems_|SG\.|key-"
-    r"|(?:SK|AC)(?=[0-9a-f]{32}$)|hf_|api_org_|dapi|do[opr]_v1_|shp[a-z]{2}_|AGE-SECRET-KEY-1|gsk_|hv[sbr]\.|xai-|pplx-|r8_|pylf_v\d_[a-z]{2}_|lsv2_[a-z]{2}_"
-    r"|lin_api_|ntn_|secret_|PMAK-|ATATT3|sl\.|dp\.[a-z]{2,5}\.|pscale_[a-z]{2,5}_|pul-|NRAK-|gl(?:c|sa)_|sntry[su]_|EAA[A-Z]|sq0[a-z]{3}-|LTAI|AKID|dckr_[a-z]{3}_"
-    r"|sbp_|fig[du]_|vc[ipakr]_)"
-)
 _HEX_BODY = re.compile(r"[0-9a-f-]{16,}$")
 _UPPER_BODY = re.compile(r"[A-Z0-9]{10,}$")
 _JWT_MARK = base64.urlsafe_b64encode(b'{"rdx":"').decode().rstrip("=")
@@ -253,7 +247,7 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
         return _pem(prf, value)
     if kind == "code":
         return _code(value)
-    prefix = _PREFIX.match(value) if kind not in ("password", "generic", "authorization") else None
+    prefix = HEADS[kind].match(value) if kind in HEADS else None
     head = prefix.group() if prefix else ""
     body = value[len(head) :]
     if _HEX_BODY.match(body):
@@ -262,26 +256,9 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
         alphabet, mark = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "RDXRDX"
     else:
         alphabet, mark = BASE62, "rDxrDx" if len(body) >= 12 or head else "rDx"
-    # Separators inside stay where they are, as parsers split on them.
     made = mark + prf.letters("SECRET", value, alphabet, max(0, len(body)))
     supply = iter(made)
-    kept = (
-        ".-/:"
-        if kind
-        in (
-            "sendgrid",
-            "discord",
-            "slack",
-            "telegram",
-            "slack webhook",
-            "slack app",
-            "postman",
-            "public key id",
-            "airtable",
-            "asana",
-        )
-        else ""
-    )
+    kept = SEPARATORS.get(kind, "")
     out = "".join(char if char in kept and index >= len(mark) else next(supply) for index, char in enumerate(body))
     if body.endswith("=="):
         out = out[:-2] + "=="

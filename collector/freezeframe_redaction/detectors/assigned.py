@@ -174,11 +174,14 @@ _NAMES = (
     r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
 )
 
+_SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
+"""What may stand behind such a name."""
+
 DETECTORS = (
     Detector(
         name="secret: assigned",
         class_=CLASS,
-        triggers=(rf"(?i){_NAMES}[\"'\]\\]{{0,4}} {{0,3}}(?:[:=]|=>)",),
+        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}} {{0,3}}(?:[:=]|=>)",),
         find=_find,
         examples=(
             Example(text='password: "Tr0ub4dor&3"', value="Tr0ub4dor&3", near_miss='api_key = os.environ["OPENAI_API_KEY"]'),
