@@ -22,6 +22,7 @@ from freezeframe_collector.config import CollectorConfig, config_from_values, co
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, listen
+from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.store import Store, open_store
@@ -265,6 +266,7 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
     except ConfigError:
         await service.stop()
         raise
+    collect_rarely()
     fault = ""
     while not stopping.is_set() and not fault:
         try:

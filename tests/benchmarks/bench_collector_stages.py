@@ -20,6 +20,7 @@ from pathlib import Path
 from bench_collector import LOADS, Load, Texts, make_requests
 
 from freezeframe_collector.audit import Counts
+from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.otlp import Limits, decode_traces, encode_spans
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
@@ -101,6 +102,7 @@ def main() -> None:
         store = open_store(f"chdb://{directory / 'store'}")
         store.migrate()
         memory = CutMemory()
+        collect_rarely()  # as the service does
         for load in loads:
             size = Load(
                 name=load.name,

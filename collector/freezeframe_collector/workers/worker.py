@@ -21,6 +21,7 @@ from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.config import config_from_values
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction
+from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.pipeline import Pipeline
 from freezeframe_collector.telemetry import configure_logging
 from freezeframe_collector.workers.channel import Channel, Kind, Message, pack_batch, unpack_appended, unpack_busy
@@ -109,6 +110,7 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     pipeline = owner.pipeline = build_pipeline(config, owner, build_redaction(config), own_spans)
     front = Front(config, pipeline, owner, shares_ports=True)
     grpc_port, http_port = await front.start()
+    collect_rarely()
     channel.send(Message(kind=Kind.READY, payload=json.dumps({"grpc": grpc_port, "http": http_port}).encode()))
     stopping = asyncio.ensure_future(asyncio.to_thread(owner.listen))
     while not stopping.done():
