@@ -6,10 +6,11 @@ Only what stands beside such a find is looked at, so the result stays a function
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import COMMON
+from freezeframe_redaction.detectors.people.names import MARKS
 from freezeframe_redaction.walk import Span
 
 CLASS = "PERSON"
@@ -18,11 +19,14 @@ _LEAST: Final = 3
 _FEW: Final = 16
 """Words that are looked for one by one before a text is read."""
 _RUN: Final = re.compile(r"[^\W_]+")
+_RUN_ON: Final = re.compile("[\u3005\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
+"""Scripts without spaces, or whose particles stick to names: ``李建国先生``, ``박지훈은``."""
+_MARK: Final = re.compile(f"[{MARKS}]")
 
 
 def is_telling(word: str) -> bool:
-    """Tell whether a name's word can be looked for by itself: it is capitalised and no common word (``Will``, ``May``)."""
-    return len(word) >= _LEAST and word[0].isupper() and word.lower() not in COMMON
+    """Tell whether a name's word can be looked for by itself: it is no small or common word (``Will``, ``May``)."""
+    return len(word) >= _LEAST and not word[0].islower() and word.lower() not in COMMON
 
 
 class Repeats:
@@ -31,7 +35,10 @@ class Repeats:
     def __init__(self, words: Collection[str]) -> None:
         self._few = words if len(words) <= _FEW else None
         self._by_first_run: dict[str, list[str]] = {}
-        for word in sorted(words, key=len, reverse=True):
+        ordered = sorted(words, key=len, reverse=True)
+        run_on = [word for word in ordered if _RUN_ON.fullmatch(word)]
+        self._run_on = re.compile("|".join(run_on)) if run_on else None
+        for word in ordered:
             run = _RUN.match(word)
             if run is not None:
                 self._by_first_run.setdefault(run.group(), []).append(word)
@@ -56,6 +63,9 @@ class Repeats:
                 edit = next(edits, None)
             if edit is None or end <= edit[0]:
                 found.append((start, end))
+        if self._run_on is not None:
+            filled = sorted([*found, *((start, end) for start, end, _ in taken)])
+            found = sorted({*found, *_between(self._run_on, text, filled)})
         return found
 
 
@@ -67,6 +77,14 @@ def _end_of(words: Sequence[str], text: str, start: int) -> int:
     """Return where the longest of the words that stands whole at `start` ends, or 0."""
     for word in words:
         end = start + len(word)
-        if text.startswith(word, start) and not text[end : end + 1].isalnum():
-            return end
+        if text.startswith(word, start) and not text[end : end + 1].isalnum() and not _MARK.match(text, end):
+            return end if start == 0 or not _MARK.match(text, start - 1) else 0
     return 0
+
+
+def _between(pattern: re.Pattern[str], text: str, filled: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the matches in what the spans, in order, leave of the text."""
+    position = 0
+    for start, end in (*filled, (len(text), len(text))):
+        yield from (match.span() for match in pattern.finditer(text, position, start))
+        position = max(position, end)

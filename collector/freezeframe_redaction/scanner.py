@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from freezeframe_redaction import detectors, encoded, prose
 from freezeframe_redaction.custom import custom_detectors
+from freezeframe_redaction.detectors.people.names import MARKS
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.model import Candidate
@@ -19,7 +20,7 @@ from freezeframe_redaction.view import View, may_differ, view_of
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
-_NAME_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_NAME_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_]))*")
 _KEPT_IN_NAMES = frozenset(
     "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
 )

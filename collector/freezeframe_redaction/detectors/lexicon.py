@@ -13,3 +13,5 @@ GIVEN = _load("given_names")
 SURNAMES = _load("surnames")
 COMMON = _load("common_words")
 """Words of ordinary prose and of documentation; as a name they need context."""
+NAMED_AFTER = frozenset((files("freezeframe_redaction") / "lexicon" / "named_after.txt").read_text("utf-8").splitlines())
+"""Companies, products, places and methods of two words that bear the names of people."""

@@ -1,49 +1,111 @@
-"""Names behind words that announce one: ``Dear``, ``my name is``, ``Herr``."""
+"""Names behind words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate, Detector, Example
 
-_TITLES = "|".join(
-    sorted(title.replace("ı", "\xe9") for title in names.TITLES | {"Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra"})
-)
-"""As the trigger engine reads them; the two that are ordinary words too announce no more than ``Dear`` does."""
-_STRONG_WORDS = (
-    r"(?:my name is|name is|name's|named|I am called|call me|this is|signed by|signed,|mein Name ist|ich hei\xdfe|ich heisse|ich bin|je m'appelle|mon nom est|me llamo|mi nombre es|soy|mi chiamo|il mio nome \xe8"
-    r"|meu nome \xe9|me chamo|mijn naam is|ik heet|jag heter|mitt namn \xe4r|nazywam si.|mam na imi.|benim ad.m|ad.m|minun nimeni on|jeg hedder|jeg heter|menovite|je suis|I'm|I am|Im"
-    r"|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary|spoke (?:with|to)|met with|talked to|assigned to|Assigned to|Attn|attn|c/o|Contact|contact"
-    r"|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrter?|Cher|Ch\xe8re|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Caro|Cara|Gentile|Prezado|Prezada|Ol\xe1|Beste|Geachte|K\xe4ra|Hej|Szanowny|Szanowna"
-    r"|[Rr]egards|Best|Warmly|Yours|Love|[Ss]incerely|[Cc]heers|[Tt]hanks|[Bb]est wishes|[Yy]ours truly|[Yy]ours faithfully|Thank you|[Gg]r\xfc(?:\xdf|ss)en?|Gru(?:\xdf|ss)|MfG|LG|VG|Mvh|Bisous|[Aa]bra\xe7os?|[Aa]brazos?|Pozdrawiam|Groetjes|Cordialement|[Ss]aludos|[Cc]ordialmente|[Aa]tenciosamente|[Ss]aluti|[Gg]roet(?:en)?|h\xe4lsningar|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend)"
-)
-STRONG = tuple(
-    "name is|name's|call me|signed by|signed,|signed|name ist|heiße|heisse|m'appelle|nom est|llamo|nombre es|chiamo|nome è|nome é|me chamo|naam is"
-    "|ik heet|heter|hedder|nazywam się|mam na imię|nimeni on".split("|")
+SAYS_NAME = tuple(
+    "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
+    "|il mio nome è|meu nome é|me chamo|mijn naam is|ik heet|jag heter|jeg heter|jeg hedder|mitt namn är|navnet mitt er|mit navn er|nazywam się|mam na imię|benim adım|adım|minun nimeni on|nimeni on"
+    "|mă numesc|mă cheamă|numele meu este|jmenuji se|jmenuju se|volám sa|a nevem|zovem se|ime mi je|kalbėti su|mano vardas|mani sauc|minu nimi on|nama saya|nama saya adalah|jina langu ni|naitwa|ako po si|ako si|ang pangalan ko ay"
+    "|tên tôi là|tên em là|mình tên là|igama lami ngu|oruko mi ni|aha m bu|sunana|ég heiti|is mise|fy enw i yw|nire izena|em dic|el meu nom és|chamo-me|quedo a nombre de"
+    "|меня зовут|моё имя|мое имя|мене звати|моє ім'я|казвам се|зовем се|се викам|менің атым|με λένε|ονομάζομαι|λέγομαι|իմ անունը".split(
+        "|"
+    )
 )
 """Behind these a word is a name, whatever it looks like."""
+STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
+_ANNOUNCERS = (
+    "named|this is|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
+    "|spoke with|spoke to|met with|talked to|assigned to|Assigned to|reassigned to|escalated to|Escalated to|reference for|Reference for|on behalf of|Attn|attn|c/o|Contact|contact"
+    "|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrte|Sehr geehrter|Cher|Chère|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Caro|Cara|Gentile|Egregio|Spettabile|Prezado|Prezada|Olá|Beste|Geachte|Kära|Hej"
+    "|Szanowny|Szanowna|Vážený|Vážená|Vážený pane|Milý pane|Milá paní|Tisztelt|Kedves|Stimate|Stimată|Draga|Dragi|Poštovani|Poštovana|Sayın|Hyvä|Arvoisa|Kære|Kjære|Kính gửi|Yth.|Mahal na|Ndugu"
+    "|Уважаемый|Уважаемая|Дорогой|Дорогая|Шановний|Шановна|Уважаеми|Уважаема|Поштовани|Поштована|Αγαπητέ|Αγαπητή|Αξιότιμε|Αξιότιμη|передайте|Передайте|позвоните|сообщите"
+    "|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend"
+).split("|")
+"""Behind these a word is a name where it looks like one."""
+_BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
+"""The engine knows borders of ASCII words only."""
+_CLOSINGS = (
+    "regards|best|best wishes|warmly|yours|love|sincerely|cheers|thanks|thank you|many thanks|yours truly|yours faithfully|respectfully|respectfully yours|take care|all the best|xoxo|grüßen|grüssen|grüße|grüsse|gruß|gruss|mfg|lg|vg|hochachtungsvoll"
+    "|cordialement|salutations|amicalement|bisous|saludos|abrazo|abrazos|atentamente|cordialmente|atenciosamente|cumprimentos|abraço|abraços|saluti|groet|groeten|groetjes|hälsning|hälsningar|mvh|hilsen|terveisin|ystävällisesti"
+    "|pozdrawiam|poważaniem|pozdravem|pozdravom|pozdrav|pozdravom|üdvözlettel|tisztelettel|stimă|respect|saygılarımla|saygılarımızla|sevgiler|kveðja|kveðju|trân trọng|hormat saya|salam|wassalam|kind regards"
+    "|с уважением|с уважение|с поштовањем|з повагою|всего доброго|με εκτίμηση|φιλικά"
+).split("|")
+"""Ends of letters; the name stands behind them, on a line of its own or not."""
+
+
+def _trigger(phrases: Iterable[str]) -> str:
+    """Return phrases as the trigger engine reads them, one byte a character."""
+    scanned = (names.scanned(phrase) for phrase in sorted(set(phrases)))
+    return "|".join(re.escape(one).replace(r"\ ", " ") for one in scanned)
+
+
+def _either_case(phrases: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the phrases with a small and with a capital first letter."""
+    return tuple(dict.fromkeys(made for one in phrases for made in (one, one[0].upper() + one[1:], one[0].lower() + one[1:])))
+
+
+_SAID = _either_case(SAYS_NAME)
+_TITLES = _trigger([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor", "signora"])  # fmt: skip
+"""The two that are ordinary words too announce no more than ``Dear`` does."""
+_END_OF_LETTER = re.compile(
+    rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
+    re.IGNORECASE,
+)
+_SIGNED = re.compile(r"[ \t]*(?:$|[\n\r|/,(\x1f]|[-–—•·] )")
+
+
+def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
+    """Whether the words are a line of their own below ``Kind regards`` or the two dashes of a signature."""
+    start, end = tokens[0][0], tokens[-1][1]
+    before = text[max(low, start - 48) : start]
+    ending = _END_OF_LETTER.search(before)
+    if ending is None or not _SIGNED.match(text, end, min(high, end + 8)):
+        return False
+    words = [text[a:b] for a, b in tokens]
+    return len(words) <= 4 and all(
+        word in names.PARTICLES
+        or (
+            (len(word) == 1 or all(part[1:].islower() for part in re.split(r"['-]", word) if len(part) > 1) or word.isupper())
+            and (not names.is_ordinary(word) or names.is_given(word) or word.lower() in SURNAMES)
+            and word.lower() not in names.NOT_NAMES
+            and word.lower() not in names.OFFICES
+        )
+        for word in words
+    )
 
 
 def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the first letter behind a word that announces a name."""
     start = at - 1
     tokens = names.tokens_at(text, start, high)
-    for _ in range(2):
+    for _ in range(3):
         # "Sehr geehrte Frau Dr. Weiß": the name begins behind the titles.
-        if not tokens or text[slice(*tokens[0])] not in names.TITLES:
+        if not tokens or not names.is_title(text[slice(*tokens[0])]):
             break
         following = names.WORD.search(text, tokens[0][1], min(high, tokens[0][1] + 4))
         tokens = names.tokens_at(text, following.start(), high) if following else []
     if not tokens:
         return ()
+    start = tokens[0][0]
     words = [text[a:b] for a, b in tokens]
     first = words[0]
     if first.lower() in names.NOT_NAMES or not first[0].isupper() or (len(first) == 1 and len(words) == 1 and first.isascii()):
         return ()
+    if _is_signature(text, low, high, tokens) and (len(words) > 1 or len(first) > 2):
+        return names.accept(text, tokens, "signature")
     before = text[max(low, start - 32) : start]
     strong = before.rstrip(" \t\r\n:,*_\"'").lower().endswith(STRONG)
     titled = names.title_start(text, low, start) < start
     if strong or titled:
+        if names.is_brand(words) or names.is_brand([*text[max(low, start - 4) : start].split(), *words]):
+            return ()
         if (
             first.lower() in COMMON
             and len(words) == 1
@@ -58,7 +120,13 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             and text[tokens[0][1] : tokens[0][1] + 1] in ("_", "(", "/")
         ):
             return ()
-        return names.accept(text, names.trimmed(text, tokens), "context")
+        kept = names.trimmed(text, names.before_common(text, tokens))
+        words = [text[a:b] for a, b in kept]
+        if all(names.is_ordinary(word) and not names.is_known(word) for word in words):
+            return ()
+        if first.isupper() and len(first) > 1 and not strong and not any(map(names.is_known, words)):
+            return ()  # "MS EXCEL"
+        return names.accept(text, kept, "context")
     kept = names.trimmed(text, tokens)
     words = [text[a:b] for a, b in kept]
     if len(words) == 1:
@@ -75,18 +143,95 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """What is answered to a question for a name, on the next line of a dialogue."""
+    start = at - 1
+    tokens = names.tokens_at(text, start, high)
+    words = [text[a:b] for a, b in tokens]
+    if (
+        not tokens
+        or words[0].lower() in names.NOT_NAMES
+        or not _ANSWERED.match(text, tokens[-1][1], min(high, tokens[-1][1] + 8))
+        or all(names.is_ordinary(word) and not names.is_known(word) for word in words)
+        or (len(words) == 1 and names.is_ordinary(words[0]))
+    ):
+        return ()
+    return names.accept(text, tokens, "answer")
+
+
+_ANSWERED = re.compile(r"[ \t]*(?:$|[.,;!\n\x1f(]|[-–—] )")
+_QUESTION = r"(?i:name[^?\n]{0,40}\?[\"']?\r?\n[a-z0-9 .]{0,24}[:>-] ?(?:(?:yes|sure|of course|certainly|ok|okay|hi|hello|uh|um|it's|it is|that's|that is|my name is|the name is|name's|this is|i'm|i am)[, .]{1,3}){0,3})"
+
+_SPEAKER = rf"(?i:speaker|caller|agent|interviewer|participant|customer|operator|user|guest|host|client|rep|witness|student|patient) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
+_SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{names.CAPITAL}"
+
+
+def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Who speaks in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
+    start = at - 1
+    tokens = names.tokens_at(text, start, high, 4)
+    words = [text[a:b] for a, b in tokens]
+    opening = text[start - 1] if start > low else ""
+    end = tokens[-1][1] if tokens else start
+    closing = {"(": "):", "[": "]:", "<": ">"}.get(opening, ":")
+    if not text.startswith(closing, end) or text[end + len(closing) : end + len(closing) + 1] not in ("", " ", "\n", "\t"):
+        return ()
+    lowered = [word.lower() for word in words]
+    if any(word in names.NOT_NAMES or word in names.OFFICES or word in names.TECHNICAL or word in COMMON for word in lowered):
+        return ()
+    if opening not in ("(", "[") and not any(map(names.is_known, words)) and not any(map(names.has_form_of_surname, words)):
+        return ()
+    return names.accept(text, tokens, "speaker")
+
+
+_SIGN_OFF = rf"(?i:{_trigger(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n)?)"
+_CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SE\xd1ORA?|REV|CAPT)"
+
 DETECTORS = (
     Detector(
         name="name: announced",
         class_=names.CLASS,
         triggers=(
-            rf"\b(?:(?:{_TITLES}|mevrouw|meneer|dott|domnule|doamna|se\xf1ora?|senhora?|monsieur|madame|signora?)\.?|{_STRONG_WORDS})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"\b(?:(?:{_TITLES})\.?|{_trigger([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}(?:{_trigger(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}(?:{_trigger(_SAID)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
+            rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
+            rf"\b{_CAPITALS}\.? {names.CAPITAL}{{2}}",
         ),
         find=_context,
         examples=(
             Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
             Example(text="Kind regards,\nSara Lindqvist", value="Sara Lindqvist", near_miss="This is Python"),
+            Example(
+                text="Bien cordialement,\nWolverine Oyelaran\nRH",
+                value="Wolverine Oyelaran",
+                near_miss="Regards,\nThe Support Team",
+            ),
             Example(text="Herr Müller hat angerufen", value="Müller"),
+        ),
+    ),
+    Detector(
+        name="name: speaker",
+        class_=names.CLASS,
+        triggers=(rf"(?:^|[\n\x1f]){_SPEAKER}", _SPOKEN_AT),
+        find=_speaker,
+        examples=(
+            Example(text="Speaker 1 (Ana-Maria): thanks", value="Ana-Maria", near_miss="Agent (Browser): started"),
+            Example(text="[00:01:12] RAJESWARI: good morning", value="RAJESWARI", near_miss="[00:01:12] ERROR: failed"),
+        ),
+    ),
+    Detector(
+        name="name: asked for",
+        class_=names.CLASS,
+        triggers=(rf"{_QUESTION}{names.CAPITAL}",),
+        find=_asked,
+        examples=(
+            Example(
+                text="Agent: What is your full name?\nCaller: Yes, it's Oyelaran Wolverton.",
+                value="Oyelaran Wolverton",
+                near_miss="Q: What is the name of the file?\nA: It depends.",
+            ),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The values of keys that hold, or may hold, a person's name."""
+"""The values of keys and labels that hold, or may hold, a person's name."""
 
 from __future__ import annotations
 
@@ -13,13 +13,28 @@ _PERSON_KEY = (
     r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|pr\xe9nom|nom de famille|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi\xea|nazwisko|f\xf6rnamn|efternamn|etunimi|sukunimi)"
+    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|geburtsname|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
+    r"|jm[e\xe9]no|p.\xe9jmen[i\xed]|vezet[e\xe9]kn[e\xe9]v|keresztn[e\xe9]v|soyad[i\xe9]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _LOOSE_KEYS = (
-    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|patient|passenger|assignee|sender|recipient|author|owner|contact|client|guest|user|attn|pt|from|to|by|reviewer|approver|reported by|created by|signed|employee|driver|doctor|physician|kunde|nom|naam|namn)"
+    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|recipient|author|owner|contact|client|guest|user|attn|from|to|by|created by|signed|driver|kunde|nom|naam|namn)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
+_PEOPLES_LABELS = tuple(
+    "patient|pt|passenger|assignee|sender|reviewer|approver|reported by|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
+    "|applicant|claimant|claimants|defendant|plaintiff|witness|deponent|guarantor|signatory|attendee|attendees|participants|interviewer|interviewee|candidate|supervisor|line manager|teacher|student|pupil|guardian|mother|father|carer"
+    "|next of kin|nok|spouse|husband|wife|partner|beneficiary|policyholder|policy holder|insured|tenant|landlord|lessee|lessor|buyer|seller|grantor|grantee|trustee|executor|heir|notary|author|authors|maintainer|shipper|consignee|payee"
+    "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention"
+    "|ansprechpartner|ansprechpartnerin|sachbearbeiter|sachbearbeiterin|kundin|patientin|mieter|mieterin|vermieter|versicherter|antragsteller|antragstellerin|kontaktperson|empfänger|absender|arzt|behandelnder arzt"
+    "|paciente|cliente|titular|solicitante|médico|destinatario|remitente|contacto|alumno|inquilino|paziente|medico|intestatario|mittente|patiënt|klant|contactpersoon|huurder|arts|médecin|titulaire|destinataire|expéditeur|locataire|demandeur"
+    "|klient|klientka|pacjent|pacjentka|zamawiający|odbiorca|nadawca|najemca|lekarz|müşteri|hasta|yetkili|alıcı|gönderen|asiakas|potilas|vastaanottaja|patient|kontaktperson|mottagare|avsändare|pasient|modtager|zákazník|zákaznice|pacient|pacientka|příjemce"
+    "|ügyfél|beteg|címzett|klijent|klijentica|pacijent|pacijentica|primatelj|client|pacient|destinatar|pelanggan|pasien|penerima|khách hàng|bệnh nhân|người nhận|mteja|mgonjwa|nguyên đơn"
+    "|клиент|клиентка|пациент|пациентка|заявитель|получатель|заказчик|отправитель|сотрудник|врач|фио|ф.и.о.|имя|клієнт|клієнтка|пацієнт|отримувач|замовник|піб|клиентът|получател|пациентът|пацијент|клијент|πελάτης|ασθενής|παραλήπτης|ονοματεπώνυμο|γιατρός".split(
+        "|"
+    )
+)  # fmt: skip
+"""Labels of people and of nobody else: what stands behind one need not be on any list."""
 
 _VALUE = re.compile(rf"{names.TOKEN}\.?(?:[ ,]{{1,2}}{names.TOKEN}\.?){{0,4}}")
 
@@ -48,22 +63,32 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     tokens = (
         names.tokens_at(text, start, high) if value[0].isupper() else [m.span() for m in names.WORD.finditer(text, start, end)]
     )
-    if value[0].isupper() and ", " in value and len(tokens) == 1:
-        parts = [m.span() for m in names.WORD.finditer(text, start, end)][:2]
-        if len(parts) == 2 and names.is_given(text[slice(*parts[1])]):
-            tokens = parts
-    return names.accept(text, tokens[:5], "key") if tokens else ()
+    return names.accept(text, _with_given(text, tokens, high)[:5], "key") if tokens else ()
+
+
+def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tuple[int, int]]:
+    """Return the words with the given names that stand behind a comma: ``OKONKWO, Chidinma``."""
+    if not tokens or len(tokens) > 3 or text[tokens[-1][1] : tokens[-1][1] + 2] != ", ":
+        return tokens
+    behind = names.tokens_at(text, tokens[-1][1] + 2, high, 2)
+    word = text[slice(*behind[0])] if behind else ""
+    if not word[:1].isupper() or names.is_ordinary(word) or names.is_title(word):
+        return tokens
+    # Two people in a list have two names each; a surname in capitals, or a given name of the lists, makes it one.
+    if names.is_given(word) or (text[slice(*tokens[-1])].isupper() and not word.isupper()):
+        return [*tokens, *behind]
+    return tokens
 
 
 def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The value of a key that may hold a name: it must look like one."""
     start = at - 1
     if not text[start].isupper():
-        return ()
+        return _in_small_letters(text, start, high)
     tokens = names.tokens_at(text, start, high, 4)
     words = [text[a:b] for a, b in tokens]
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
-    if len(real) < 2:
+    if len(real) < 2 or names.is_brand(words):
         return ()
     if text[tokens[-1][1] : tokens[-1][1] + 1] in ("_", "(", "@"):
         return ()
@@ -76,6 +101,73 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]:
+    """``name: giulia bonaventura``: the whole field is a given name, and a word that is none of prose."""
+    match = _SMALL_FIELD.match(text, start, min(high, start + 60))
+    if match is None:
+        return ()
+    given, surname = match.group(1, 2)
+    if names.is_plainly_given(given) and len(given) > 2 and not names.is_ordinary(surname) and surname not in names.OFFICES:
+        return names.accept(text, [match.span(1), match.span(2)], "key")
+    return ()
+
+
+_SMALL_FIELD = re.compile(rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}})(?=[\n\r\x1f,;\"|]|$)")
+_FIELD_ENDS = re.compile(
+    r"(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und|y|et|e) ))"
+)
+
+
+def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Behind a label of people stands a person, unless a word of it is none of a name."""
+    label = text[max(low, at - 32) : at - 1].rstrip(" \t\n\"'*:=").lower()
+    if label and not label[-1].isascii() and not label.endswith(_PEOPLES_LABELS):
+        return ()  # beyond Latin-1 the trigger knows no more than how long the word is
+    tokens = names.tokens_at(text, at - 1, high, 5)
+    while len(tokens) > 1 and names.is_title(text[slice(*tokens[0])]):
+        tokens = tokens[1:]
+    tokens = _with_given(text, tokens, high)
+    if not tokens or not _FIELD_ENDS.match(text, tokens[-1][1], min(high, tokens[-1][1] + 24)):
+        return _loose(text, low, high, at)
+    words = [text[a:b] for a, b in tokens]
+    real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+    if not real or names.is_brand(words) or any(not _may_be_name(word) for word in real):
+        return _loose(text, low, high, at)
+    if len(real) == 1 and len(words) == 1 and not names.is_known(real[0]) and not names.SURNAME_ENDING.search(real[0].lower()):
+        return ()
+    return names.accept(text, tokens, "key")
+
+
+def _may_be_name(word: str) -> bool:
+    lowered = word.lower()
+    if lowered in names.NOT_NAMES or lowered in names.OFFICES or lowered in names.TECHNICAL or not word[0].isupper():
+        return False
+    # Neither camel case nor an acronym.
+    parts = [part for part in re.split("['-]", word) if len(part) > 1]
+    if not word.isupper() and any(
+        not part[1:].islower() for part in parts if not part.startswith(("Mc", "Mac", "Mc", "De", "Van", "Fitz"))
+    ):
+        return False
+    if word.isupper() and len(word) < 4 and not names.is_known(word):
+        return False
+    return not names.is_ordinary(word) or (names.is_known(word) and lowered not in names.SHORT_WORDS)
+
+
+_ASCII_LABELS = "|".join(
+    names.scanned(one).replace("-", " ").replace(" ", r"[ _\-]?") for one in sorted(set(_PEOPLES_LABELS)) if one[0].isascii()
+)
+"""As identifiers too: ``reported_by``, ``reportedBy``."""
+_OTHER_LABELS = "|".join(
+    sorted(
+        {
+            names.scanned(made).replace(".", r"\.")
+            for one in _PEOPLES_LABELS
+            if not one[0].isascii()
+            for made in (one, one.capitalize(), one.upper())
+        }
+    )
+)
+
 DETECTORS = (
     Detector(
         name="name: key of a person's name",
@@ -84,10 +176,16 @@ DETECTORS = (
         triggers=(
             _PERSON_KEYS,
             r"(?i)(?:^|\x1f)(?:family|given): [A-Za-z\xc0-\xff]",
-            r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name)=[\"'])[A-Za-z\xc0-\xff]",
+            r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
+            r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
         ),
         find=_keyed,
-        examples=(Example(text="first_name: Will", value="Will", near_miss="file_name: Report"),),
+        examples=(
+            Example(text="first_name: Will", value="Will", near_miss="file_name: Report"),
+            Example(
+                text="<given>Mehmet</given><family>Sungurtekin</family>", value="Sungurtekin", near_miss="<title>Report</title>"
+            ),
+        ),
     ),
     Detector(
         name="name: key that may hold a name",
@@ -95,5 +193,23 @@ DETECTORS = (
         triggers=(_LOOSE_KEYS,),
         find=_loose,
         examples=(Example(text="Customer: Lena Vogelsang", value="Lena Vogelsang", near_miss="name: Search Flights"),),
+    ),
+    Detector(
+        name="name: label of people",
+        class_=names.CLASS,
+        triggers=(
+            rf"(?i)(?:^|[^A-Za-z_])(?:{_ASCII_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}(?-i:{names.CAPITAL})",
+            rf"(?:^|[^A-Za-z_\xc0-\xff])(?:{_OTHER_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}{names.CAPITAL}",
+            rf"(?:^|\x1f)(?:first|middle|last): {names.CAPITAL}",
+        ),
+        find=_labelled,
+        examples=(
+            Example(
+                text="Reporter: Qwandile Zuberi-Okaforre",
+                value="Qwandile Zuberi-Okaforre",
+                near_miss="Author: Platform Engineering",
+            ),
+            Example(text="Pt: OKONKWO, Chidinma  DOB 1987", value="OKONKWO, Chidinma", near_miss="Patient: Stable"),
+        ),
     ),
 )

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Sequence
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.view import scan_bytes
 
 CLASS = "PERSON"
 
 LETTER = r"[^\W\d_]"
 TOKEN = rf"(?:'t|{LETTER}+(?:['-]{LETTER}+)*)"
-PARTICLE = r"(?:'t|de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|ibn|al|el|ter|ten|zu|zur|af|av|y|e)"
+PARTICLE = r"(?:'t|de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|binti|bint|ibn|ben|al|el|ter|ten|zu|zur|af|av|y|e)"
 PARTICLES = frozenset(
-    "'t d de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
+    "'t d de van von der den la di da dos das do del della le bin binti bint ibn ben al el ter ten zu zur af av y e jr sr ii iii".split()
 )
 WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
+
+_MARKED_SCRIPTS = range(0x0591, 0x1CD0)
+"""From Hebrew points to Vedic signs: vowels and tones that Python counts as no part of a word."""
+MARKS = "".join(rf"\u{code:04x}" for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+"""For a character class: the marks that stand within words of scripts beyond Latin, Greek and Cyrillic."""
 
 # For triggers, which read one byte a character.
 START = r"(?:^|[^A-Za-z0-9_\xc0-\xff])"
@@ -27,12 +35,23 @@ NOT_NAMES = frozenset(
     "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
 )
 """What greetings and fields hold instead of a name."""
+OFFICES = frozenset(
+    "team support care service services sales billing accounts office desk department dept division group inc ltd llc corp gmbh labs technologies solutions consulting bank university hospital clinic school"
+    " engineering operations security marketing finance legal staff committee council foundation association society company systems software studio press media research bot".split()
+)
+"""What bodies and departments are called, which sign letters and own things as people do."""
 TITLES = frozenset(
     "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Hon Capt Sgt Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle"
     " Señor Señora Señorita Sra Sr Srta Don Doña Signor Signora Sig Sig.ra Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Herra Rouva Fru"
-    " Domnule Domnul Doamna Sayın Bay Bayan Doktor Dott Ing".split()
+    " Domnule Domnul Doamna Sayın Bay Bayan Doktor Dott Ing Dott.ssa Prof.ssa Sheikh Sheikha Shaikh Rabbi Imam Pastor Bishop Sgt Cpl Insp Baroness Datuk Haji Hajah Shri Smt Kumari Engr Atty Senator"
+    " Hra Mevrou Meneer Ustadz Bapak Ibu Tuan Puan Encik Cik Mzee Bwana Bibi Kuya Ginoong Onkel Tante Κύριε Κυρία Κύριος Κύριο Господин Госпожа Гражданин Господине Госпожо Пан Пані Доктор".split()
 )
-_TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.)?\w{2,13})\.?\s{1,3}\Z")
+INFLECTED_TITLES = frozenset(
+    "panu pana panem pani panią paní господину госпоже господина пану пана пані κυρία κύριε κύριος κύριο".split()
+)
+"""Titles as they stand within a sentence, in small letters."""
+_ANY_TITLE = TITLES | {title.capitalize() for title in INFLECTED_TITLES} | {"Pane"}
+_TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.|[Dd]ott\.|[Pp]rof\.)?\w{2,13})\.?\s{1,3}\Z")
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
 TECHNICAL = frozenset(
     "julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
@@ -63,6 +82,8 @@ def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[in
         return []
     out = [first.span()]
     position = first.end()
+    if text[position - 2 : position] == "'s":
+        return out
     # An initial carries its dot.
     if first.end() - first.start() == 1 and text[position : position + 1] == ".":
         position += 1
@@ -75,8 +96,8 @@ def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[in
             break
         out.append(match.span(1))
         position = match.end() if len(word) == 1 or word in ("Jr", "Sr") else match.end(1)
-        if match.group(2) and len(word) > 1:
-            break
+        if (match.group(2) and len(word) > 1) or word[-2:] == "'s":
+            break  # the end of a sentence; "Mike Pall's LuaJIT"
     while out and text[out[-1][0] : out[-1][1]] in PARTICLES:
         out.pop()
     return out
@@ -103,11 +124,27 @@ def is_ordinary(word: str) -> bool:
     return word.lower() in COMMON
 
 
+def is_title(word: str) -> bool:
+    """Whether the word is a title, in any case."""
+    return word.capitalize() in _ANY_TITLE
+
+
+def is_brand(words: Sequence[str]) -> bool:
+    """Whether two words in a row are a company, a product or a method that bears people's names: ``Wells Fargo``."""
+    lowered = [word.lower() for word in words]
+    return any(" ".join(lowered[at : at + 2]) in NAMED_AFTER for at in range(len(lowered) - 1))
+
+
+def scanned(phrase: str) -> str:
+    """Return the phrase as the trigger engine sees it, one byte a character."""
+    return scan_bytes(phrase).decode("latin-1")
+
+
 def title_start(text: str, low: int, start: int) -> int:
     """Return where the titles right before `start` begin (``Frau Dr. ``); `start` where there are none."""
     for _ in range(2):
         title = _TITLE_BEFORE.search(text, max(low, start - 20), start)
-        if title is None or title[1].capitalize() not in TITLES:
+        if title is None or not is_title(title[1]):
             break
         start = title.start()
     return start
@@ -124,6 +161,17 @@ def accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candida
     degrees = _DEGREES_BEHIND.match(text, end)
     shown = (title_start(text, 0, start), degrees.end() if degrees else end)
     return (Candidate(start, end, CLASS, kind, None if shown == (start, end) else shown),)
+
+
+def before_common(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the words of a name in capitals as far as the next ordinary word, which capitals do not tell apart."""
+    if not text[slice(*tokens[0])].isupper():
+        return tokens
+    for index, token in enumerate(tokens[1:], 1):
+        word = text[slice(*token)]
+        if len(word) > 1 and (is_ordinary(word) or is_title(word)) and word.lower() not in SURNAMES:
+            return tokens[:index]
+    return tokens
 
 
 def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -47,13 +47,6 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, kept, "lexicon")
 
 
-_EPONYMS = frozenset(
-    "aho corasick|bellman ford|black scholes|boyer moore|cobb douglas|cooley tukey|diffie hellman|edmonds karp|floyd warshall|ford fulkerson|gauss jordan"
-    "|gauss seidel|hardy weinberg|harley davidson|johnson lindenstrauss|knuth morris|kolmogorov smirnov|mann whitney|marks spencer|mercedes benz|miller rabin"
-    "|monte carlo|nash equilibrium|navier stokes|newton raphson|rabin karp|runge kutta|schwartz zippel|smith waterman|spearman rank|wagner fischer".split(
-        "|"
-    )
-)
 _NAMED_AFTER = re.compile(
     r"(?:'s)? (?:algorithm|theorem|method|equation|equilibrium|distribution|filter|transform|test|conjecture|lemma|machine|constant|effect|inequality|matrix"
     r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport|foundation)s?\b",
@@ -63,10 +56,7 @@ _NAMED_AFTER = re.compile(
 
 def _is_named_after(words: list[str], behind: str) -> bool:
     """Whether the words are what somebody's name was given to: ``Bellman Ford``, ``Grace Hopper Award``."""
-    lowered = [word.lower() for word in words]
-    if _NAMED_AFTER.match(behind):
-        return True
-    return any(" ".join(lowered[at : at + 2]) in _EPONYMS for at in range(len(lowered) - 1))
+    return _NAMED_AFTER.match(behind) is not None or names.is_brand(words)
 
 
 _VIETNAMESE = frozenset(
@@ -113,6 +103,8 @@ def _pairs(words: list[str], index: int) -> bool:
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
     if first.lower() in _VIETNAMESE and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
         return True
+    if _is_joined_surname(words[index : index + 3]):
+        return True
     if last is not None and (_is_foreign_pair(first, last) or _has_beginning_of_surname(first, last)):
         return True
     if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
@@ -136,6 +128,24 @@ def _pairs(words: list[str], index: int) -> bool:
 
 
 _SURNAME_BEGINNING = re.compile(r"(?:O'|D'|Mc|Mac|Fitz|(?:Al|El|Abdul|Ben)-)[A-Z][^\W\d_]{2,}")
+
+
+_JOINING = frozenset("Mac Ní Nic Ó Uí Al El Bin Binti Ibn Abu".split())
+_JOINING_PLACES_TOO = frozenset("Van Von De Della Di Du Dos Da Ap".split())
+
+
+def _is_joined_surname(words: list[str]) -> bool:
+    """Whether a capitalised word is followed by what joins two words of a surname: ``Fiachra Mac Giolla``, ``Hamdan Al Maktoumi``."""
+    return (
+        len(words) == 3
+        and (words[1] in _JOINING or (words[1] in _JOINING_PLACES_TOO and names.is_plainly_given(words[0])))
+        and all(
+            len(word) > 2 and word[0].isupper() and word[1:].islower() and word.lower() not in COMMON
+            for word in (words[0], words[2])
+        )
+        and words[0].lower() not in names.TECHNICAL
+        and words[0].lower() not in names.NEVER_FIRST
+    )
 
 
 def _has_beginning_of_surname(first: str, last: str) -> bool:
@@ -186,7 +196,8 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     run = _RUN_BEFORE.search(text, floor, start)
     if run is None:
         return None
-    return next((at for at in range(run.start(), start) if text[at].isupper()), None)
+    owned = text.rfind("'s ", run.start(), start)  # "Acme's Tânia Souza"
+    return next((at for at in range(owned + 3 if owned >= 0 else run.start(), start) if text[at].isupper()), None)
 
 
 _AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
@@ -205,6 +216,8 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         return ()  # "Den Haag, Rio Grande" are places
     if before[:1].isupper() and before.lower() in names.TECHNICAL:
         return ()  # "Dart Sass, Ruby on Rails"
+    if text[max(low, begin - 2) : begin] == "& ":
+        return ()  # "Johnson & Johnson, Morgan Stanley"
     second = names.WORD.match(text, comma + 2, min(high, comma + 30))
     surname = text[begin:comma]
     if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
@@ -252,6 +265,37 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             return (Candidate(offset + match.start(), offset + match.end(), "*"),)
         if first.lower() in GIVEN and last.lower() in SURNAMES and not names.is_ordinary(first) and not names.is_ordinary(last):
             return (Candidate(offset + match.start(), offset + match.end(), names.CLASS, "capitals"),)
+        return ()
+    return ()
+
+
+_INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
+_NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
+_BEFORE_A_PERSON = frozenset(
+    "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me".split()
+)
+
+
+def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``J.R. Haversham``: initials, and a surname by its form, by the lists or by the word before."""
+    for match in _INITIALS.finditer(text, max(low, at - 14), min(high, at + 24)):
+        if match.end() < at:
+            continue
+        surname = match.group(3).removesuffix("'s")
+        letters = "".join(filter(str.isalpha, text[match.start() : match.start(3)])).lower()
+        if (
+            letters in _NOT_INITIALS
+            or surname.lower() in COMMON
+            or not surname[0].isupper()
+            or len(surname) < 4
+            or not surname[1:].islower()
+        ):
+            return ()
+        before = _last_word(text, max(low, match.start() - 16), match.start() - 1).lower() if match.start() > low else ""
+        if text[match.end() : match.end() + 3] in (" & ", ", I", " In", " Lt", ", L"):
+            return ()  # a company
+        if surname.lower() in SURNAMES or names.has_form_of_surname(surname) or before in _BEFORE_A_PERSON:
+            return names.accept(text, [match.span(3)], "initials")
         return ()
     return ()
 
@@ -304,6 +348,13 @@ DETECTORS = (
         examples=(
             Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
         ),
+    ),
+    Detector(
+        name="name: initials and surname",
+        class_=names.CLASS,
+        triggers=(rf"{names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",),
+        find=_initials,
+        examples=(Example(text="forward it to J.R. Haverworth", value="Haverworth", near_miss="the U.S. Treasury"),),
     ),
     Detector(
         name="name: described",

@@ -44,6 +44,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
+    if names.is_brand([*text[max(low, start - 4) : start].split(), name]):
+        return ()  # "Dr Pepper"
     if len(name) < 3 or names.is_ordinary(name) or not name[1:].islower():
         return ()
     known = names.is_plainly_given(name) or names.has_form_of_surname(name)
