@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast, get_type_hints
-from urllib.parse import urlsplit
 
+from freezeframe_schemas.address import split_address
 from freezeframe_schemas.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
@@ -431,14 +431,22 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     if not config.service.data.strip():
         yield "service.data: is empty, expected a directory"
     if config.store.dsn:
-        scheme, _, rest = config.store.dsn.partition("://")
-        if scheme not in ("chdb", "clickhouse", "clickhouses"):
-            yield f"store.dsn: found scheme {scheme.partition(':')[0]!r}, expected chdb, clickhouse or clickhouses"
-        elif scheme == "chdb" and not rest.startswith("/"):
-            yield "store.dsn: found no absolute directory, expected chdb:///DIRECTORY (three slashes)"
-        elif scheme != "chdb" and not urlsplit(config.store.dsn).hostname:
-            yield f"store.dsn: found no host, expected {scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
+        yield from _dsn_faults(config.store.dsn)
     if config.store.retry_initial_s > config.store.retry_max_s:
         yield "store.retry_initial_s: is more than store.retry_max_s"
     if config.limits.span_bytes > config.admission.in_flight_bytes:
         yield "limits.span_bytes: is more than admission.in_flight_bytes, so that such a span could never enter"
+
+
+def _dsn_faults(dsn: str) -> Iterator[str]:
+    scheme, _, rest = dsn.partition("://")
+    if scheme not in ("chdb", "clickhouse", "clickhouses"):
+        yield f"store.dsn: found scheme {scheme.partition(':')[0]!r}, expected chdb, clickhouse or clickhouses"
+    elif scheme == "chdb" and not rest.startswith("/"):
+        yield "store.dsn: found no absolute directory, expected chdb:///DIRECTORY (three slashes)"
+    elif scheme != "chdb":
+        try:
+            if not split_address(dsn).hostname:
+                yield f"store.dsn: found no host, expected {scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
+        except ConfigError as error:
+            yield str(error).replace("store: ", "store.dsn: ", 1)

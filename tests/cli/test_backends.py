@@ -261,3 +261,13 @@ def test_an_unknown_scheme_is_answered_with_the_known_ones() -> None:
 def test_only_urls_of_other_backends_are_taken_for_such() -> None:
     assert all(is_backend(url) for url in URLS)
     assert not any(is_backend(url) for url in ("http://h:8123", "clickhouse://u:p@h/db", "clickhouses://h/db?ca=x"))
+
+
+def test_jaegers_own_form_is_told_with_the_address_of_the_other() -> None:
+    """What its older API answers, and its page downloads."""
+    own = {
+        "data": [{"traceID": TRACE, "spans": [{"traceID": TRACE, "spanID": "ab" * 8, "operationName": "x"}], "processes": {}}]
+    }
+    with answering(lambda path, headers: (200, json.dumps(own).encode())) as address, pytest.raises(WireError) as raised:
+        load_backend_spans(f"otlp+http://{address}/api/traces", TRACE)
+    assert "/api/v3/traces" in str(raised.value)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
 from freezeframe_collector.migrate import Migration, migrate
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_schemas import tables
+from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch, CutMemory
@@ -115,12 +116,12 @@ def open_store(dsn: str, *, database: str = DATABASE, policies: Mapping[str, str
         PermanentStoreError: the directory is held by another process.
         RetryableStoreError: the server does not answer.
     """
-    parts = urlsplit(dsn)
+    parts = split_address(dsn)
     match parts.scheme:
         case "chdb":
             path = Path(unquote(parts.path))
             if parts.netloc or not path.is_absolute() or path == Path("/"):
-                raise ConfigError(f"store: found {dsn!r}, expected chdb:///absolute/directory (three slashes)")
+                raise ConfigError(f"store: found {shown_address(dsn)}, expected chdb:///absolute/directory (three slashes)")
             from freezeframe_collector.store.embedded import DEFAULT_MEMORY_BYTES, LEAST_MEMORY_BYTES, EmbeddedEngine
 
             said = parse_qs(parts.query).get("memory_bytes", [str(DEFAULT_MEMORY_BYTES)])[0]
@@ -134,7 +135,7 @@ def open_store(dsn: str, *, database: str = DATABASE, policies: Mapping[str, str
             return Store(ServerEngine(dsn), database=parts.path.strip("/") or database, cluster=cluster, policies=policies)
         case _:
             raise ConfigError(
-                f"store: found scheme {parts.scheme!r}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
+                f"store: found {shown_address(dsn)}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
             )
 
 
@@ -264,7 +265,7 @@ class Store:
             self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
 
     def _note_policies(self, rows: Batch) -> None:
-        """Write down the policies that these rows of spans name, where this process has not yet; with the text where it is known.
+        """Write down the policies that these rows name, where this process has not yet: with the text if it is known.
 
         Noting one again changes nothing: of each the first use counts, and the text.
         """

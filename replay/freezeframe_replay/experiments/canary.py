@@ -18,6 +18,7 @@ from urllib.request import Request as HttpRequest
 
 from freezeframe_replay.engine.compare import shorten
 from freezeframe_schemas import genai
+from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind
 from freezeframe_schemas.fixture import Fixture, Step
@@ -116,7 +117,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     request = step.exchange.request
     url, headers = _address(step, canary)
     outgoing = HttpRequest(url, data=request.body, headers=headers, method=request.method)  # noqa: S310 - http(s) only, see _address
-    shown = urlunsplit(urlsplit(url)._replace(query="", fragment=""))
+    shown = shown_address(url)
     try:
         with build_opener(_NoRedirects).open(outgoing, timeout=canary.timeout_s) as response:
             now = _said(step, response.status, tuple(response.headers.items()), response.read())
@@ -169,7 +170,7 @@ def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
     url = _rebased(request.url, base) if base else request.url
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"step {step.number}: found {url!r}, expected an http or https URL")
+        raise ConfigError(f"step {step.number}: found {shown_address(url)}, expected an http or https URL")
     if not base and _owner(parts.hostname) != provider:
         raise ConfigError(
             f"step {step.number}: {parts.hostname} is not known as a host of {provider or 'a provider'}: no key is sent there",

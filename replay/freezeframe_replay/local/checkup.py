@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from freezeframe_replay.local import daemon, processes
 from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 _GIB: Final = 1 << 30
@@ -260,7 +261,7 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
     if variable and urlsplit(environ[variable]).hostname not in _LOCAL:
         found = True
         do = f"unset {variable} to send to the collector of `freezeframe up`"
-        yield Finding(check="instrument()", grade=Grade.WARN, found=f"{variable}={environ[variable]}: spans go there", do=do)
+        yield Finding(check="instrument()", grade=Grade.WARN, found=f"{variable}={shown_address(environ[variable])}: spans go there", do=do)
     if not found:
         port = read_ports(home).get("http")
         usual = port in (None, daemon.Ports().http) or variable is not None

@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from freezeframe_replay.sources.exporter_tables import load_exported_spans
 from freezeframe_replay.sources.otlp import spans_of_document
+from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
 from freezeframe_schemas.span import SpanRecord
 
@@ -60,9 +61,9 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
     trace_id = run.lower()
     if not _TRACE_ID.fullmatch(trace_id):
         raise RunError(
-            f"run {run!r}: expected a trace id of 32 hex digits", do=f"take it from the trace's page in {_shown(url)}"
+            f"run {run!r}: expected a trace id of 32 hex digits", do=f"take it from the trace's page in {shown_address(url)}"
         )
-    parts = urlsplit(url)
+    parts = split_address(url)
     match parts.scheme:
         case "clickhouse" | "clickhouses":
             spans = load_exported_spans(url, trace_id)
@@ -73,10 +74,10 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
                 for span in spans_of_document(page)
             ]
         case _:
-            raise ConfigError(f"store: found {_shown(url)}, expected one of: " + "; ".join(URLS))
+            raise ConfigError(f"store: found {shown_address(url)}, expected one of: " + "; ".join(URLS))
     if not spans:
         raise RunError(
-            f"run {run}: {_shown(url)} holds no span of it", do="check the trace id and the project or path of the URL"
+            f"run {run}: {shown_address(url)} holds no span of it", do="check the trace id and the project or path of the URL"
         )
     return sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id))
 
@@ -102,7 +103,7 @@ def _pages(url: str, trace_id: str, headers: Mapping[str, str]) -> Iterator[Any]
 def _get(url: str, headers: Mapping[str, str]) -> Any:
     """Return the JSON value at the URL. The answer's text is in no error: it may hold what the run said."""
     request = urllib.request.Request(url, headers={"accept": "application/json", **headers})  # noqa: S310  # http or https, above
-    shown = _shown(url)
+    shown = shown_address(url)
     try:
         with _opener(urlsplit(url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
             return json.loads(answer.read())
@@ -152,9 +153,3 @@ def _headers(environ: Mapping[str, str]) -> dict[str, str]:
     if any(not sign for _, sign, _ in pairs):
         raise ConfigError(f"{HEADERS_VARIABLE}: expected name=value, separated by commas")
     return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}
-
-
-def _shown(url: str) -> str:
-    """Return the URL without user, password and query."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, unquote
 
+from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import RUN_PLACE, piece_hash, span_select, spans_from_rows
@@ -82,10 +83,12 @@ def connect(url: str, *, database: str) -> Client:
         ConfigError: the URL is of no such form.
         RetryableStoreError: nothing answers there.
     """
-    parts = urlsplit(url)
+    parts = split_address(url)
     secure = parts.scheme in {"https", "clickhouses"}
     if parts.scheme not in {"http", "https", "clickhouse", "clickhouses"} or not parts.hostname:
-        raise ConfigError(f"store: found {url!r}, expected http://HOST:PORT or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE")
+        raise ConfigError(
+            f"store: found {shown_address(url)}, expected http://HOST:PORT or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE"
+        )
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import Error
 

@@ -1,0 +1,41 @@
+"""Where a store or a service is, as users write it (``clickhouse://user:password@host:8123/database``): read, and shown.
+
+No message may hold such an address but as `shown_address` gives it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from freezeframe_schemas.errors import ConfigError
+
+_HIDDEN: Final = "***"
+
+
+def split_address(address: str) -> SplitResult:
+    """Split the address of a store; host and port of the result can be read.
+
+    Raises:
+        ConfigError: they cannot, or user and password hold what ends them early (``/``, ``?``, ``#``).
+    """
+    try:
+        parts = urlsplit(address)
+        if parts.port != 0 and (parts.scheme == "chdb" or "@" not in f"{parts.path}{parts.query}{parts.fragment}"):
+            return parts
+    except ValueError:
+        pass  # its text may hold a piece of the password
+    raise ConfigError(
+        f"store: found {shown_address(address)}, expected SCHEME://USER:PASSWORD@HOST:PORT/DATABASE",
+        do="take a port from 1 to 65535, and write / ? # and @ of a password as %2F %3F %23 and %40",
+    )
+
+
+def shown_address(address: str) -> str:
+    """Return what a message may say of an address, however wrong it is: nothing before its last ``@``, and no query.
+
+    Shape: ``clickhouse://***@host:8123/database``
+    """
+    before, at, after = address.rpartition("@")
+    scheme = before[: before.index("://") + 3] if "://" in before else ""
+    return f"{scheme}{_HIDDEN if at else ''}{at}{after.partition('?')[0].partition('#')[0]}"

@@ -1,0 +1,67 @@
+"""The address of a store holds a password: no command prints it, whatever is wrong with the address."""
+
+from __future__ import annotations
+
+import pytest
+
+from freezeframe_collector.config import load_config
+from freezeframe_collector.store import open_store
+from freezeframe_replay.cli import main
+from freezeframe_schemas.errors import FreezeframeError
+
+PASSWORD = "open-sesame"
+TRACE = "ab" * 16
+pytestmark = pytest.mark.long
+
+COMMANDS = (
+    ["runs"],
+    ["show", TRACE],
+    ["sql", "SELECT 1"],
+    ["replay", TRACE],
+    ["store", "stats"],
+    ["store", "check"],
+    ["fixture", TRACE, "-o", "nowhere"],
+    ["audit", TRACE, "-o", "nowhere"],
+    ["verify", TRACE],
+    ["diff", TRACE, "last"],
+    ["dataset", "-o", "nowhere", "--sql", "SELECT 1"],
+    ["failures"],
+)
+WRONG = (
+    f"mysql://me:{PASSWORD}@127.0.0.1:1/db",
+    f"me:{PASSWORD}@127.0.0.1:1/db",
+    f"clickhouse://me:{PASSWORD}@127.0.0.1:99999/db",
+    f"clickhouse://me:a/{PASSWORD}@127.0.0.1/db",
+    f"clickhouse://me:{PASSWORD}@/db",
+    f"clickhouse://me:{PASSWORD}@127.0.0.1:1/db",
+    f"clickhouse://me:{PASSWORD}@127.0.0.1:1/db?table=otel_traces",
+    f"clickhouses://me:{PASSWORD}@127.0.0.1:1/db?ca=/nowhere",
+    f"http://127.0.0.1:1/?password={PASSWORD}",
+    f"tape+http://me:{PASSWORD}@127.0.0.1:1",
+    f"otlp+http://me:{PASSWORD}@127.0.0.1:1",
+    f"phoenix+http://me:{PASSWORD}@127.0.0.1:1/x",
+    f"chdb://me:{PASSWORD}@relative",
+)
+
+
+@pytest.mark.parametrize("address", WRONG)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_command_prints_the_password_of_a_store(
+    command: list[str], address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--store", address]) == 1
+    printed = "".join(capsys.readouterr())
+    assert printed.startswith(f"freezeframe {command[0]}: ")
+    assert PASSWORD not in printed
+
+
+@pytest.mark.parametrize("address", WRONG)
+def test_the_collector_prints_no_password_of_its_store(address: str) -> None:
+    said: list[str] = []
+    for door in (lambda: load_config(None, {}, {"store.dsn": address}), lambda: open_store(address)):
+        try:
+            door()
+        except FreezeframeError as error:
+            said.append(str(error))
+    assert said
+    assert PASSWORD not in "".join(said)
