@@ -41,6 +41,21 @@ def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run]
     assert project.freezeframe("verify", "kept").returncode == 0
 
 
+def test_what_is_advised_names_the_file_or_the_fixture_as_it_was_named(recorded: tuple[Path, Run], project: Project) -> None:
+    """Not by the run's id, which only a store would know; and a fixture becomes a test as a run does."""
+    shutil.copy(recorded[0] / "spans.jsonl", project.root / "spans.jsonl")
+    project.freezeframe("fixture", "spans.jsonl", "-o", "forks/kept")
+    (project.root / "agent.py").rename(project.root / "elsewhere.py")
+    for named in ("spans.jsonl", "forks/kept"):
+        lost = project.freezeframe("replay", named)
+        assert lost.returncode == 125
+        assert f"freezeframe replay {named} -- CMD" in lost.stdout
+    made = project.freezeframe("fixture", "forks/kept", "-o", "tests/kept", "--pytest")
+    assert made.returncode == 0, made.stderr
+    assert (project.root / "tests/kept/test_kept.py").is_file()
+    assert project.freezeframe("verify", "tests/kept").returncode == 0
+
+
 def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> None:
     """A file that an agent wrote itself is not redacted; one command does it, and `fixture` says so."""
     source = project.root / "agent.py"

@@ -169,6 +169,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         examples=(
             Example(line="freezeframe fixture 4bf92f35 -o tests/regressions/late-order", means="files only"),
             Example(line="freezeframe fixture 4bf92f35 -o tests/regressions/late-order --pytest", means="and a test"),
+            Example(line="freezeframe fixture forks/a -o tests/regressions/a --pytest", means="a fixture, as a test"),
             Example(
                 line="freezeframe fixture last -o tests/golden/order --pytest --expect identical",
                 means="a run that went well, to keep so",

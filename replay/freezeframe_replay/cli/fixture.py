@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
-from freezeframe_replay.cli.target import load_run
+from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
 from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_schemas.errors import FixtureError, RunError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last`, `last-failed`, or a file of spans")
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fixture, made if need be"
     )
@@ -36,21 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and say what to type next."""
-    from freezeframe_replay.engine.freeze import freeze
     from freezeframe_schemas.fixture import write_fixture
-    from freezeframe_schemas.run import readiness
 
-    run = load_run(arguments)
-    if not run.exchanges:
-        raise RunError(
-            f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
-            do="record it with freezeframe.instrument(); `freezeframe show` names what is missing",
-        )
-    reached = readiness(run)
-    if reached.cold:
-        names = ", ".join(missing.field.name for missing in reached.missing if missing.field.level <= 3)
-        print(f"freezeframe fixture: warning: a cold case, it cannot be re-enacted as it is; missing: {names}", file=sys.stderr)
-    fixture = freeze(run)
+    fixture = load_target_fixture(arguments.run) if is_fixture(arguments.run) else _frozen(arguments)
     if not fixture.redaction.policy:
         print(
             "freezeframe fixture: warning: the run is not redacted: it came from a file that an agent wrote itself. Before you"
@@ -72,6 +60,28 @@ def execute(arguments: argparse.Namespace) -> int:
     if test and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; for a run that is to stay as it is: --expect identical --force")
     return 0
+
+
+def _frozen(arguments: argparse.Namespace) -> Fixture:
+    """Return the run that is named as a fixture; that it cannot be re-enacted is said.
+
+    Raises:
+        RunError: no such run, or nothing in it to replay.
+    """
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_schemas.run import readiness
+
+    run = load_run(arguments)
+    if not run.exchanges:
+        raise RunError(
+            f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
+            do="record it with freezeframe.instrument(); `freezeframe show` names what is missing",
+        )
+    reached = readiness(run)
+    if reached.cold:
+        names = ", ".join(missing.field.name for missing in reached.missing if missing.field.level <= 3)
+        print(f"freezeframe fixture: warning: a cold case, it cannot be re-enacted as it is; missing: {names}", file=sys.stderr)
+    return freeze(run)
 
 
 def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:

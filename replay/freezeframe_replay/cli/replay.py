@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run
+from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run, typed_again
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.report.render import report_text
 from freezeframe_replay.report.verdict import EXIT_CODES, Verdict, verdict
@@ -98,7 +98,11 @@ def execute(arguments: argparse.Namespace) -> int:
     except ReplayError as error:
         print(f"freezeframe replay: {error}", file=sys.stderr)
         return EXIT_CODES[Verdict.INCOMPARABLE]
-    print(report_to_json(report) if arguments.json else report_text(report, quiet=arguments.quiet, width=terminal_width()))
+    if arguments.json:
+        print(report_to_json(report))
+    else:
+        again = typed_again(arguments, report.run_id)
+        print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
     return EXIT_CODES[verdict(report)]
 
 

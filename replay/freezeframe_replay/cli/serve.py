@@ -10,10 +10,10 @@ import threading
 from dataclasses import replace
 
 from freezeframe_replay.cli.options import add_json, add_store, port, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
 from freezeframe_replay.report.render import report_text
 from freezeframe_replay.report.verdict import EXIT_CODES, verdict
-from freezeframe_schemas.divergence import Report, report_to_json
+from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
 
 
@@ -54,7 +54,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--port {arguments.port}: cannot be listened on: {error.strerror}") from error
     report = session.report()
     report = replace(report, warnings=(*report.warnings, *warnings))
-    _print(report, as_json=arguments.json)
+    if arguments.json:
+        print(report_to_json(report))
+    else:
+        print(report_text(report, width=terminal_width(), again=typed_again(arguments, report.run_id)))
     return EXIT_CODES[verdict(report)]
 
 
@@ -86,7 +89,3 @@ def _wait(variables: dict[str, str]) -> tuple[str, ...]:
     except KeyboardInterrupt:
         print(file=sys.stderr)
     return ()
-
-
-def _print(report: Report, *, as_json: bool) -> None:
-    print(report_to_json(report) if as_json else report_text(report, width=terminal_width()))

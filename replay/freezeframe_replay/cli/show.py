@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import shlex
-from urllib.parse import urlsplit
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
+from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture, typed_again
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
-from freezeframe_replay.report.render import ID_DIGITS, outline_text
-from freezeframe_replay.sources.span_file import split_name
+from freezeframe_replay.report.render import outline_text
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,20 +29,16 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(outline))
     else:
         print(outline_text(outline, full=arguments.full, width=terminal_width()))
-        print(f"\n{next_lines(outline, arguments.run, arguments.store or '')}")
+        print(f"\n{next_lines(outline, typed_again(arguments, outline.run_id), fixture=is_fixture(arguments.run))}")
     return 0
 
 
-def next_lines(outline: Outline, named: str, store: str) -> str:
-    """Return what can be typed next; a store that was named is named again, but for its password."""
+def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
+    """Return what can be typed next; `again` is how the run is named there."""
     if outline.cold:
         fields = ", ".join(outline.missing) or "exchanges"
         return f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
-    run, where = named, ""
-    if not is_fixture(named) and split_name(named) is None:
-        where = f" --store {'URL' if urlsplit(store).password else shlex.quote(store)}" if store else ""
-        run = outline.run_id if named.lower() == outline.run_id else outline.run_id[:ID_DIGITS]
-    lines = [f"next: freezeframe replay {run}{where}"]
-    if not is_fixture(named):
-        lines.append(f"      freezeframe fixture {run}{where} -o tests/regressions/{outline.run_id[:8]} --pytest")
+    lines = [f"next: freezeframe replay {again}"]
+    if not fixture:
+        lines.append(f"      freezeframe fixture {again} -o tests/regressions/{outline.run_id[:8]} --pytest")
     return "\n".join(lines)

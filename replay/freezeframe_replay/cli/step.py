@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
 from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.report.render import report_text, short
@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(report_to_json(report))
     elif report.stopped is None:
-        print(report_text(report, width=terminal_width()))
+        print(report_text(report, width=terminal_width(), again=typed_again(arguments, report.run_id)))
     else:
         print("\n".join(_standstill(report, report.stopped, width=terminal_width(), full=arguments.full)))
     return 0 if report.stopped is not None else EXIT_CODES[verdict(report)]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from freezeframe_replay.cli.options import home_of
 from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +31,25 @@ def is_fixture(text: str) -> bool:
     from freezeframe_replay.sources.span_file import split_name
 
     return "/" in text and split_name(text) is None
+
+
+def typed_again(arguments: argparse.Namespace, run_id: str) -> str:
+    """Return how the run or fixture of this command line is named in the next one.
+
+    A file or fixture as it was; a run by its id, since `last` may be another one by then, with --data and --store where they
+    were given. The password of a store is not repeated.
+    """
+    from freezeframe_replay.sources.span_file import split_name
+
+    named: str = arguments.run
+    if is_fixture(named) or split_name(named) is not None:
+        return shlex.quote(named)
+    words = [run_id if named.lower() == run_id else run_id[:ID_DIGITS]]  # other backends know whole ids only
+    if arguments.data:
+        words.append(f"--data {shlex.quote(str(arguments.data))}")
+    if arguments.store:
+        words.append(f"--store {'URL' if urlsplit(arguments.store).password else shlex.quote(arguments.store)}")
+    return " ".join(words)
 
 
 def load_target_fixture(text: str) -> Fixture:

@@ -261,7 +261,12 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
     if variable and urlsplit(environ[variable]).hostname not in _LOCAL:
         found = True
         do = f"unset {variable} to send to the collector of `freezeframe up`"
-        yield Finding(check="instrument()", grade=Grade.WARN, found=f"{variable}={shown_address(environ[variable])}: spans go there", do=do)
+        yield Finding(
+            check="instrument()",
+            grade=Grade.WARN,
+            found=f"{variable}={shown_address(environ[variable])}: spans go there",
+            do=do,
+        )
     if not found:
         port = read_ports(home).get("http")
         usual = port in (None, daemon.Ports().http) or variable is not None

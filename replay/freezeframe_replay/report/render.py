@@ -206,18 +206,21 @@ def _labelled(label: str, text: str, width: int) -> str:
 # -- a report -----------------------------------------------------------------------------------------------------------
 
 
-def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH) -> str:
-    """Return what a replay found: one line where `quiet`, else every step that was served or the divergences."""
-    lines = list(_quiet(report) if quiet else _report(report, width))
+def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "") -> str:
+    """Return what a replay found: one line where `quiet`, else every step that was served or the divergences.
+
+    `again` is how the run is named in a command that is advised; by default it is the start of its id.
+    """
+    lines = list(_quiet(report) if quiet else _report(report, width, again or report.run_id[:ID_DIGITS]))
     return "\n".join(lines)
 
 
 def _quiet(report: Report) -> Iterable[str]:
-    head, *rest = _report(report, 10 * WIDTH)
+    head, *rest = _report(report, 10 * WIDTH, "")
     yield head if verdict(report) is not Verdict.DIVERGED else f"{head}: {rest[0].strip()}"
 
 
-def _report(report: Report, width: int) -> Iterable[str]:
+def _report(report: Report, width: int, again: str) -> Iterable[str]:
     found = verdict(report)
     served = len(report.served)
     if found is Verdict.IDENTICAL:
@@ -240,7 +243,7 @@ def _report(report: Report, width: int) -> Iterable[str]:
     yield from _outcome(report, width)
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)
-    yield from _next(report, width)
+    yield from _next(report, width, again)
 
 
 def _title(divergence: Divergence) -> str:
@@ -296,7 +299,7 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
         yield short(f"  outcome: {text}", width)
 
 
-def _next(report: Report, width: int) -> Iterable[str]:
+def _next(report: Report, width: int, again: str) -> Iterable[str]:
     first = report.first
     if verdict(report) is Verdict.INCOMPARABLE:
         advice = "see what the program prints (--show-output), or name the one to start: freezeframe replay RUN -- CMD"
@@ -304,7 +307,7 @@ def _next(report: Report, width: int) -> Iterable[str]:
         advice = _NEXT[first.kind]
     else:
         return
-    yield from _wrapped("  next: ", advice.replace("RUN", report.run_id[:ID_DIGITS]), width)
+    yield from _wrapped("  next: ", advice.replace("RUN", again), width)
     if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
         yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 

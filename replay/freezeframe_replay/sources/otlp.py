@@ -48,7 +48,7 @@ def _refuse_jaeger(data: Any) -> None:
     """Jaeger's older API, and the button of its page that downloads a trace, give a form of its own."""
     first: Any = data[0] if isinstance(data, list) and data else None
     if isinstance(first, dict) and {"traceID", "spans"} <= first.keys():
-        raise WireError("found Jaeger's own JSON, expected OTLP/JSON", do="ask Jaeger at /api/v3/traces in place of /api/traces")
+        raise WireError("found Jaeger's own JSON, expected OTLP/JSON", do="ask it at /api/v3/traces in place of /api/traces")
 
 
 def _plain(value: Any, name: str = "") -> Any:
