@@ -10,13 +10,21 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 _SENSITIVE = re.compile(
-    r"name|phone|tel\b|mobil|cell|fax|mail|ssn|social|nation|passport|licen[cs]e|birth|dob\b|born|mrn|medic|patient|npi|mbi|dea\b|card|\bcc\b|pan\b|iban|account|acct|routing|token|secret|passw|pwd|api|auth|cred"
+    r"name|phone|tel\b|mobil|cell|fax|mail|ssn|social|nation|passport|licen[cs]e|birth|dob\b|born|mrn|medic|patient|npi|mbi|dea\b|card|\bcc\b|pan\b|iban|account|acct|routing|token(?!s)|secret|passw|pwd|api|auth|cred"
     r"|address|addr|street|customer|contact|assignee|author|owner|holder|cpf|nhs|bsn|tax|ssn|aadhaar|identi|\bid_?(?:no|num)|id_?number|nin\b|nir\b|dni|nie\b|nif|rut\b|pesel|tfn|sin\b|cpr|personn|member|insur|sender|recipient"
     r"|passenger|guest|employee|user|client|vorname|nachname|nombre|apellido|adresse|direcci|telef|geburt|naissance|nacimiento|nascimento|cookie|signature|key$|_key|cvv|cvc|security_?code|pin$|pin_?code|otp|line_?[123]$|uid$|^family$|^given$|^first$|^middle$|^last$|prenom|imie|jmeno|soyad|spouse|husband|wife|mother|father|kin$|\bnok\b|emergency|attend|doctor|physician|nurse|surgeon|consultant|reporter|requester|submitter|applicant|claimant|tenant|landlord|benefici|signator"
-    r"|witness|candidate|interviewer|supervisor|manager|maintainer|teacher|student|guardian|buyer|seller|payee|reviewer|approver|participant|_?[bB]y$|kunde|kundin|klient|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
+    r"|witness|candidate|interviewer|supervisor|manager|maintainer|teacher|student|guardian|buyer|seller|payee|reviewer|approver|participant|speaker|instructor|moderator|representative|lecturer|prescriber|to$|cc$|from$|complet$|_?[bB]y$|kunde|kundin|klient|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
     re.IGNORECASE,
 )
-_GENERIC = frozenset(["name", "number", "no", "num", "value", "id", "code", "nr", "type", "text", "content", "#"])
+_CODE = re.compile(r"cvv|cvc|csc\b|security_?code|pin$|pin_?code|otp$|passcode", re.IGNORECASE)
+_GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code", "nr", "type", "text", "content", "#"])
+SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
+"""Keys that add nothing to the key around them."""
+_VALUE: Final = frozenset(["value", "val", "number", "no", "num", "nr"])
+LEAST_NUMBER: Final = 100
+"""No smaller number is anybody's."""
+_LEAST_NAMED: Final = 10_000
+_LEAST_BARE: Final = 100_000_000_000
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.\-/:$ ]{0,40}$")
 _PII_IN_KEY = re.compile(r"@|[0-9][0-9 .\-]{7}|[A-Z][a-z]+ [A-Z]|-----|eyJ|\.[0-9]{1,3}\.")
 _MOST_KEYS: Final = 20_000
@@ -31,6 +39,8 @@ class KeyContext(NamedTuple):
     """The key around it may say more: ``{"phone": {"number": ...}}``."""
     plain: bool
     """It is an identifier, which names a field and holds nobody's data."""
+    least: int
+    """Numbers below this are nothing under it: codes have three digits, numbers of people five, cards without a word twelve."""
 
 
 class KeyContexts(dict[str, KeyContext]):
@@ -50,15 +60,24 @@ class KeyContexts(dict[str, KeyContext]):
     def _read(self, key: str) -> KeyContext:
         plain = _is_plain(key)
         if key in self._telling:
-            return KeyContext(f"{key}: ", False, plain)
+            return KeyContext(f"{key}: ", False, plain, _LEAST_NAMED)
         if len(key) > 64 or "\n" in key:
-            return KeyContext("", False, plain)
-        return KeyContext(f"{key}: " if _SENSITIVE.search(key) else "", key.lower() in _GENERIC, plain)
+            return KeyContext("", False, plain, _LEAST_BARE)
+        generic = key.lower() in _GENERIC
+        if not _SENSITIVE.search(key):
+            return KeyContext("", generic, plain, _LEAST_BARE)
+        return KeyContext(f"{key}: ", generic, plain, LEAST_NUMBER if _CODE.search(key) else _LEAST_NAMED)
 
     def prefix(self, key: str, parent: str) -> str:
         """Return how the key and the key around it stand before a value as context."""
-        prefix, defers, _ = self[key]
-        return f"{parent} {key}: " if defers and parent and self[parent].prefix else prefix
+        held = self[key]
+        around = self[parent].prefix if held.defers and parent else ""
+        return (around if key in SPEAKS_FOR_PARENT else f"{parent} {key}: ") if around else held.prefix
+
+    def least(self, key: str, parent: str) -> int:
+        """Return the smallest number that may be somebody's under the key."""
+        held = self[key]
+        return min(held.least, self[parent].least) if held.defers and parent else held.least
 
 
 def _is_plain(key: str) -> bool:
@@ -69,10 +88,16 @@ def _is_plain(key: str) -> bool:
     )
 
 
-def field_name(value: Mapping[str, Any], key: str) -> str:
-    """Return what a ``{"name": "email", "value": ...}`` field calls its value."""
+def field_name(held: Mapping[str, Any], key: str, keys: KeyContexts) -> str:
+    """Return what ``{"name": "email", "value": ...}`` or ``{"type": "phone", "number": ...}`` calls its value, else the key."""
+    if _VALUE.isdisjoint(held):
+        return key
     for name in ("name", "key", "field", "label"):
-        held = value.get(name)
-        if type(held) is str and len(held) < 40:
-            return held
+        said = held.get(name)
+        if type(said) is str and len(said) < 40:
+            return said
+    for name in ("type", "kind"):
+        said = held.get(name)
+        if type(said) is str and len(said) < 40 and keys[said].prefix:
+            return said
     return key

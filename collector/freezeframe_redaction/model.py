@@ -54,6 +54,8 @@ class Detector:
     """Vectorscan expressions over the scan bytes; about one match per candidate."""
     find: Find
     examples: tuple[Example, ...]
+    others: frozenset[str] = frozenset()
+    """Further classes that it finds: it is used where a policy wants any of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

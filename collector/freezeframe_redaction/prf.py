@@ -44,6 +44,22 @@ class Prf:
         return out[:count].decode()
 
 
+_ROUNDS = 48
+"""Several times the logarithm of the sets that are permuted here."""
+
+
+def permute(prf: Prf, class_: str, number: int, size: int) -> int:
+    """Return the place of `number` in a keyed permutation of ``range(size)``: as random as `Prf.number`, and nobody else's.
+
+    Source: Hoang, Morris, Rogaway, "An enciphering scheme based on a card shuffle" (swap-or-not), CRYPTO 2012.
+    """
+    for turn in range(_ROUNDS):
+        partner = (prf.number(class_, f"{size}/{turn}") - number) % size
+        if prf.number(class_, f"{size}/{turn}/{max(number, partner)}") & 1:
+            number = partner
+    return number
+
+
 _TABLES: dict[str, bytes] = {}
 
 

@@ -29,7 +29,8 @@ _KEPT_IN_NAMES = frozenset(
 @lru_cache(maxsize=16)
 def engine_of(policy: Policy) -> Engine:
     """Return the compiled engine of a policy (compiling takes a second; engines are shared between redactors and threads)."""
-    wanted = [detector for detector in detectors.ALL if detector.class_ in policy.classes or detector.class_ == encoded.CLASS]
+    classes = policy.classes | {encoded.CLASS}
+    wanted = [detector for detector in detectors.ALL if detector.class_ in classes or not classes.isdisjoint(detector.others)]
     # Detectors of numbers share one reading, whose rules know all classes; what the policy leaves out is dropped afterwards.
     return Engine([*wanted, *custom_detectors(policy)])
 

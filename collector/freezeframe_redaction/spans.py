@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import orjson
 
-from freezeframe_redaction import walk
+from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.texts import Settled, Texts
@@ -134,6 +134,7 @@ class _Work:
         self._redaction = texts
         self._texts: list[_Text] = []
         self._places: list[tuple[dict[str, AttributeValue], str, _Text]] = []
+        self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Node]] = []
         self.nodes: list[walk.Node] = []
         self.surrogates: dict[str, str] = {}
 
@@ -152,10 +153,15 @@ class _Work:
         """Take attributes in; return what they are once the work is settled. Protocol values stay, and what is `planned`."""
         made = dict(attributes)
         for name, value in attributes.items():
-            if name in PROTOCOL or name in planned or value is None or isinstance(value, bool | int | float):
+            if name in PROTOCOL or name in planned or value is None or isinstance(value, bool | float):
                 continue
             if isinstance(value, str):
                 self._places.append((made, name, self.text(value, name)))
+            elif isinstance(value, int):
+                node = walk.plant_number(value, self._redaction.keys, name)
+                if node is not None:
+                    self.nodes.append(node)
+                    self._numbers.append((made, name, node))
             else:
                 redacted = self._redaction.redact(value, (name,))
                 self.surrogates.update(redacted.surrogates)
@@ -186,6 +192,8 @@ class _Work:
                 text.made = self._redaction.remember(text.node, text.key, names)
         for attributes, name, text in self._places:
             attributes[name] = text.made
+        for attributes, name, node in self._numbers:
+            attributes[name] = int(splice.render(node))
 
 
 @dataclass(frozen=True, slots=True)

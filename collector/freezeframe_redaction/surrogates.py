@@ -17,7 +17,7 @@ from freezeframe_redaction import checksums, shapes
 from freezeframe_redaction.invented import invent
 from freezeframe_redaction.model import SurrogateClass
 from freezeframe_redaction.plans import is_assigned
-from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, spell, tag
+from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, permute, spell, tag
 from freezeframe_redaction.vendors import HEADS, SEPARATORS
 
 _NOT_ALNUM = re.compile(r"[\W_]+")
@@ -246,7 +246,7 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
     if kind == "pem":
         return _pem(prf, value)
     if kind == "code":
-        return _code(value)
+        return _code(prf, value)
     prefix = HEADS[kind].match(value) if kind in HEADS else None
     head = prefix.group() if prefix else ""
     body = value[len(head) :]
@@ -265,9 +265,29 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
     return head + out
 
 
-def _code(value: str) -> str:
-    """Return what stands for a code of few digits: the mark of secrets, as long as the code. It tells no code from another."""
-    return "rDx".ljust(len(value), "x")
+LEAST_MARKED = 5
+"""Digits of the shortest number that can carry the mark."""
+_CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_CODE_BY_PERMUTATION = 5
+"""Digits of the longest code for which letters can be counted out one by one."""
+
+
+def _code(prf: Prf, value: str) -> str:
+    """Return what stands for a code of few digits: letters, as many, in which no reader of codes takes an interest.
+
+    Up to five digits each code has one of its own; of longer ones, two in a quarter of a million have the same. Six letters and
+    more carry the mark of secrets, since a password may be as long.
+    """
+    digits = digits_of(value)
+    if len(digits) > _CODE_BY_PERMUTATION:
+        return "rDx" + prf.letters("CODE", digits, BASE62, len(digits) - 3)
+    number, capital = divmod(permute(prf, "CODE", int(digits), 10 ** len(digits)), len(_CAPITALS))
+    return "r" + _CAPITALS[capital] + spell(number, BASE62, len(digits) - 2)
+
+
+def number_for(prf: Prf, made: str, length: int) -> str:
+    """Return `length` digits in the place of a surrogate that is no number: a marked number, nines where there is no room."""
+    return shapes.mark_number(prf, "NUMBER", made, length) if length >= LEAST_MARKED else "9" * length
 
 
 def _jwt(prf: Prf, value: str) -> str:
@@ -386,7 +406,7 @@ CLASSES: dict[str, SurrogateClass] = {
         SurrogateClass(
             name="SECRET",
             replace=_secret,
-            canonical=lambda value, kind: _code(value) if kind == "code" else value,
+            canonical=lambda value, kind: digits_of(value) if kind == "code" else value,
             priority=1,
         ),
         SurrogateClass(name="URL_CRED", replace=_url, canonical=_same, priority=0),

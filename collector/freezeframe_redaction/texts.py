@@ -8,7 +8,7 @@ agents send their whole history with every turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
@@ -18,7 +18,7 @@ from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
-from freezeframe_redaction.surrogates import CLASSES
+from freezeframe_redaction.surrogates import CLASSES, LEAST_MARKED, number_for
 from freezeframe_redaction.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
 
@@ -85,8 +85,7 @@ class Texts:
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, int):
-            made = self._text(str(value), path, findings, surrogates) if abs(value) > 9999 else str(value)
-            return int(made) if made.isdigit() else value
+            return self._number(value, path, findings, surrogates)
         if isinstance(value, bytes):
             return _redact_bytes(value, lambda text: self._text(text, path, findings, surrogates))
         if isinstance(value, Mapping):
@@ -97,7 +96,13 @@ class Texts:
         return tuple(self._value(item, path, findings, surrogates) for item in value)
 
     def _text(self, text: str, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> str:
-        node = walk.plant(text, self.keys, path[-1] if path else "", path[-2] if len(path) > 1 else "")
+        return self._whole(walk.plant(text, self.keys, *_names(path)), findings, surrogates)
+
+    def _number(self, value: int, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> int:
+        node = walk.plant_number(value, self.keys, *_names(path))
+        return value if node is None else int(self._whole(node, findings, surrogates))
+
+    def _whole(self, node: walk.Node, findings: list[Finding], surrogates: dict[str, str]) -> str:
         self.settle([node], surrogates, with_findings=True)
         for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
@@ -121,6 +126,8 @@ class Texts:
         leaves, streams = gather(nodes, self.keys)
         all_names = dict(names)
         for leaf, outcome in self._outcomes(leaves):
+            if leaf.is_number:
+                outcome = self._as_number(leaf.text, outcome)
             leaf.edits = outcome.edits
             if with_findings:
                 leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
@@ -205,6 +212,22 @@ class Texts:
                 findings.append((*view.to_original(*shown), candidate.class_, name))
         return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names)) if edits else CLEAN
 
+    def _as_number(self, text: str, outcome: Outcome) -> Outcome:
+        """Return the outcome with a number for each surrogate that is none: a code or a password may be a number in JSON."""
+        if all(new.isdigit() for _, _, new in outcome.edits):
+            return outcome
+        edits: list[walk.Span] = []
+        surrogates: list[tuple[str, str]] = []
+        for (start, end, new), (_, class_) in zip(outcome.edits, outcome.surrogates, strict=True):
+            if not new.isdigit():
+                new = number_for(self._prf, new, end - start)
+            if new == text[start:end]:
+                continue
+            edits.append((start, end, new))
+            if end - start >= LEAST_MARKED:  # what is shorter may stand anywhere, and is known by its key alone
+                surrogates.append((new, class_))
+        return replace(outcome, edits=tuple(edits), surrogates=tuple(surrogates)) if edits else CLEAN
+
     def _inside(
         self,
         text: str,
@@ -235,6 +258,11 @@ class Texts:
                 self._made = {}
             self._made[wanted] = made
         return made
+
+
+def _names(path: tuple[str, ...]) -> tuple[str, str]:
+    """Return the key of a value and the key around it."""
+    return path[-1] if path else "", path[-2] if len(path) > 1 else ""
 
 
 def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:

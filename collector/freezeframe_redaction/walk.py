@@ -13,12 +13,10 @@ from typing import Any, Final
 
 import orjson
 
-from freezeframe_redaction.key_context import KeyContexts, field_name
+from freezeframe_redaction.key_context import LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
-_LONG_NUMBER: Final = 99_999_999_999
-"""Below, a number is nothing without its key; above, it may be a card."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
 _DELTA_KEYS: Final = frozenset(
     "delta content text arguments partial_json thinking reasoning reasoning_content refusal transcript completion response"
@@ -76,6 +74,14 @@ def plant(text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stre
     `stream` marks one event of a stream. `keys` says what keys tell about their values.
     """
     return _plant(text, keys, key, parent, 0, stream)
+
+
+def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Node | None:
+    """Return the tree of a number found under the key, or None where it is too short to be anybody's."""
+    if value < keys.least(key, parent):
+        return None
+    text = str(value)
+    return Node(text, [Leaf(text, keys.prefix(key, parent), 0, is_number=True)], whole=True)
 
 
 def leaves_of(node: Node) -> Iterator[Leaf]:
@@ -160,21 +166,20 @@ class _Walk:
     def _object(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
         if self._stream or "delta" in held:
             return self._event(pairs, held, key, ordinal)
-        if "value" in held:
-            key = field_name(held, key)
         keys = self._keys
+        key = field_name(held, key, keys)
         around = keys[key].prefix
         quiet = self._channel is None
         # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
         for name, item in pairs:
-            prefix, defers, plain = keys[name]
+            prefix, defers, plain, _ = keys[name]
             if not plain:
                 self._key(name, ordinal)
             ordinal += 1
             kind = type(item)
             if kind is str:
                 if defers and around:
-                    prefix = around if name == "value" else f"{key} {name}: "
+                    prefix = around if name in SPEAKS_FOR_PARENT else f"{key} {name}: "
                 if item in _words and quiet and not prefix:
                     ordinal += 1
                 else:
@@ -203,7 +208,7 @@ class _Walk:
         keys, outer = self._keys, self._channel
         ids: Channel | None = None
         for name, item in pairs:
-            prefix, defers, plain = keys[name]
+            prefix, defers, plain, _ = keys[name]
             if not plain:
                 self._key(name, ordinal)
             ordinal += 1
@@ -228,10 +233,8 @@ class _Walk:
         self.leaves.append(Leaf(name, "", ordinal))
 
     def _number(self, value: int, key: str, parent: str, ordinal: int) -> None:
-        if value > 9999:
-            prefix = self._keys.prefix(key, parent)
-            if prefix or value > _LONG_NUMBER:
-                self.leaves.append(Leaf(str(value), prefix, ordinal, is_number=True))
+        if value >= LEAST_NUMBER and value >= self._keys.least(key, parent):
+            self.leaves.append(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True))
 
     def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
         is_piece = self._channel is not None and key in _DELTA_KEYS

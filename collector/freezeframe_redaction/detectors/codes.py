@@ -6,19 +6,29 @@ import re
 
 from freezeframe_redaction.detectors.secrets import CLASS
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.surrogates import is_marked_identifier
 
 _WORDS = (
-    r"(?:cvv2?|cvc2?|csc|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|card|atm|sim|bank|door) pin(?: code)?|pin[ -]?code|otp|mtan|(?:sms-)?tan"
-    r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|c\xf3digo de (?:seguridad|verificaci\xf3n|seguran\xe7a|verifica\xe7\xe3o|acceso)"
-    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|best\xe4tigungscode|verifizierungscode|beveiligingscode|kod weryfikacyjny|kod bezpiecze\xe9stwa|do\xe9rulama kodu)"
+    r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door) pin(?: code)?|pin[ _-]?code"
+    r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|eng\xe5ngskod|(?:kod|c\xf3digo|code|kode|codice|m\xe3|koodi) (?:pin|otp|cvv)|clave din\xe1mica"
+    r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|c\xf3digo de (?:seguridad|verificaci\xf3n|seguran\xe7a|verifica\xe7\xe3o|acceso)"
+    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|do\xe9rulama kodu"
+    r"|kode verifikasi|m\xe3 x\xe9c (?:nh\xe9n|th\xe9c)|ov\xe9\xe9ovac\xed k\xf3d|cod de verificare|bekr\xe6ftelseskode|verifieringskod|vahvistuskoodi|ellen\xe9rz\xe9 k\xf3d)"
 )
+_VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war)"
 _VALUE = re.compile(
-    r"(?:\s?(?:number|code|is|was|ist|lautet|est|es|[eèé]|to|war|jest|är)\b){0,2}[\s\"'()*]{0,3}[:=#]?[\s\"'(*]{0,3}([0-9]{3,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]|[ ]?%)",
+    rf"(?:\s?(?:number|code|{_VERB})\b){{0,2}}[\s\"'()*]{{0,3}}[:=#>]?[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
+_VALUE_FOR = re.compile(
+    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla)\b[^\n0-9:=.;]{{1,28}}?)?\s?(?:[:=]|{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
+    re.IGNORECASE,
+)
+"""``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, maybe behind what the code is for."""
+_CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%| [a-z])")
 _FOREIGN = re.compile(
-    r"(?:验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|код подтверждения|пин-?код|رمز التحقق|ओटीपी)(?:是|は|는|은)?[\s:：]{0,3}([0-9]{3,8})(?![0-9])"
+    r"(?:验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은)?[\s:：]{0,3}([0-9]{3,8})(?![0-9])"
 )
 _BEFORE = re.compile(r"(?<![\w.,-])([0-9]{4,8}) (?:is|ist|es|est|è|é) [^\W\d_ ]+(?: [^\W\d_ ]+)?\Z")
 _CODE_BEHIND = re.compile(
@@ -27,12 +37,24 @@ _CODE_BEHIND = re.compile(
 
 
 def _candidate(match: re.Match[str]) -> tuple[Candidate, ...]:
-    return (Candidate(match.start(1), match.end(1), CLASS, "code"),)
+    marked = is_marked_identifier(match.group(1))
+    return (Candidate(match.start(1), match.end(1), "*" if marked else CLASS, "code"),)
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _VALUE.match(text, at, min(high, at + 40))
+    match = _VALUE.match(text, at, min(high, at + 40)) or _VALUE_FOR.match(text, at, min(high, at + 60))
     return _candidate(match) if match else ()
+
+
+def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _VALUE_FOR.match(text, at, min(high, at + 60))
+    return _candidate(match) if match else ()
+
+
+def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``exp 11/28 cid 4412``: a short word for the code, which says so beside a card only."""
+    match = _VALUE.match(text, at, min(high, at + 16))
+    return _candidate(match) if match and _CARD_BESIDE.search(text, max(low, at - 64), at) else ()
 
 
 def _find_said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -63,6 +85,20 @@ DETECTORS = (
             Example(text="card 4111 1111 1111 1111, cvv 123", value="123", near_miss="cvv and pin are required"),
             Example(text="your security code is 482913", value="482913", near_miss="the security code was changed in 3 steps"),
         ),
+    ),
+    Detector(
+        name="secret: pin",
+        class_=CLASS,
+        triggers=(r"(?i)\bpin\b",),
+        find=_find_pin,
+        examples=(Example(text="o pin do cartão é 4482", value="4482", near_miss="pin 1234 of the header, pin: 13"),),
+    ),
+    Detector(
+        name="secret: code beside a card",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:cid|cvs|cav|sec(?:urity)? (?:no|number|#)|sec code|code au dos|3 digits)\b",),
+        find=_find_beside_card,
+        examples=(Example(text="Amex 3782 822463 10005 exp 11/28 cid 4412", value="4412", near_miss="cid 4412"),),
     ),
     Detector(
         name="secret: your code",

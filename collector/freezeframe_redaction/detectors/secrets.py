@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
+from freezeframe_redaction.surrogates import is_marked_identifier
 from freezeframe_redaction.vendors import VENDORS, Vendor
 
 CLASS = "SECRET"
@@ -17,6 +18,8 @@ no room for more, counts at the beginning only: inside, one token in seven thous
 
 def is_marked_secret(value: str) -> bool:
     """Whether the value is a surrogate."""
+    if value.isdigit():
+        return is_marked_identifier(value)
     return value.startswith(_SHORT_MARK) or any(mark in value for mark in _MARKS)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
-from freezeframe_redaction.detectors import dates, runs
+from freezeframe_redaction.detectors import dates, runs, secrets
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
+from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_number, is_marked_subscriber
 from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.view import scan_bytes
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -40,23 +42,92 @@ def _is_phone_mark(value: str) -> bool:
     return is_marked_number(digits) or is_marked_subscriber(digits, international=value.startswith("+"))
 
 
-_Kind = tuple[str, re.Pattern[str], Callable[[str], bool]]
-"""Class, what a cell of it looks like, and whether a cell holds a surrogate."""
-_COLUMNS: tuple[tuple[str, str, re.Pattern[str], Callable[[str], bool]], ...] = (
-    ("PERSON", r"(?:full|first|last|given|family|sur|middle|maiden|customer|patient|employee|contact|client|cardholder|holder)[ _-]?name|surname|vorname|nachname|pr[eé]nom|apellidos?|cognome|imi[eę]|nazwisko", _NAME, holds_invented),
-    ("PHONE", r"(?:home|work|cell|mobile|contact|day|customer)?[ _-]?(?:tele)?phone(?:[ _-]?(?:no|number|num))?|mobile(?:[ _-]?(?:no|number))?|cell|fax|telefon|handy|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon", _PHONE, _is_phone_mark),
-    ("DOB", r"dob|d\.o\.b\.?|(?:date[ _-]?of[ _-]?)?birth(?:[ _-]?da(?:te|y))?|geburtsdatum|date[ _]de[ _]naissance|fecha[ _]de[ _]nacimiento|data[ _]de[ _]nascimento|data[ _]di[ _]nascita|geboortedatum", _DATE, dates.is_surrogate),
-    ("US_SSN", r"ssn|social[ _]security(?:[ _](?:no|number))?", re.compile(r"[0-9]{3}-?[0-9]{2}-?[0-9]{4}"), is_marked_identifier),
-    ("NATID", r"national[ _]?id(?:[ _]?(?:no|number))?|tax[ _]?(?:id|no|number)|id[ _]?(?:card|number)|nin|nino|pesel|cpf|dni|bsn|aadhaar|nhs[ _]?(?:no|number)", _NUMBER, is_marked_identifier),
-    ("MEDID", r"mrn|medical[ _]record(?:[ _](?:no|number))?|patient[ _]?(?:id|no|number)|member[ _]?id|insurance[ _]?(?:id|no|number)", _NUMBER, is_marked_identifier),
-    ("PASSPORT", r"passport(?:[ _]?(?:no|num|number))?", _NUMBER, is_marked_identifier),
-    ("DRIVING_LICENCE", r"(?:driv(?:er'?s?|ing)[ _]?)licen[cs]e(?:[ _]?(?:no|number))?", _NUMBER, is_marked_identifier),
-    ("BANK_ACCOUNT", r"account[ _]?(?:no|number)|acct(?:[ _]?no)?|kontonummer", re.compile(r"[0-9][0-9 -]{4,20}[0-9]"), is_marked_identifier),
-    ("ADDRESS", r"(?:street|home|mailing|postal|billing|shipping)[ _-]?address|street|address(?:[ _]?(?:line)?[ _]?1)?|adresse|anschrift|direcci[oó]n|endere[cç]o|indirizzo", _STREET, holds_invented),
-)  # fmt: skip
-_HEADINGS: tuple[tuple[re.Pattern[str], _Kind], ...] = tuple(
-    (re.compile(words, re.IGNORECASE), (class_, look, marked)) for class_, words, look, marked in _COLUMNS
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """What a column holds under one of its headings."""
+
+    class_: str
+    words: str
+    """The headings, as alternatives; a space stands for any joint (``birth date``, ``birth_date``)."""
+    look: re.Pattern[str]
+    """What a cell of it looks like."""
+    is_marked: Callable[[str], bool] = is_marked_identifier
+    """Whether a cell holds a surrogate."""
+    kind: str = ""
+    fires: bool = True
+    """Whether its headings alone make a table worth reading: ``address`` is too frequent in code."""
+
+    @property
+    def headings(self) -> str:
+        return self.words.replace(" ", "[ _-]?")
+
+
+_COLUMNS = (
+    _Column(
+        class_="PERSON",
+        words="(?:full|first|last|given|family|sur|middle|maiden|customer|patient|employee|contact|client|cardholder|holder) name|surname|vorname|nachname|pr[eé]nom|apellidos?|cognome|imi[eę]|nazwisko",
+        look=_NAME,
+        is_marked=holds_invented,
+    ),
+    _Column(
+        class_="PHONE",
+        words="(?:(?:home|work|cell|mobile|contact|day|customer) )?(?:tele)?phone(?: (?:no|number|num))?|mobile(?: (?:no|number))?|cell|fax|gsm|msisdn|whatsapp|telefon(?:nummer)?|handy(?:nummer)?|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon|(?:nr|numer|nomor) tel(?:efonu|epon)?|puhelin",
+        look=_PHONE,
+        is_marked=_is_phone_mark,
+    ),
+    _Column(
+        class_="DOB",
+        words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geb datum|date de naissance|fecha(?: de)? nacimiento|data(?: de)? nascimento|data(?: di)? nascita|geboortedatum|data urodzenia|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
+        look=_DATE,
+        is_marked=dates.is_surrogate,
+    ),
+    _Column(
+        class_="US_SSN",
+        words="ssn|social security(?: (?:no|number))?",
+        look=re.compile(r"[0-9]{3}-?[0-9]{2}-?[0-9]{4}"),
+        is_marked=lambda value: SSN_SHAPE.fullmatch(value.replace("-", "")) is not None,
+    ),
+    _Column(
+        class_="NATID",
+        words="national id(?: (?:no|number))?|identity (?:no|number)|tax (?:id|no|number)|id (?:card|number|no)|nin|nino|pesel|cpf|cnp|egn|dni|nie|nif|nik|curp|cui[tl]|rut|oib|jmbg|bsn|cpr|personnummer|codice fiscale|steuer id|tc kimlik(?: no)?|aadhaar|nhs (?:no|number)",
+        look=_NUMBER,
+    ),
+    _Column(
+        class_="MEDID",
+        words="mrn|medical record(?: (?:no|number))?|patient (?:id|no|number)|member id|insurance (?:id|no|number)",
+        look=_NUMBER,
+    ),
+    _Column(class_="PASSPORT", words="passport(?: (?:no|num|number))?|passeport|pasaporte|reisepass(?:nummer)?", look=_NUMBER),
+    _Column(
+        class_="DRIVING_LICENCE", words="(?:driv(?:er'?s?|ing) )?licen[cs]e(?: (?:no|number))?|dl (?:no|number)", look=_NUMBER
+    ),
+    _Column(
+        class_="BANK_ACCOUNT",
+        words="account (?:no|number)|acct(?: no)?|konto(?:nummer|nr)|numer konta",
+        look=re.compile(r"[0-9][0-9 -]{4,20}[0-9]"),
+    ),
+    _Column(
+        class_="SECRET",
+        words="cvv2?|cvc2?|cvn|security code|pin(?: code)?|otp",
+        look=re.compile(r"[0-9]{3,8}"),
+        kind="code",
+    ),
+    _Column(
+        class_="SECRET",
+        words="password|passwd|pwd|passwort|contraseña|senha|has[lł]o|mot de passe|secret|api key|(?:access )?token",
+        look=re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[!-~]{6,128}"),
+        is_marked=secrets.is_marked_secret,
+        kind="password",
+    ),
+    _Column(
+        class_="ADDRESS",
+        words="(?:street|home|mailing|postal|billing|shipping) address|street|address(?:(?: line)? 1)?|adresse?|anschrift|direcci[oó]n|endere[cç]o|indirizzo",
+        look=_STREET,
+        is_marked=holds_invented,
+        fires=False,
+    ),
 )
+_HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
 _PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee", re.IGNORECASE)
 
 
@@ -77,7 +148,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if any(text.count(" ", a, b) >= _MOST_WORDS for a, b in headings):
         return ()
     names = [text[a:b].strip(" \"'`*") for a, b in headings]
-    columns = [(n, *kind) for n in range(len(names)) if (kind := _kind_of(names, n)) is not None]
+    columns = [(at, column) for at in range(len(names)) if (column := _column(names, at)) is not None]
     if len(names) < 2 or not columns:
         return ()
     out: list[Candidate] = []
@@ -89,21 +160,21 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
                 continue
             break
         read = end
-        for column, class_, look, marked in columns:
-            value = text[slice(*cells[column])]
-            if look.fullmatch(value) and not (class_ == "PERSON" and value[0].islower()):
-                dialled = ("international" if value[0] == "+" else "national") if class_ == "PHONE" else ""
-                out.append(Candidate(*cells[column], "*" if marked(value) else class_, dialled))
+        for at_cell, column in columns:
+            value = text[slice(*cells[at_cell])]
+            if column.look.fullmatch(value) and not (column.class_ == "PERSON" and value[0].islower()):
+                kind = column.kind or (("international" if value[0] == "+" else "national") if column.class_ == "PHONE" else "")
+                out.append(Candidate(*cells[at_cell], "*" if column.is_marked(value) else column.class_, kind))
     # Headings inside the table are not read again, so that hostile ones cost no more than their length.
     return (*out, Candidate(begin, read, runs.EXAMINED))
 
 
-def _kind_of(names: list[str], column: int) -> _Kind | None:
-    for heading, kind in _HEADINGS:
-        if heading.fullmatch(names[column]):
-            return kind
-    if _PLAIN_NAME.fullmatch(names[column]) and any(heading.fullmatch(name) for name in names for heading, _ in _HEADINGS):
-        return "PERSON", _NAME, holds_invented  # products have names too, but neither telephones nor birthdays
+def _column(names: list[str], at: int) -> _Column | None:
+    for heading, column in _HEADINGS:
+        if heading.fullmatch(names[at]):
+            return column
+    if _PLAIN_NAME.fullmatch(names[at]) and any(heading.fullmatch(name) for name in names for heading, _ in _HEADINGS):
+        return _COLUMNS[0]  # products have names too, but neither telephones nor birthdays
     return None
 
 
@@ -141,22 +212,15 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[in
         position = stop + 1
 
 
-_WORDS = (
-    r"(?:(?:full|first|last|given|family|sur|middle|customer|patient|employee|contact|client|holder)[ _\-]?name|surname|vorname|nachname|pr\xe9nom|apellidos?|cognome|nazwisko"
-    r"|(?:tele)?phone(?:[ _\-]?(?:no|number|num))?|mobile(?:[ _\-]?(?:no|number))?|cell|fax|telefon|handy|t\xe9l\xe9phone|tel\xe9fono|m\xf3vil|celular|telefone|telefoon"
-    r"|dob|birth[ _\-]?da(?:te|y)|date[ _\-]?of[ _\-]?birth|geburtsdatum|ssn|national[ _]?id|tax[ _]?(?:id|no|number)|id[ _]?number|pesel|cpf|dni|bsn|aadhaar|mrn|patient[ _]?(?:id|no|number)|member[ _]?id"
-    r"|passport(?:[ _]?(?:no|num|number))?|licen[cs]e(?:[ _]?(?:no|number))?|account[ _]?(?:no|number)|acct|kontonummer|adresse|anschrift|direcci\xf3n|indirizzo)"
-)
-"""``name`` and ``address`` are too frequent in code to fire: they are read where another column does."""
+_WORDS = scan_bytes("|".join(column.headings for column in _COLUMNS if column.fires)).decode("latin-1")
+
 DETECTORS = (
     Detector(
         name="column of a table",
         class_="PERSON",
-        triggers=(
-            rf"(?i)[,;\t|(\n] ?[\"'`]?{_WORDS}[\"'`]? ?[,;\t|)\n]",
-            rf"(?i)^[\"']?{_WORDS}[\"']?[,;\t|]",
-        ),
+        triggers=(rf"(?i)(?:^|[,;\t|(\n] ?)[\"'`]?(?:{_WORDS})[\"'`]? ?[,;\t|)\n]",),
         find=_find,
+        others=frozenset(column.class_ for column in _COLUMNS),
         examples=(
             Example(
                 text="id,last_name,birth_date\n1,Krzyzewski,1991-03-05\n",

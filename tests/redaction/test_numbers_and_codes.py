@@ -1,0 +1,94 @@
+"""Numbers stay numbers, and short codes get surrogates of their own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
+from freezeframe_redaction.checksums import luhn
+from freezeframe_schemas.span import SpanRecord
+
+KEY = TenantKey(id="test/1", secret=b"k" * 32)
+
+
+@pytest.fixture(scope="module")
+def redactor() -> Redactor:
+    return Redactor(load_policy(), KEY)
+
+
+def _span(**attributes: str | int) -> SpanRecord:
+    return SpanRecord(
+        trace_id="1" * 32, span_id="2" * 16, name="pay", start_time_unix_nano=1, end_time_unix_nano=2, attributes=attributes
+    )
+
+
+def test_a_number_of_somebody_in_an_attribute_is_replaced_by_a_number(redactor: Redactor) -> None:
+    """A card needs no word, an SSN and a code need their key; counters and times stay."""
+    kept = {"count": 536228726, "http.port": 8443, "at_ns": 1763800000123456789, "max_tokens": 128000}
+    made = redactor.redact_span(
+        _span(**{"app.card": 4111111111111111, "user.ssn": 536228726, "user.phone": 4155552671, "card.cvv": 731}, **kept)
+    ).attributes
+    for name, was in (("app.card", 4111111111111111), ("user.ssn", 536228726), ("user.phone", 4155552671), ("card.cvv", 731)):
+        assert isinstance(made[name], int)
+        assert made[name] != was
+        assert len(str(made[name])) == len(str(was))
+    assert luhn(str(made["app.card"]))
+    assert {name: made[name] for name in kept} == kept
+
+
+@pytest.mark.parametrize(
+    "text", ['{"otp": 482913}', '{"cvv": 123}', '{"password": 12345678}', '{"type": "pin", "number": 4482}']
+)
+def test_codes_that_are_json_numbers_stay_numbers(redactor: Redactor, text: str) -> None:
+    """What has letters for a surrogate elsewhere has digits here, once and for all."""
+    once = redactor.redact(text).value
+    assert once != text
+    assert isinstance(once, str)
+    before, after = json.loads(text), json.loads(once)
+    assert [type(value) for value in before.values()] == [type(value) for value in after.values()]
+    assert redactor.redact(once).value == once
+
+
+def test_each_code_of_three_digits_has_a_surrogate_of_its_own(redactor: Redactor) -> None:
+    """All of them, under one key."""
+    made = {str(redactor.redact(f"cvv {number:03d} ok").value) for number in range(1000)}
+    assert len(made) == 1000
+    assert all(len(text) == len("cvv 000 ok") for text in made)
+
+
+def test_codes_are_told_apart_without_the_key(redactor: Redactor) -> None:
+    """Two codes in one text are two values on either side of a replay."""
+    text = "cvv 731, then pin: 4482, then cvv 732 and cvv 731 again"
+    redacted = redactor.redact(text)
+    assert isinstance(redacted.value, str)
+    aliaser = Aliaser(redactor.policy, redacted.surrogates)
+    assert aliaser.alias(text) == "cvv <SECRET#1>, then pin: <SECRET#2>, then cvv <SECRET#3> and cvv <SECRET#1> again"
+    assert aliaser.alias(redacted.value) == aliaser.alias(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"contact": [{"type": "phone", "number": "6465551234"}]}',
+        '{"kind": "mobile", "value": "0412 884 190"}',
+        '{"name": "ssn", "value": "536228726"}',
+        '{"key": "tax_id", "val": "536-22-8726"}',
+        '{"field": "cvv", "value": 731}',
+    ],
+)
+def test_a_sibling_says_what_a_value_is(redactor: Redactor, text: str) -> None:
+    """Fields written as rows name their values beside them."""
+    assert redactor.redact(text).value != text
+
+
+def test_a_policy_without_people_reads_tables(redactor: Redactor) -> None:
+    """The heading of a column says what its cells are, whichever classes the policy wants."""
+    policy = replace(load_policy(), classes=frozenset({"US_SSN", "SECRET"}))
+    made = Redactor(policy, KEY).redact("last_name,ssn,cvv\nKrzyzewski,536228726,731\n").value
+    assert isinstance(made, str)
+    assert "Krzyzewski" in made
+    assert "536228726" not in made
+    assert ",731" not in made
