@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata
@@ -32,15 +34,32 @@ class LibraryReport:
 
 _GENAI: Final = "use google-genai, which is captured"
 _NOT_CAPTURED: Final = (
-    ("grpcio", "gRPC calls are not recorded; use the provider's REST transport, or mark the caller with @freezeframe.tool"),
     ("google-cloud-aiplatform", f'its clients speak gRPC; aiplatform.init(api_transport="rest"), or {_GENAI}'),
     ("google-generativeai", f'its model calls go over gRPC; genai.configure(transport="rest"), or {_GENAI}'),
     ("google-ai-generativelanguage", f'its calls go over gRPC; make its clients with transport="rest", or {_GENAI}'),
     ("xai-sdk", "its model calls go over gRPC; x.ai speaks OpenAI's wire too: the openai SDK with its base URL is captured"),
-    ("websockets", "realtime sessions over WebSocket are not recorded"),
     ("pycurl", "its HTTP is not recorded; mark the caller with @freezeframe.tool"),
-    ("urllib3", "used directly its HTTP is not recorded (through requests and botocore it is)"),
 )
+_TRANSPORTS: Final = (
+    (
+        "grpcio",
+        "gRPC calls are not recorded; use the provider's REST transport, or mark the caller with @freezeframe.tool",
+        frozenset({"freezeframe", "opentelemetry-exporter-otlp-proto-grpc"}),
+    ),
+    (
+        "websockets",
+        "realtime sessions over WebSocket are not recorded",
+        frozenset({"langsmith", "langgraph-sdk"}),
+    ),
+    (
+        "urllib3",
+        "used directly its HTTP is not recorded (through requests and botocore it is)",
+        frozenset({"freezeframe", "requests", "botocore", "clickhouse-connect", "openai-agents"}),
+    ),
+)
+"""Distribution, advice, and who may bring it without a call of an agent that is missed."""
+
+_END_OF_NAME: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def doctor() -> tuple[LibraryReport, ...]:
@@ -67,7 +86,31 @@ def doctor() -> tuple[LibraryReport, ...]:
         version = _version_of(distribution)
         if version is not None:
             rows[distribution] = LibraryReport(library=distribution, version=version, state=State.UNKNOWN, what=advice)
-    return tuple(rows.values())
+    return (*rows.values(), *_transports())
+
+
+def _transports() -> Iterator[LibraryReport]:
+    """Yield those that somebody brought whose calls would be missed, or that were installed for themselves."""
+    for distribution, advice, harmless in _TRANSPORTS:
+        version = _version_of(distribution)
+        if version is None:
+            continue
+        users = _required_by(distribution)
+        if not users or users - harmless:
+            used = f" (required by {', '.join(sorted(users - harmless))})" if users else ""
+            yield LibraryReport(library=distribution, version=version, state=State.UNKNOWN, what=f"{advice}{used}")
+
+
+def _required_by(distribution: str) -> set[str]:
+    """Return the distributions here that require this one; of ours, whose extras bring some, also those for an extra."""
+    users: set[str] = set()
+    for candidate in metadata.distributions():
+        user = candidate.name.lower()
+        for requirement in candidate.requires or ():
+            name, _, condition = requirement.partition(";")
+            if _END_OF_NAME.split(name, maxsplit=1)[0] == distribution and (user == "freezeframe" or "extra" not in condition):
+                users.add(user)
+    return users
 
 
 def _version_of(distribution: str) -> str | None:

@@ -10,11 +10,12 @@ import freezeframe
 from freezeframe.testing import capture
 
 
-def install(home: Path, distribution: str, version: str) -> None:
+def install(home: Path, distribution: str, version: str, *requires: str) -> None:
     """Make a distribution known, as an installer does."""
     folder = home / f"{distribution.replace('-', '_')}-{version}.dist-info"
     folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+    required = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n" + required)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,16 @@ def test_a_client_that_asks_over_grpc_is_named_with_what_to_do(
     assert "captured" in row.what
 
 
-def test_grpc_itself_is_named_where_it_is_installed() -> None:
-    row = next(row for row in freezeframe.doctor() if row.library == "grpcio")
-    assert row.state.value == "not captured"
+@pytest.mark.parametrize(
+    ("requirement", "named"), [("grpcio<2,>=1.49", True), ("grpcio-status", False), ('grpcio; extra == "fast"', False)]
+)
+def test_grpc_is_named_where_somebody_brought_it_whose_calls_would_be_missed(
+    requirement: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Our own extras bring it, too, and so do exporters: of those it says nothing."""
+    install(tmp_path, "vectors-client", "1.2.3", requirement)
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = [row for row in freezeframe.doctor() if row.library == "grpcio"]
+    assert [(row.state.value, row.what.endswith("(required by vectors-client)")) for row in rows] == [
+        ("not captured", True)
+    ] * named
