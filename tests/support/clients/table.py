@@ -170,7 +170,7 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
             "## Not captured",
             "",
             "* gRPC clients (Vertex AI and Gemini over gRPC), WebSocket sessions, pycurl, urllib3 used directly:",
-            "  `freezeframe.doctor()` names those that are installed, of what nearly every environment has only where something",
+            "  `freezeframe.doctor()` names those that are installed, of what most environments have only where something",
             "  requires it whose calls would be missed. Mark the function that calls them with",
             "  `@freezeframe.tool`.",
             "* What a tool changes in an object of the program, other than by its result: it is not called in a replay. The",
