@@ -1,4 +1,4 @@
-"""What is deleted is gone: from every table, from the index, from the next backup; and an earlier one does not bring it back."""
+"""What is deleted is gone: from every table, from the index, from the next backup; an earlier one does not bring it back."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, PIECE_NAME, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
+from freezeframe_schemas.tables.ddl import migrations
+from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
 from freezeframe_schemas.tables.views import views
 
 _TABLES: Final = (
@@ -23,13 +25,18 @@ _TABLES: Final = (
     ("run_rows", "What the list of runs needs, gathered as spans come. Read it through `runs`.", RUN_COLUMNS),
     ("rejected_rows", "Spans that were set aside. Read them through `rejected`.", REJECTED_COLUMNS),
 )
-_VIEW: Final = re.compile(r"VIEW \{db\}\.(\w+)")
+_WHOLE: Final = re.compile(
+    r"TABLE IF NOT EXISTS \{db\}\.(\w+) \{on_cluster\} \(\n(.*?)\n\) ENGINE.*?\nCOMMENT '([^']*)'", re.DOTALL
+)
+"""A table that is whole on each node of a cluster: its columns stand in its migration alone."""
+_WHOLE_COLUMN: Final = re.compile(r"^    (\w+) (.+?)(?: DEFAULT \S+)? COMMENT '([^']*)',?$", re.MULTILINE)
+_AS_THEIR_TABLES: Final = ("spans", "payloads", "rejected")
 _COMMENT: Final = re.compile(r"COMMENT '((?:[^']|'')*)'")
 _LEAD: Final = re.compile(r"\A((?:-- [^\n]*\n)+)")
 
 
 def tables_page() -> str:
-    """Return the page: the views, then the tables' columns."""
+    """Return the page: the views and their columns, then the tables' columns."""
     lines = [
         "# Tables and views",
         "",
@@ -43,11 +50,20 @@ def tables_page() -> str:
     lines += [f"| `{name}` | {text} |" for name, text in map(_described_view, (sql for _, sql in views()))]
     for name, text, columns in _TABLES:
         lines += ["", f"## {name}", "", text, "", *_column_table(columns)]
+    for _, sql in migrations():
+        for name, columns, text in _WHOLE.findall(sql):
+            lines += ["", f"## {name}", "", f"{text}.", "", "| column | type | what it is |", "|---|---|---|"]
+            lines += [f"| `{column}` | `{type_}` | {what} |" for column, type_, what in _WHOLE_COLUMN.findall(columns)]
+    lines += ["", "# Columns of the views", "", "`spans`, `payloads` and `rejected` have the columns of their tables, above."]
+    for name, columns in ((_described_view(sql)[0], view_columns(sql)) for _, sql in views()):
+        if name not in _AS_THEIR_TABLES:
+            lines += ["", f"## {name}", "", "| column | what it is |", "|---|---|"]
+            lines += [f"| `{column}` | {what} |" for column, what in columns.items()]
     return "\n".join(lines) + "\n"
 
 
 def _described_view(sql: str) -> tuple[str, str]:
-    name, comment, lead = _VIEW.search(sql), _COMMENT.search(sql), _LEAD.match(sql)
+    name, comment, lead = VIEW_NAME.search(sql), _COMMENT.search(sql), _LEAD.match(sql)
     assert name is not None
     text = comment[1].replace("''", "'") if comment else lead[1].replace("-- ", "").strip() if lead else ""
     return name[1], text.replace("|", "\\|").replace("\n", " ")

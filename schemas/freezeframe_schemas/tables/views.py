@@ -1,5 +1,7 @@
 """The views that answer the questions people ask: files in ``sql/views``, and two generated from the replay kit.
 
+A column of theirs is described in the file, behind it, or as the table's column of that name is: see `view_columns`.
+
 `replay_kit` and `readiness` say in SQL what `freezeframe_schemas.run` says in Python, from the same rows (`run.KIT`); a test
 holds that they agree.
 """
@@ -12,6 +14,7 @@ from typing import Final
 from freezeframe_schemas.run import KIT, LEVELS, KitField, Scope
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, RUN_COLUMNS
 from freezeframe_schemas.tables.ddl import quoted, with_names
+from freezeframe_schemas.tables.view_columns import comments_sql
 
 _COLUMN_OF: Final = {column.attribute: column for column in ATTRIBUTE_COLUMNS}
 _RESOURCE_COLUMN_OF: Final = {column.attribute: column for column in RESOURCE_COLUMNS}
@@ -25,7 +28,7 @@ def views() -> list[tuple[str, str]]:
     texts = {item.name[:-4]: item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".sql")}
     texts["040_replay_kit"] = replay_kit_sql()
     texts["041_readiness"] = readiness_sql()
-    return [(name, with_names(sql)) for name, sql in sorted(texts.items())]
+    return [(name, with_names(sql) + comments_sql(sql)) for name, sql in sorted(texts.items())]
 
 
 def presence(attribute: str, *, resource: bool = False) -> str:
@@ -49,20 +52,22 @@ def replay_kit_sql() -> str:
 
     Over the table, not the view ``spans``, which spells every hash of `refs` in hex: here only the keys of the maps are read.
     """
-    lines = [f"    {_lacking(kit_field)} AS lacks_{kit_field.name}" for kit_field in KIT]
-    columns = ",\n".join(lines)
+    counts = [f"    {_lacking(field)} AS lacks_{field.name}" for field in KIT]
+    notes = [f" -- Spans that should carry {field.name} and do not" for field in KIT]
+    columns = "\n".join(f"{count}{',' * (count != counts[-1])}{note}" for count, note in zip(counts, notes, strict=True))
     return f"""-- Generated from freezeframe_schemas.run.KIT.
 CREATE OR REPLACE VIEW {{db}}.replay_kit {{on_cluster}} AS
 SELECT
     s.tenant AS tenant,
     s.trace_id AS trace_id,
     anyIf(s.run_id, s.run_id != '') AS run_id,
-    min(s.start_time) AS start_time,
-    count() AS spans,
-    countIf(exchange_kind != '') AS exchanges,
+    min(s.start_time) AS start_time, -- First start of a span
+    count() AS spans, -- Spans
+    countIf(exchange_kind != '') AS exchanges, -- Exchanges
     arraySort(arrayDistinct(arrayConcat(
         arrayFlatten(groupArray(gaps)),
-        if(hasAll(arrayConcat(groupArray(span_id), ['']), groupArray(parent_span_id)), [], ['orphan_spans'])))) AS run_gaps,
+        if(hasAll(arrayConcat(groupArray(span_id), ['']), groupArray(parent_span_id)), [], ['orphan_spans']))))
+        AS run_gaps, -- What spans of it are known to lack
 {columns}
 FROM (SELECT *, {_ENTRY_RANK} AS entry_rank FROM {{db}}.span_rows FINAL) AS s
 GROUP BY s.tenant, s.trace_id
@@ -84,17 +89,18 @@ SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
     r.run_id AS run_id,
-    r.start_time AS start_time,
+    r.start_time AS start_time, -- First start of a span
     multiIf(exchanges = 0, 1, least(
         if(empty(lacking), 7, arrayMin(arrayMap(field -> field.2, lacking))) - 1,
-        if(empty(gaps), 6, 5))) AS level,
-    map({names})[toUInt8(level)] AS level_name,
-    level < 3 AS cold,
-    arrayMap(field -> field.1, lacking) AS missing,
-    arrayMap(field -> field.1, arrayFilter(field -> field.2 <= level + 1, lacking)) AS missing_for_next,
+        if(empty(gaps), 6, 5))) AS level, -- How far the run can be re-enacted
+    map({names})[toUInt8(level)] AS level_name, -- The level in words
+    level < 3 AS cold, -- True where it cannot be re-enacted at all
+    arrayMap(field -> field.1, lacking) AS missing, -- Fields of the replay kit that it lacks
+    arrayMap(field -> field.1, arrayFilter(field -> field.2 <= level + 1, lacking))
+        AS missing_for_next, -- Those of them that keep it from the next level
     arraySort(if(length(arrayIntersect(r.parents, mapKeys(r.marks))) = length(r.parents), r.gaps,
-        arrayConcat(r.gaps, ['orphan_spans']))) AS gaps,
-    arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges
+        arrayConcat(r.gaps, ['orphan_spans']))) AS gaps, -- What spans of it are known to lack
+    arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges -- Exchanges
 FROM (
     SELECT
         tenant, trace_id, max(x.run_id) AS run_id, min(x.start_time) AS start_time, maxMap(x.marks) AS marks,

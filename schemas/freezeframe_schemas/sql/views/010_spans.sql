@@ -4,9 +4,9 @@ SELECT
     * EXCEPT (previews, templates) REPLACE (
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs,
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs),
-    previews[1] AS input_preview,
-    previews[2] AS output_preview,
-    start_time + toIntervalNanosecond(duration_ns) AS end_time,
-    duration_ns / 1e6 AS ms
+    previews[1] AS input_preview, -- Start of the last thing that was asked
+    previews[2] AS output_preview, -- Start of what was answered
+    start_time + toIntervalNanosecond(duration_ns) AS end_time, -- When the span ended
+    duration_ns / 1e6 AS ms -- Milliseconds from start to end
 FROM {db}.span_rows FINAL
 COMMENT 'Every span once';

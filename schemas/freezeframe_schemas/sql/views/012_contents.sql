@@ -1,9 +1,14 @@
 -- Large values whole: one row per span and attribute. Ask for one run (WHERE trace_id = ...): all its pieces are joined.
 CREATE OR REPLACE VIEW {db}.contents {on_cluster} AS
 SELECT
-    tenant, trace_id, span_id, span_name, start_time, attribute,
+    tenant,
+    trace_id,
+    span_id,
+    span_name, -- Name of the span
+    start_time,
+    attribute, -- Attribute whose value it is
     if(template = '', arrayStringConcat(pieces), arrayStringConcat(arrayMap((text, piece) -> concat(text, piece),
-        splitByChar('\x00', template), arrayResize(pieces, length(splitByChar('\x00', template)), '')))) AS body
+        splitByChar('\x00', template), arrayResize(pieces, length(splitByChar('\x00', template)), '')))) AS body -- The value, whole
 FROM (
     SELECT
         v.tenant AS tenant,

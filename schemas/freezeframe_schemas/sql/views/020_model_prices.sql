@@ -1,6 +1,13 @@
 -- The price of each model that was met: of the longest prefix in `prices`, from each date on.
 CREATE OR REPLACE VIEW {db}.model_prices {on_cluster} AS
-SELECT model, valid_from, input_usd, output_usd, cache_read_usd, cache_write_usd, prefix
+SELECT
+    model, -- Model that was met
+    valid_from, -- From when on
+    input_usd, -- US dollars per million input tokens
+    output_usd, -- US dollars per million output tokens
+    cache_read_usd, -- US dollars per million input tokens read from the cache
+    cache_write_usd, -- US dollars per million input tokens written to the cache
+    prefix -- Start of the model name by which its price was found
 FROM (
     SELECT m.model AS model, p.*, max(length(p.prefix)) OVER (PARTITION BY m.model) AS longest
     FROM (

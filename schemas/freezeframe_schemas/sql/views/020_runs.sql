@@ -9,33 +9,33 @@ SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
     r.run_id AS run_id,
-    if(r.entry.failed, 'error', 'ok') AS status,
-    r.entry.name AS name,
+    if(r.entry.failed, 'error', 'ok') AS status, -- error where the entry point failed, else ok
+    r.entry.name AS name, -- Name of the entry point's span
     r.entry.target AS entry_target,
     r.service AS service,
-    r.agent AS agent,
+    r.agent AS agent, -- Agent, of any span that names one
     r.user_id AS user_id,
     r.session_id AS session_id,
     r.conversation_id AS conversation_id,
     r.commit AS commit,
     if(r.commit_dirty < 0, NULL, r.commit_dirty = 1) AS commit_dirty,
     r.entry.flag_values AS flag_values,
-    r.start_time AS start_time,
-    r.end_time AS end_time,
-    (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms,
-    length(r.marks) AS spans,
-    length(exchange_ids) AS exchanges,
-    length(model_ids) AS model_calls,
-    arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls,
-    arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals,
-    arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors,
+    r.start_time AS start_time, -- First start of a span
+    r.end_time AS end_time, -- Last end of a span
+    (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms, -- Milliseconds from start to end
+    length(r.marks) AS spans, -- Spans
+    length(exchange_ids) AS exchanges, -- Exchanges
+    length(model_ids) AS model_calls, -- Model calls
+    arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls, -- Tool calls
+    arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals, -- Retrievals
+    arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors, -- Spans that failed
     arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitAnd(bitShiftRight(mark, 8), 268435455), 0), mapValues(r.marks))
-        AS input_tokens,
-    arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitShiftRight(mark, 36), 0), mapValues(r.marks)) AS output_tokens,
-    arraySort(r.models) AS models,
-    r.entry.input AS input,
-    r.entry.output AS output,
-    r.first_error.error AS first_error,
+        AS input_tokens, -- Tokens in, of all model calls
+    arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitShiftRight(mark, 36), 0), mapValues(r.marks)) AS output_tokens, -- Tokens out, of all model calls
+    arraySort(r.models) AS models, -- Models that were asked for
+    r.entry.input AS input, -- Start of what the entry point was called with
+    r.entry.output AS output, -- Start of what it returned
+    r.first_error.error AS first_error, -- Error of the first span that failed
     r.run_hour AS run_hour,
     r.kept AS kept
 FROM (

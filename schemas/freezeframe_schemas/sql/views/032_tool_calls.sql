@@ -2,10 +2,14 @@
 CREATE OR REPLACE VIEW {db}.tool_calls {on_cluster} AS
 SELECT
     s.tenant AS tenant, s.trace_id AS trace_id, s.run_id AS run_id, s.span_id AS span_id, s.parent_span_id AS parent_span_id,
-    s.start_time AS start_time, s.ms AS ms, if(s.tool_name != '', s.tool_name, s.name) AS tool, s.tool_call_id AS tool_call_id,
+    s.start_time AS start_time, s.ms AS ms, -- Milliseconds from start to end
+    if(s.tool_name != '', s.tool_name, s.name) AS tool, -- Tool
+    s.tool_call_id AS tool_call_id,
     s.service AS service, s.commit AS commit,
-    if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status,
-    s.error_type AS error_type, s.input_preview AS arguments, s.output_preview AS result, s.exchange_kind != '' AS exact
+    if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
+    s.error_type AS error_type, s.input_preview AS arguments, -- Start of its arguments
+    s.output_preview AS result, -- Start of its result
+    s.exchange_kind != '' AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
 FROM {db}.spans AS s
 WHERE s.exchange_kind IN ('tool', 'mcp')
     OR (s.exchange_kind = '' AND s.operation = '{OP_EXECUTE_TOOL}'

@@ -2,10 +2,13 @@
 CREATE OR REPLACE VIEW {db}.retrievals {on_cluster} AS
 SELECT
     s.tenant AS tenant, s.trace_id AS trace_id, s.run_id AS run_id, s.span_id AS span_id, s.parent_span_id AS parent_span_id,
-    s.start_time AS start_time, s.ms AS ms, if(s.data_source != '', s.data_source, s.name) AS source,
-    s.service AS service, if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status,
-    s.error_type AS error_type, s.input_preview AS query, s.output_preview AS documents,
-    s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, s.exchange_kind != '' AS exact
+    s.start_time AS start_time, s.ms AS ms, -- Milliseconds from start to end
+    if(s.data_source != '', s.data_source, s.name) AS source, -- Retriever or index that was searched
+    s.service AS service, if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
+    s.error_type AS error_type, s.input_preview AS query, -- Start of what was asked
+    s.output_preview AS documents, -- Start of the list of chunks; one each in chunks
+    s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, where it was told
+    s.exchange_kind != '' AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
 FROM {db}.spans AS s
 WHERE s.exchange_kind = 'retrieval'
     OR (s.exchange_kind = '' AND s.operation = '{OP_RETRIEVAL}'

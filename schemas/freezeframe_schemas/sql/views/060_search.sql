@@ -2,9 +2,11 @@
 -- ones of one span.
 CREATE OR REPLACE VIEW {db}.search {on_cluster} AS
 SELECT
-    p.tenant AS tenant, p.trace_id AS trace_id, toString(p.attribute) AS attribute, p.run_hour AS run_hour,
-    lower(hex(p.hash)) AS hash,
-    substring(p.body, greatest(1, toInt64(positionCaseInsensitive(p.body, splitByNonAlpha({words:String})[1])) - 60), 200) AS snippet
+    p.tenant AS tenant, p.trace_id AS trace_id,
+    toString(p.attribute) AS attribute, -- Attribute in which the text was first met
+    p.run_hour AS run_hour,
+    lower(hex(p.hash)) AS hash, -- Name of the piece that has the words, in payloads; empty where they are in a template
+    substring(p.body, greatest(1, toInt64(positionCaseInsensitive(p.body, splitByNonAlpha({words:String})[1])) - 60), 200) AS snippet -- The text around the first of the words
 FROM {db}.piece_rows AS p
 WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})))
 UNION ALL

@@ -1,27 +1,27 @@
 -- For tools that read the OpenTelemetry Collector's ClickHouse exporter (Grafana's plugin among them). Large values are left out.
 CREATE OR REPLACE VIEW {db}.otel_traces {on_cluster} AS
 SELECT
-    s.start_time AS Timestamp,
-    s.trace_id AS TraceId,
-    s.span_id AS SpanId,
-    s.parent_span_id AS ParentSpanId,
-    s.trace_state AS TraceState,
-    s.name AS SpanName,
-    s.kind AS SpanKind,
-    s.service AS ServiceName,
-    mapConcat(s.resource, map('{SERVICE_NAME}', toString(s.service))) AS ResourceAttributes,
-    s.scope_name AS ScopeName,
-    s.scope_version AS ScopeVersion,
-    mapFilter((name, value) -> value != '', mapConcat(s.attributes, map({ATTRIBUTE_PAIRS}))) AS SpanAttributes,
-    toUInt64(greatest(s.duration_ns, 0)) AS Duration,
-    s.status AS StatusCode,
-    s.status_message AS StatusMessage,
-    s.`events.time` AS `Events.Timestamp`,
-    s.`events.name` AS `Events.Name`,
-    s.`events.attributes` AS `Events.Attributes`,
-    s.`links.trace_id` AS `Links.TraceId`,
-    s.`links.span_id` AS `Links.SpanId`,
-    s.`links.trace_state` AS `Links.TraceState`,
-    s.`links.attributes` AS `Links.Attributes`
+    s.start_time AS Timestamp, -- When the span started
+    s.trace_id AS TraceId, -- Trace id
+    s.span_id AS SpanId, -- Span id
+    s.parent_span_id AS ParentSpanId, -- Span id of the parent; empty for a root
+    s.trace_state AS TraceState, -- W3C trace state
+    s.name AS SpanName, -- Span name
+    s.kind AS SpanKind, -- Internal, Server, Client, Producer, Consumer or Unspecified
+    s.service AS ServiceName, -- Service
+    mapConcat(s.resource, map('{SERVICE_NAME}', toString(s.service))) AS ResourceAttributes, -- Attributes of the resource, but for large ones
+    s.scope_name AS ScopeName, -- Instrumentation scope
+    s.scope_version AS ScopeVersion, -- Its version
+    mapFilter((name, value) -> value != '', mapConcat(s.attributes, map({ATTRIBUTE_PAIRS}))) AS SpanAttributes, -- Attributes as text, but for large ones
+    toUInt64(greatest(s.duration_ns, 0)) AS Duration, -- Nanoseconds from start to end
+    s.status AS StatusCode, -- Unset, Ok or Error
+    s.status_message AS StatusMessage, -- The status' message
+    s.`events.time` AS `Events.Timestamp`, -- When each event happened
+    s.`events.name` AS `Events.Name`, -- Name of each event
+    s.`events.attributes` AS `Events.Attributes`, -- Attributes of each event
+    s.`links.trace_id` AS `Links.TraceId`, -- Trace id of each link
+    s.`links.span_id` AS `Links.SpanId`, -- Span id of each link
+    s.`links.trace_state` AS `Links.TraceState`, -- Trace state of each link
+    s.`links.attributes` AS `Links.Attributes` -- Attributes of each link
 FROM {db}.spans AS s
 COMMENT 'The layout of the OpenTelemetry Collector exporter';

@@ -1,5 +1,8 @@
 CREATE OR REPLACE VIEW {db}.otel_traces_trace_id_ts {on_cluster} AS
-SELECT r.trace_id AS TraceId, min(r.start_time) AS Start, max(r.end_time) AS End
+SELECT
+    r.trace_id AS TraceId, -- Trace id
+    min(r.start_time) AS Start, -- First start of a span
+    max(r.end_time) AS End -- Last end of a span
 FROM {db}.run_rows AS r
 GROUP BY r.trace_id
 COMMENT 'When each trace was, as Grafana asks for it';

@@ -1,0 +1,49 @@
+-- One row per exchange: each call that crossed a seam, and what was recorded of it. Spans that are no exchanges are not here.
+CREATE OR REPLACE VIEW {db}.exchanges {on_cluster} AS
+SELECT
+    s.tenant AS tenant,
+    s.trace_id AS trace_id,
+    s.run_id AS run_id,
+    row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY ifNull(s.sequence, 0), s.start_time, s.span_id) AS step, -- Place in the run, from 1, as in steps
+    s.span_id AS span_id,
+    s.parent_span_id AS parent_span_id,
+    toString(s.exchange_kind) AS kind, -- model, tool, retrieval, mcp or http
+    multiIf(s.exchange_kind = 'retrieval' AND s.data_source != '', s.data_source, s.tool_name != '', s.tool_name,
+        s.url != '', concat(s.http_method, ' ', path(s.url)), s.name) AS name, -- Tool, retriever, or method and path of the call
+    s.seam AS seam,
+    s.dialect AS dialect,
+    s.lane AS lane,
+    s.sequence AS sequence,
+    s.http_method AS http_method,
+    s.url AS url,
+    s.http_status AS http_status,
+    ifNull(s.resend, 0) AS resend, -- Which retry this is; 0 for the first attempt
+    if(s.status = 'Error' OR ifNull(s.http_status, 0) >= 400 OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
+    s.error_type AS error_type,
+    s.completion AS completion,
+    s.start_time AS start_time,
+    s.end_time AS end_time, -- When the span ended
+    s.ms AS ms, -- Milliseconds from start to end
+    if(empty(s.chunk_offsets_ns), NULL, s.chunk_offsets_ns[1] / 1e6) AS first_chunk_ms, -- Milliseconds to the first chunk of the response
+    toUInt64(length(s.chunk_sizes)) AS response_chunks, -- Chunks in which the response came; one each in stream_chunks
+    toUInt64(arraySum(s.chunk_sizes)) AS response_bytes, -- Bytes of the response's body
+    s.payload_bytes AS payload_bytes,
+    if(mapContains(s.refs, '{REQUEST_BODY}'), lower(hex(substring(SHA256(concat(
+        splitByChar('\x01', s.templates)[indexOf(mapKeys(s.refs), '{REQUEST_BODY}')],
+        arrayStringConcat(s.refs['{REQUEST_BODY}']))), 1, 12))), '') AS request_hash, -- The same where two requests have the same body; empty without one
+    if(mapContains(s.refs, '{RESPONSE_BODY}'), lower(hex(substring(SHA256(concat(
+        splitByChar('\x01', s.templates)[indexOf(mapKeys(s.refs), '{RESPONSE_BODY}')],
+        arrayStringConcat(s.refs['{RESPONSE_BODY}']))), 1, 12))), '') AS response_hash, -- The same where two responses have the same body; empty without one
+    s.attributes['{REQUEST_BODY_OMITTED}'] AS request_omitted, -- Why the request's body is not here, where it is not
+    s.attributes['{RESPONSE_BODY_OMITTED}'] AS response_omitted, -- Why the response's body is not here, where it is not
+    s.tool_call_id AS tool_call_id,
+    s.service AS service,
+    s.commit AS commit,
+    s.user_id AS user_id,
+    s.redaction_policy AS redaction_policy
+FROM (
+    SELECT *, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms
+    FROM {db}.span_rows FINAL
+    WHERE exchange_kind != ''
+) AS s
+COMMENT 'One row per call that crossed a seam: SELECT seam, dialect, count() FROM exchanges GROUP BY ALL'
