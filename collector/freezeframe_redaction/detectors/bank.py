@@ -12,10 +12,10 @@ from freezeframe_redaction.surrogates import is_marked_identifier
 CLASS = "BANK_ACCOUNT"
 
 _ROUTING = re.compile(r"routing|\baba\b|\brtn\b|transit")
-_ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|cuenta|conta|rekening|konta|rachunk|hesap|счет|счёт|账号|口座|계좌)(?: ?(?:number|no|num|nr|n°|#|番号|번호))?\b.{0,12}$")  # fmt: skip
+_ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|cuenta|conta|rekening|konta|conto|rachunk|hesap|c/c|счет|счёт|账号|口座|계좌)(?: ?(?:number|no|num|nr|n°|#|番号|번호))?\b.{0,12}$")  # fmt: skip
 _NOT_BANK = re.compile(r"user|twitter|github|aws|cloud|service|tenant|project")
 _NAMED = re.compile(
-    r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}|[0-9]{3}-[0-9]{3}|[0-9]{6,17})(?![\w-])",
+    r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,17}|[0-9]{2,6}(?:[ .-][0-9]{2,8}){1,4})(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -70,6 +70,19 @@ def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(at - 11, at, "*" if is_marked_identifier(value) else CLASS, "ifsc"),)
 
 
+_UPI_BANKS = (
+    "okaxis|okicici|oksbi|okhdfcbank|ybl|ibl|axl|paytm|pt(?:yes|axis|hdfc|sbi)|apl|yapl|rapl|upi|ikwik|freecharge|jupiteraxis|fam|slice|naviaxis|superyes|waaxis|wahdfcbank|waicici|wasbi"
+    "|sbi|icici|hdfcbank|axisbank|kotak|kmbl|yesbank|indus|federal|barodampay|pnb|unionbank|cnrb|idfcbank|idbi|rbl|aubank|postbank|airtel|jio"
+)
+"""Source: NPCI, list of UPI apps and their handles."""
+_UPI = re.compile(rf"(?<![\w.@-])[A-Za-z0-9][A-Za-z0-9._-]{{1,63}}@(?:{_UPI_BANKS})(?![\w@-]|\.\w)", re.IGNORECASE)
+
+
+def _upi(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = next((one for one in _UPI.finditer(text, max(low, at - 72), min(high, at + 16)) if one.end() >= at), None)
+    return (Candidate(*match.span(), CLASS, "upi"),) if match else ()
+
+
 NUMBER = runs.NumberKind(
     name="bank: routing number",
     class_=CLASS,
@@ -80,7 +93,7 @@ DETECTORS = (
         name="bank: account number",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?)",
+            r"(?i)\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek nr|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|rekeningnummer|\xe9\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|bankgiro|plusgiro|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?)",
         ),
         find=_named,
         examples=(
@@ -101,6 +114,13 @@ DETECTORS = (
         triggers=(r"(?i)\bc[bv]u\b[^0-9\n\x1f]{0,12}[0-9]{22}\b",),
         find=_cbu,
         examples=(Example(text="CBU 2850590940090418135201", value="2850590940090418135201", near_miss="CBU 2850"),),
+    ),
+    Detector(
+        name="bank: upi handle",
+        class_=CLASS,
+        triggers=(rf"(?i)[a-z0-9]@(?:{_UPI_BANKS})\b",),
+        find=_upi,
+        examples=(Example(text="pay rohan.mehta88@okaxis today", value="rohan.mehta88@okaxis", near_miss="name@okay, @sbi"),),
     ),
     Detector(
         name="bank: ifsc",

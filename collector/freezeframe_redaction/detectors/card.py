@@ -18,6 +18,9 @@ _GROUPINGS = frozenset(
     {(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (4, 4, 4, 1), (4, 5, 6), (8, 8), (6, 10), (4, 4, 4, 4, 2), (4, 8, 4), (4, 12), (6, 13), (5, 4, 6), (4, 4, 5), (4, 4, 4, 3), (4, 4, 6)}
 )  # fmt: skip
 _COMMON_LENGTHS = frozenset({14, 15, 16})
+_BEHIND = re.compile(
+    r"[ ,]{0,2}\(?(?:is |= ?|on )?(?:my |the |our |his |her )?(?:new |old )?(?:visa|mastercard|amex|debit|credit|card)\b", re.I
+)
 
 
 def rule(run: runs.Run) -> Candidate | None:
@@ -31,7 +34,9 @@ def rule(run: runs.Run) -> Candidate | None:
         or not any(char != "0" for char in run.digits)
     ):
         return None
-    named = bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None
+    named = (bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None) or (
+        _BEHIND.match(run.text, run.end, run.high) is not None
+    )
     ordered = bool(run.hints & context.HINT_ORDER) and context.is_order(run.before)
     if run.bare and ordered:
         return None

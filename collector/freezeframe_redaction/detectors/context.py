@@ -70,7 +70,7 @@ PHONE = words(
     r"\bcel\b", r"mb ?way", r"\bbizum", r"мой номер", r"номер тел", r"\bmy (?:new |old )?number", r"number changed", r"\bt[eé]l\b", r"κιν", r"\bpuh", r"\bs[ií]mi\b", r"\bph\b", r"\bgsm\b", r"\bzap\b", r"bel me\b", r"\bnr to\b", r"\bnr tel", r"nomor", r"\bhp\b", r"điện thoại", r"\bsđt\b", r"โทร", r"번호", r"נייד",
     r"mein(?:e|er)? nummer", r"il mio numero", r"mi n[uú]mero", r"mon num[eé]ro", r"meu n[uú]mero", r"mitt nummer", r"mijn nummer", r"numaram",
     r"телефон", r"тел\b", r"тел\.", r"звон", r"моб", r"τηλ", r"电话", r"電話", r"手机", r"手機", r"携帯", r"连絡|連絡", r"전화", r"휴대폰", r"연락처",
-    r"هاتف", r"جوال", r"موبايل", r"फ़?ोन", r"मोबाइल", r"טלפון", r"נייד", r"desk", r"\bpager", r"\bphon", r"\bmsisdn", r"number is", r"answering at", r"my registered", r"messages to", r"hone:",
+    r"هاتف", r"جوال", r"موبايل", r"फ़?ोन", r"मोबाइल", r"טלפון", r"נייד", r"desk", r"\bpager", r"\bphon", r"\bmsisdn", r"number is", r"answering at", r"my registered", r"messages to", r"hone:", r"gọi", r"(?:theo|qua|vào) số", r"hív", r"\bsun[aă]", r"\bvolej", r"zavol", r"nazov", r"mobitel", r"\bsoita", r"hubung", r"\bsimu\b", r"κάλεσ", r"дзвон", r"اتصل", r"رقم", r"تماس", r"نंबर|नंबर|कॉल", r"เบอร์", r"연락", r"致电|致電|联系|聯絡|拨打|撥打", r"番号は", r"תתקשר", r"hringdu", r"\bsím", r"\bring p[åa]\b",
 )  # fmt: skip
 CARD = words(
     r"card", r"\bcc\b", r"\bvisa\b", r"master ?card", r"amex", r"\bpan\b", r"credit", r"debit", r"carte", r"karte", r"tarjeta", r"cart[aã]o",
@@ -115,7 +115,7 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
         tuple(
             "phon tel call mob cell fax text sms what contact dial ring reach hotline voice handy ruf durchwahl erreich appel portable joindre llam celular"
             " lig chiam bel komórk zadzwo dzwoni puhelin cep ara signal viber wechat desk pager msisdn number answer registered message hone"
-            " puh mbway way bizum simi ph gsm zap bel ^cel$ ^[tmfp]$ nr nomor hp numm numero num numara".split()
+            " puh mbway way bizum simi simu suna volej zavol nazov mobitel soita hubung hringdu telefonsz ph gsm zap bel ^cel$ ^[tmfp]$ nr nomor hp numm numero num numara".split()
         ),
     ),
     (
@@ -133,7 +133,7 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (
         HINT_NATIONAL,
         tuple(
-            "nation segur nss nuss ident id personal person tin tax citizen ausweis documento kimlik sin social insur assurance nas tfn bsn burger sofi nif contrib fiscal afm taj teudat zehut"
+            "nation nid idnp dpi civil azonos segur nss nuss ident id personal person tin tax citizen ausweis documento kimlik sin social insur assurance nas tfn bsn burger sofi nif contrib fiscal afm taj teudat zehut"
             " israel ird inland nhs cpr pnr samordning egn rodn birth svnr sozial sv versicherung kennitala kt nip rnokpp ipn inn dula cedula nit iqama saudi cpf cadastro steuer"
             " idnr pesel tckn tc t vatanda rijks niss insz registre dsels fnr isikukood asmens personas oib osobni amka snils cui nin nigeria aadha adhaar uid my number kojin"
             " iin nric mykad ic kad cccd can cmnd ahv avs south sa rsa rrn resident cnp cod em jmbg thai cnic pakistan egypt raqam nir curit insee secu sociale emirates nik ktp"
@@ -149,7 +149,7 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (
         HINT_BANK,
         tuple(
-            "routing aba rtn transit clabe account acct a konto compte cuenta conta reken konta rachunek rachunk hesap".split()
+            "routing aba rtn transit clabe account acct acc a konto compte cuenta conta conto reken konta rachunek rachunk hesap giro".split()
         ),
     ),
 )

@@ -23,7 +23,7 @@ _DATE = (
 )
 _AFTER = re.compile(
     r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
-    rf"({_DATE})(?![0-9A-Za-z])",
+    rf"({_DATE})(?:(?=T[0-9]{{2}}:)|(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"(?<![0-9])(?:18|19|20)[0-9]{2}(?![0-9])|^(?:19|20)[0-9]{2}(?=[01][0-9][0-3][0-9]$)")

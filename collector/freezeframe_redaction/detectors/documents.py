@@ -9,12 +9,20 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.surrogates import is_marked_identifier
 
 _FILLER = (
-    r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|n(?=°)|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası)\b\.?){0,4}"
+    r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|n(?=°)|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}"
     r"[\s\"'()\[\]:=#：,.°]{0,6}(?:(?:is|was|ist|est|es|[eé])\s)?[\"'#(]{0,2}"
 )
 _PASSPORT = re.compile(
     _FILLER + r"([A-Z0-9]{6,9}|[A-Z]{1,3} ?[0-9]{6,8}|[0-9]{2} [0-9]{2} [0-9]{6}|[0-9]{4} [0-9]{6})(?![\w-])",
     re.IGNORECASE,
+)
+_CARD = re.compile(
+    _FILLER
+    + r"((?:[A-Z]{1,3}[ -]?)?(?=[0-9A-Z]{0,10}[0-9])[0-9A-Z]{2,18}(?:[ ./-](?=[0-9A-Z]{0,10}[0-9])[0-9A-Z]{1,12}){0,4})(?![\w-])",
+    re.IGNORECASE,
+)
+_SERIES = re.compile(
+    r"[ .:]{0,3}[A-Z]{2},?(?:[ .,:]{1,2}(?:nr|no|num[aă]r(?:ul)?)\b\.?:?)? ?([0-9]{6})(?![\w-])", re.IGNORECASE
 )
 _LICENCE = re.compile(
     _FILLER
@@ -30,12 +38,22 @@ def _finder(class_: str, form: re.Pattern[str]) -> Callable[[str, int, int, int]
             return ()
         value = match.group(1)
         digits = sum(map(str.isdigit, value))
+        if len(value) < 6 or len(value) > 24:
+            return ()
         # Few digits are enough in capitals (``KWT6HMWM1``); a word of prose has none.
         if digits < 1 or (digits < 4 and not value.isupper()) or re.match(r"(?:19|20)[0-9]{2}-[01][0-9]-", value):
             return ()
         return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(value) else class_),)
 
     return find
+
+
+def _by_series(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``CI seria RX nr. 482193``: two letters, which stay, and the number."""
+    match = _SERIES.match(text, at, min(high, at + 40))
+    if match is None:
+        return ()
+    return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(match.group(1)) else "NATID"),)
 
 
 _FOREIGN_PASSPORT = re.compile(
@@ -74,10 +92,18 @@ DETECTORS = (
         name="identity card",
         class_="NATID",
         triggers=(
-            r"(?i)\b(?:identity card|id[ \-]card|carte d'identit\xe9|personalausweis|ausweisnummer|documento de identidad|carta d'identit\xe0|identiteitskaart|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|henkil\xf6kortti|id-kort)(?:nummer|s)?(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)\b(?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
+            r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b)(?:nummer|s)?(?:[^A-Za-z0-9]|_|$)",
         ),
-        find=_finder("NATID", _PASSPORT),
+        find=_finder("NATID", _CARD),
         examples=(Example(text="Personalausweis L01X00T47", value="L01X00T47", near_miss="identity card required"),),
+    ),
+    Detector(
+        name="identity card by series",
+        class_="NATID",
+        triggers=(r"(?i)\bseri[ae]\b",),
+        find=_by_series,
+        examples=(Example(text="CI seria RX nr. 482193", value="482193", near_miss="seria A nr. 3"),),
     ),
     Detector(
         name="passport, other scripts",
@@ -118,7 +144,7 @@ DETECTORS = (
         name="driving licence",
         class_="DRIVING_LICENCE",
         triggers=(
-            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|\bDL ?(?:no|number|#)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|\bDL ?(?:no|number|#|:)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_finder("DRIVING_LICENCE", _LICENCE),
         examples=(

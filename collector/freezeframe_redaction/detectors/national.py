@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.model import Candidate, Detector, Example
@@ -46,7 +47,7 @@ _NUMBERS = (
     _row("PT NIF", (9,), r"\bnif\b|contribuinte|fiscal", check.pt_nif, "NIF 501964843"),
     _row("GR AFM", (9,), r"\bafm\b|αφμ|α\.φ\.μ", check.gr_afm, "AFM 023456780"),
     _row("HU TAJ", (9,), r"\btaj\b", check.hu_taj, "TAJ 925780322"),
-    _row("IL TZ", (9,), r"teudat|zehut|israeli? id|\bת\.?ז|מספר זהות|תעודת", check.il_tz, "teudat zehut 039337423"),
+    _row("IL TZ", (9,), r"teudat|zehut|israeli? id|ת[.\"'״]?ז|מספר זהות|תעודת", check.il_tz, "teudat zehut 039337423"),
     _row("NZ IRD", (8, 9), r"\bird\b|inland revenue", check.nz_ird, "IRD 49-091-850"),
     _row("GB NHS", (10,), r"\bnhs\b", check.gb_nhs, "NHS number 943 476 5870"),
     _row("DK CPR", (10,), r"\bcpr|personnummer", check.dk_cpr, "CPR 211062-5629"),
@@ -57,8 +58,11 @@ _NUMBERS = (
     _row("IS KT", (10,), r"kennitala|\bkt\b", check.is_kennitala, "kennitala 450401-3150"),
     _row("PL NIP", (10,), r"\bnip\b", check.pl_nip, "NIP 856-734-62-15"),
     _row("UA RNOKPP", (10,), r"rnokpp|рнокпп|\bіпн\b|\bинн\b|\bipn\b", check.ua_rnokpp, "RNOKPP 1759013776"),
+    _row("HU ADO", (10,), r"ad[oó]azonos", check.hu_ado, "adóazonosító jel 8412345676"),
     _row("EC CI", (10,), r"c[eé]dula", check.ec_cedula, "cédula 1714307103"),
     _row("CO NIT", (10,), r"\bnit\b", check.co_cedula_nit, "NIT 213.123.432-1"),
+    _row("IR NID", (10,), r"کد ?ملی|national code", check.ir_nid, "کد ملی 0076229645"),
+    _row("BD NID", (10, 13, 17), r"\bnid\b|জাতীয় পরিচয়", check.always, "NID 1985123456789"),
     _row("SA ID", (10,), r"iqama|saudi|هوية|إقامة", check.sa_id, "iqama 1019362977"),
     _row("BR CPF", (11,), r"\bcpf\b|cadastro", check.br_cpf, "CPF 390.533.447-05", (3, 3, 3, 2)),
     _row("DE IDNR", (11,), r"steuer|\bidnr|\btin\b|\btax|steuernummer", check.de_idnr, "Steuer-ID 36574261809"),
@@ -73,6 +77,8 @@ _NUMBERS = (
     _row("RU SNILS", (11,), r"snils|снилс", check.ru_snils, "СНИЛС 112-233-445 95", (3, 3, 3, 2)),
     _row("AR CUIT", (11,), r"cui[tl]", check.ar_cuit, "CUIT 20-05536168-2"),
     _row("NG NIN", (11,), r"\bnin\b|nigeria", check.always, "NIN 24189705013"),
+    _row("DO CED", (11,), r"c[eé]dula", luhn, "cédula 001-1391820-5", (3, 7, 1)),
+    _row("KW CIVIL", (12,), r"civil id|الرقم المدني", check.always, "civil ID 285032101234"),
     _row("IN AADHAAR", (12,), r"aad?haa?r|uidai|आधार|\buid\b", check.in_aadhaar, "aadhaar 2345 6789 0124"),
     _row("JP MY", (12,), r"my ?number|マイナンバー|個人番号|kojin", check.jp_my_number, "マイナンバー 123456789018"),
     _row("RU INN", (12,), r"\binn\b|\bинн\b", check.ru_inn, "ИНН 500100732259"),
@@ -86,6 +92,8 @@ _NUMBERS = (
     _row("KR RRN", (13,), r"\brrn\b|주민|resident", check.kr_rrn, "주민등록번호 990101-1234563", (6, 7)),
     _row("RO CNP", (13,), r"\bcnp\b|cod numeric", check.ro_cnp, "CNP 1630615123457"),
     _row("SI EMSO", (13,), r"em[sš]o|jmbg|јмбг", check.si_emso, "EMŠO 0101006500006"),
+    _row("MD IDNP", (13,), r"\bidnp\b", check.always, "IDNP 2004001234567"),
+    _row("GT CUI", (13,), r"\bcui\b|\bdpi\b", check.always, "DPI 2145 67890 0101"),
     _row("TH PIN", (13,), r"thai|ประชาชน", check.th_pin, "เลขประจำตัวประชาชน 1-2345-45678-78-1"),
     _row("PK CNIC", (13,), r"cnic|pakistan|شناختی", check.always, "CNIC 34201-0891231-8", (5, 7, 1)),
     _row("EG TN", (14,), r"egypt|الرقم القومي|raqam", check.eg_tn, "الرقم القومي 29501023201952"),
@@ -107,7 +115,7 @@ _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 
 _UNMISTAKABLE = re.compile(
     r"(?:\bcpf\b|pesel|\bbsn\b|burgerservice|\btfn\b|tax file|\bnhs n|personnummer|f(?:ø|o|oe)dselsn|\bcpr\b|steuer-?id|steueridentifik|\bidnr|snils|снилс"
-    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת\.?ז"
+    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת[.\"'״]?ז|c[eé]dula de|personas kod|asmens kod|adóazonosító|\bcnic\b|\brut\b|\bnuip\b"
     r"|social insurance|rodné číslo|rijksregister|emirates id|iqama|ประชาชน|kennitala|\bsvnr\b|s[eé]curité sociale|\bdni\b|codice fiscale|henkilötunnus|\bcurp\b|\bnric\b|\bnino\b|national insurance)[^0-9\n\x1f;,]{0,18}$"
 )
 """Right behind these a number is theirs even where its check digits fail: people mistype their own."""
@@ -179,6 +187,7 @@ _IDENTIFIERS = (
     _identifier("IE PPS", r"(?i)\b[0-9]{7}[A-W][A-IW]?\b", r"[0-9]{7}[A-W][A-IW]?", r"\bpps|personal public", check.ie_pps, "PPS 6433435F"),
     _identifier("TW ID", r"\b[A-Z][12][0-9]{8}\b", r"[A-Z][12][0-9]{8}", r"taiwan|身分證|身份證|ident|\bid\b|國民", check.tw_id, "身分證 A123456789"),
     _identifier("HK ID", r"\b[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"hkid|hong kong|身份證|\bid\b|ident", check.hk_id, "HKID A123456(3)"),
+    _identifier("LK NIC", r"\b[0-9]{9}[VvXx]\b", r"[0-9]{9}[VX]", r"\bnic\b|national|\bid\b|ident", lambda d: "001" <= d[2:5] <= "866", "NIC 853210123V"),
     _identifier("CN RIC", r"\b[1-9][0-9]{16}[Xx]\b", r"[1-9][0-9]{16}X", None, check.cn_ric, "身份证 11010519491231002X"),
     _identifier("FR NIR", r"\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 35"),
     _identifier("MX RFC", r"\b[A-Z&\xd1]{4}[0-9]{6}[A-Z0-9]{3}\b", r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", r"\brfc\b|contribuyente", lambda d: check.ymd(d[4:10]), "RFC GODE561231GR8"),

@@ -156,6 +156,15 @@ def hr_oib(d: str) -> bool:
     return mod11_10(d)
 
 
+def hu_ado(d: str) -> bool:
+    return d[0] == "8" and weighted(d[:9], range(1, 10)) % 11 == int(d[9])
+
+
+def ir_nid(d: str) -> bool:
+    rest = weighted(d[:9], range(10, 1, -1)) % 11
+    return len(set(d)) > 1 and int(d[9]) == (rest if rest < 2 else 11 - rest)
+
+
 def hu_taj(d: str) -> bool:
     return weighted(d[:8], (3, 7, 3, 7, 3, 7, 3, 7)) % 10 == int(d[8])
 
