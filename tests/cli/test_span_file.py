@@ -62,7 +62,8 @@ def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> Non
     source.write_text(source.read_text().replace('return f"', 'return f"{question}: '))
     asked = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('who is jane.roe@partner.io?')"
     assert project.python("-c", asked, environ={"FREEZEFRAME_FILE": "spans.jsonl"}).returncode == 0
-    assert "not redacted" in project.freezeframe("fixture", "spans.jsonl", "-o", "bare").stderr
+    for command in ("fixture", "dataset"):
+        assert "not redacted" in project.freezeframe(command, "spans.jsonl", "-o", f"{command}-bare").stderr
     counted = project.freezeframe("redact", "--dry-run", "spans.jsonl")
     assert "EMAIL" in counted.stdout
     assert "jane.roe" not in counted.stdout
@@ -70,7 +71,8 @@ def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> Non
     assert "jane.roe" in (project.root / "spans.jsonl").read_text()
     assert "jane.roe" not in (project.root / "redacted.jsonl").read_text()
     assert "2 of 2 steps identical" in project.freezeframe("replay", "redacted.jsonl").stdout
-    assert "not redacted" not in project.freezeframe("fixture", "redacted.jsonl", "-o", "kept").stderr
+    for command in ("fixture", "dataset"):
+        assert "not redacted" not in project.freezeframe(command, "redacted.jsonl", "-o", f"{command}-kept").stderr
 
 
 def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) -> None:

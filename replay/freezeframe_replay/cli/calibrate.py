@@ -10,8 +10,8 @@ from pathlib import Path
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.report.calibrate import Calibration, calibrate
-from freezeframe_schemas.errors import FixtureError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print what varies, and write the fixture where asked."""
-    from freezeframe_schemas.fixture import write_fixture
-
     one = load_as_fixture(arguments, arguments.one)
     found = calibrate(one, load_as_fixture(arguments, arguments.other))
     if not found.same_input:
@@ -35,12 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     directory: Path | None = arguments.output
     if directory is not None:
-        try:
-            write_fixture(replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), directory)
-        except OSError as error:
-            raise FixtureError(
-                f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o"
-            ) from error
+        write_to(directory, replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), command="calibrate")
     if arguments.json:
         print_json({**dataclasses.asdict(found), "fixture": None if directory is None else str(directory)})
         return 0

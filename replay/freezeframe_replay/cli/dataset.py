@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import load_as_fixture, open_store
+from freezeframe_replay.cli.writing import is_bare, warn_of_bare
 from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
     names, chosen_by = _choose(arguments)
     progress = Progress(quiet=arguments.quiet or arguments.json)
-    made = write_dataset(arguments.output, _fixtures(arguments, names, progress), chosen_by=chosen_by)
+    bare: list[str] = []
+    made = write_dataset(arguments.output, _fixtures(arguments, names, progress, bare), chosen_by=chosen_by)
+    warn_of_bare(len(bare), command="dataset")
     if arguments.json:
         print_json({"dataset": str(made.directory), "chosen_by": made.chosen_by, "runs": [row.run_id for row in made.rows]})
     else:
@@ -63,8 +66,13 @@ def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
     return [run.trace_id for run in found if run.exchanges], " and ".join(filter(None, told))
 
 
-def _fixtures(arguments: argparse.Namespace, names: Sequence[str], progress: Progress) -> Iterator[tuple[Fixture, str]]:
+def _fixtures(
+    arguments: argparse.Namespace, names: Sequence[str], progress: Progress, bare: list[str]
+) -> Iterator[tuple[Fixture, str]]:
+    """Yield the fixtures with a note each; the ids of those that nothing has redacted go into `bare`."""
     for done, name in enumerate(names, 1):
         fixture = load_as_fixture(arguments, name)
         progress.step(done, len(names), fixture.run_id)
+        if is_bare(fixture):
+            bare.append(fixture.run_id)
         yield fixture, ""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
+from freezeframe_replay.cli.writing import cannot_write, write_to
 from freezeframe_replay.report.regression import Expect, regression_test, slug
-from freezeframe_schemas.errors import FixtureError, RunError
+from freezeframe_schemas.errors import RunError
 
 if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
@@ -36,21 +37,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and say what to type next."""
-    from freezeframe_schemas.fixture import write_fixture
-
     fixture = load_target_fixture(arguments.run) if is_fixture(arguments.run) else _frozen(arguments)
-    if not fixture.redaction.policy:
-        print(
-            "freezeframe fixture: warning: the run is not redacted: it came from a file that an agent wrote itself. Before you"
-            " commit it: freezeframe redact FILE > redacted.jsonl, and make it of that",
-            file=sys.stderr,
-        )
     directory: Path = arguments.output
+    write_to(directory, fixture, command="fixture")
     try:
-        write_fixture(fixture, directory)
         test = _write_test(arguments, fixture) if arguments.pytest else None
     except OSError as error:
-        raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o") from error
+        raise cannot_write(directory, error) from error
     if arguments.json:
         shown = None if test is None else str(test)
         print_json({"run": fixture.run_id, "fixture": str(directory), "steps": len(fixture.steps), "test": shown})

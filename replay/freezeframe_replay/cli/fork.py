@@ -10,8 +10,9 @@ from typing import Any
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.experiments.fork import Edit, Target, fork
-from freezeframe_schemas.errors import ConfigError, FixtureError
+from freezeframe_schemas.errors import ConfigError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +49,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the fork and say what to type next."""
-    from freezeframe_schemas.fixture import write_fixture
-
     edits = list(_edits(arguments))
     if not edits:
         raise ConfigError(
@@ -57,10 +56,7 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     made = fork(load_as_fixture(arguments, arguments.run), edits)
     directory: Path = arguments.output
-    try:
-        write_fixture(made, directory)
-    except OSError as error:
-        raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o") from error
+    write_to(directory, made, command="fork")
     if arguments.json:
         print_json({"run": made.run_id, "forked_from": made.forked_from, "fixture": str(directory), "edits": list(made.edits)})
         return 0
