@@ -31,6 +31,8 @@ _VALUES = re.compile(r"\)\s{0,4}VALUES\s{0,4}\(", re.IGNORECASE)
 _TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 
 _NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .,'’-]{1,2}[^\W\d_]+){0,4}\.?")
+_FULL_NAME = re.compile(r"[^\W\d_a-z][^\W\d_.'’-]*(?:(?:, |[ .'’-]{1,2})[^\W\d_]+){1,4}\.?")
+"""Two words at least: such a column may hold teams and services too."""
 _PHONE = re.compile(r"[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9]")
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}")
 _NUMBER = re.compile(r"(?=.*[0-9]{4})[A-Z0-9][A-Z0-9 -]{4,20}[A-Z0-9]", re.IGNORECASE)
@@ -126,6 +128,21 @@ _COLUMNS = (
         is_marked=holds_invented,
         fires=False,
     ),
+    _Column(
+        class_="PERSON",
+        words="patient|employee|assignee|reporter|passenger|attendee|participant|applicant|requester",
+        look=_FULL_NAME,
+        is_marked=holds_invented,
+    ),
+    _Column(
+        class_="PERSON",
+        words="student|candidate|tenant|guest|author|doctor|manager|player|speaker",
+        look=_FULL_NAME,
+        is_marked=holds_invented,
+        fires=False,
+    ),
+    # E-mails are found by themselves; the column says that the table is one of people.
+    _Column(class_="EMAIL", words="e-?mail(?: address)?", look=re.compile("(?!)")),
 )
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
 _PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee", re.IGNORECASE)

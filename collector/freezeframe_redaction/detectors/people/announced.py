@@ -10,7 +10,7 @@ from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 SAYS_NAME = tuple(
-    "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
+    "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|under the name|under the name of|de M.|par M.|avec M.|et M.|pour M.|chez M.|à M.|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
     "|il mio nome è|meu nome é|me chamo|mijn naam is|ik heet|jag heter|jeg heter|jeg hedder|mitt namn är|navnet mitt er|mit navn er|nazywam się|mam na imię|benim adım|adım|minun nimeni on|nimeni on"
     "|mă numesc|mă cheamă|numele meu este|jmenuji se|jmenuju se|volám sa|a nevem|zovem se|ime mi je|kalbėti su|mano vardas|mani sauc|minu nimi on|nama saya|nama saya adalah|jina langu ni|naitwa|ako po si|ako si|ang pangalan ko ay"
     "|tên tôi là|tên em là|mình tên là|igama lami ngu|oruko mi ni|aha m bu|sunana|ég heiti|is mise|fy enw i yw|nire izena|em dic|el meu nom és|chamo-me|quedo a nombre de"
@@ -21,7 +21,7 @@ SAYS_NAME = tuple(
 """Behind these a word is a name, whatever it looks like."""
 STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
 _ANNOUNCERS = (
-    "named|this is|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
+    "named|this is|it's|It's|its|Its|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
     "|spoke with|spoke to|met with|talked to|assigned to|Assigned to|reassigned to|escalated to|Escalated to|reference for|Reference for|on behalf of|Attn|attn|c/o|Contact|contact"
     "|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrte|Sehr geehrter|Cher|Chère|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Caro|Cara|Gentile|Egregio|Spettabile|Prezado|Prezada|Olá|Beste|Geachte|Kära|Hej"
     "|Szanowny|Szanowna|Vážený|Vážená|Vážený pane|Milý pane|Milá paní|Tisztelt|Kedves|Stimate|Stimată|Draga|Dragi|Poštovani|Poštovana|Sayın|Hyvä|Arvoisa|Kære|Kjære|Kính gửi|Yth.|Mahal na|Ndugu"
@@ -32,7 +32,7 @@ _ANNOUNCERS = (
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
 """The engine knows borders of ASCII words only."""
 _CLOSINGS = (
-    "regards|best|best wishes|warmly|yours|love|sincerely|cheers|thanks|thank you|many thanks|yours truly|yours faithfully|respectfully|respectfully yours|take care|all the best|xoxo|grüßen|grüssen|grüße|grüsse|gruß|gruss|mfg|lg|vg|hochachtungsvoll"
+    "regards|rgds|br|thx|tks|ty|sent from my iphone|sent from my phone|best|best wishes|warmly|yours|love|sincerely|cheers|thanks|thank you|many thanks|yours truly|yours faithfully|respectfully|respectfully yours|take care|all the best|xoxo|grüßen|grüssen|grüße|grüsse|gruß|gruss|mfg|lg|vg|hochachtungsvoll"
     "|cordialement|salutations|amicalement|bisous|saludos|abrazo|abrazos|atentamente|cordialmente|atenciosamente|cumprimentos|abraço|abraços|saluti|groet|groeten|groetjes|hälsning|hälsningar|mvh|hilsen|terveisin|ystävällisesti"
     "|pozdrawiam|poważaniem|pozdravem|pozdravom|pozdrav|pozdravom|üdvözlettel|tisztelettel|stimă|respect|saygılarımla|saygılarımızla|sevgiler|kveðja|kveðju|trân trọng|hormat saya|salam|wassalam|kind regards"
     "|с уважением|с уважение|с поштовањем|з повагою|всего доброго|με εκτίμηση|φιλικά"
@@ -59,6 +59,35 @@ _END_OF_LETTER = re.compile(
     re.IGNORECASE,
 )
 _SIGNED = re.compile(r"[ \t]*(?:$|[\n\r|/,(\x1f]|[-–—•·] )")
+
+
+_GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
+_GREETING_ENDS = re.compile(r",[ \t]|[,!.:]?[ \t]*\r?\n|,$")
+_KIN = re.compile(
+    r"(?:^|\W)(?:my|his|her|our|their|your|[^\W\d_]{2,}'s) (?:late |ex-|ex |eldest |youngest |older |younger |little )?(?:wife|husband|spouse|partner|fianc[eé]e?|son|daughter|child|mother|father|mum|mom|dad|brother|sister|aunt|uncle|cousin|nephew|niece"
+    r"|grandson|granddaughter|grandmother|grandfather|girlfriend|boyfriend|neighbou?r|roommate|flatmate|nanny|carer|caregiver|therapist|landlord|stepson|stepdaughter|twins)[ ,(]{1,2}\Z"
+    r"|(?:^|\W)(?:meine? (?:frau|mann|sohn|tochter|mutter|vater|bruder|schwester)|mi (?:esposa|esposo|marido|mujer|hijo|hija|madre|padre|hermano|hermana)|(?:ma|mon) (?:femme|mari|fils|fille|mère|père|frère|soeur|sœur)|(?:mia moglie|mio marito|mio figlio|mia figlia)"
+    r"|(?:minha esposa|meu marido|meu filho|minha filha)|mijn (?:vrouw|man|zoon|dochter)|m(?:oja żona|ój mąż|ój syn|oja córka)|e?şim|oğlum|kızım) \Z",
+    re.IGNORECASE,
+)
+
+
+def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
+    """Whether a line begins with a greeting and these words, and ends, or goes on behind a comma: ``Hi Ndapewa, please``."""
+    start, end = tokens[0][0], tokens[-1][1]
+    return (
+        len(tokens) <= 3
+        and _GREETING_ENDS.match(text, end, min(high, end + 8)) is not None
+        and _GREETED.search(text, max(low, start - 32), start) is not None
+        and text[max(low, start - 24) : start].lower().rstrip().endswith(_GREETINGS)
+        and all(names.may_be_name(text[a:b]) or text[a:b] in names.PARTICLES for a, b in tokens)
+    )
+
+
+_GREETINGS = tuple(
+    "dear hi hello hey hallo hej liebe lieber cher chère bonjour estimado estimada querido querida hola caro cara gentile prezado prezada olá beste geachte kära szanowny szanowna moin ciao salut oi ola"
+    " kære kjære hyvä draga dragi kedves merhaba selam".split()
+)
 
 
 def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
@@ -100,7 +129,11 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if _is_signature(text, low, high, tokens) and (len(words) > 1 or len(first) > 2):
         return names.accept(text, tokens, "signature")
-    before = text[max(low, start - 32) : start]
+    if _is_greeted(text, low, high, tokens):
+        return names.accept(text, tokens, "greeted")
+    before = text[max(low, start - 48) : start]
+    if _KIN.search(before) is not None and names.may_be_name(first):
+        return names.accept(text, tokens if all(names.may_be_name(word) for word in words) else tokens[:1], "kin")
     strong = before.rstrip(" \t\r\n:,*_\"'").lower().endswith(STRONG)
     titled = names.title_start(text, low, start) < start
     if strong or titled:
@@ -124,7 +157,9 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         words = [text[a:b] for a, b in kept]
         if all(names.is_ordinary(word) and not names.is_known(word) for word in words):
             return ()
-        if first.isupper() and len(first) > 1 and not strong and not any(map(names.is_known, words)):
+        dotted = before.rstrip()[-1:] == "."
+        shouted = before.rstrip(" .")[-2:].isupper() or (first.isupper() and len(first) > 1)
+        if shouted and not (strong or dotted) and (names.is_ordinary(first) or not any(map(names.is_known, words))):
             return ()  # "MS EXCEL"
         return names.accept(text, kept, "context")
     kept = names.trimmed(text, tokens)
@@ -162,6 +197,24 @@ def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _ANSWERED = re.compile(r"[ \t]*(?:$|[.,;!\n\x1f(]|[-–—] )")
 _QUESTION = r"(?i:name[^?\n]{0,40}\?[\"']?\r?\n[a-z0-9 .]{0,24}[:>-] ?(?:(?:yes|sure|of course|certainly|ok|okay|hi|hello|uh|um|it's|it is|that's|that is|my name is|the name is|name's|this is|i'm|i am)[, .]{1,3}){0,3})"
 
+_WROTE = re.compile(
+    rf"(?:^|[\n,>] ?|[0-9] |schrieb |at |um )((?:{names.TOKEN}\.? ){{1,4}})(?:<[^>\n]{{3,80}}> )?(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał(?:\(a\)|a)?|написал(?:а)?|yazdı)"
+)
+_WROTE_AS_SCANNED = "(?:wrote|a \xe9crit|escribi\xf3|ha scritto|schreef|skrev|escreveu|napisa\xe9|yazd\xe9) ?:"
+
+
+def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Who wrote what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
+    for match in _WROTE.finditer(text, max(low, at - 140), min(high, at)):
+        spans = [one.span() for one in names.WORD.finditer(text, *match.span(1))]
+        while spans and not names.may_be_name(text[slice(*spans[0])]):
+            spans = spans[1:]
+        words = [text[a:b] for a, b in spans]
+        if len(words) >= 2 and all(names.may_be_name(word) or word in names.PARTICLES for word in words):
+            return names.accept(text, spans, "writer")
+    return ()
+
+
 _SPEAKER = rf"(?i:speaker|caller|agent|interviewer|participant|customer|operator|user|guest|host|client|rep|witness|student|patient) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
 _SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{names.CAPITAL}"
 
@@ -197,7 +250,9 @@ DETECTORS = (
             rf"{names.START}(?:{_trigger(_SAID)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
-            rf"\b{_CAPITALS}\.? {names.CAPITAL}{{2}}",
+            rf"\b{_CAPITALS}\.? {names.CAPITAL}",
+            rf"\b(?i:wife|husband|spouse|partner|son|daughter|mother|father|mum|mom|dad|brother|sister|child|aunt|uncle|cousin|nephew|niece|girlfriend|boyfriend|neighbou?r|landlord|carer|nanny)[ ,(]{{1,2}}{names.CAPITAL}",
+            rf"\b(?i:frau|mann|sohn|tochter|mutter|vater|bruder|schwester|esposa|esposo|marido|mujer|hij[oa]|madre|padre|hermano|hermana|femme|mari|fils|fille|moglie|marito|figli[oa]|filh[oa]|vrouw|man|zoon|dochter|\xe9ona|syn|c\xf3rka|e\xe9im|o\xe9lum|k\xe9z\xe9m) {names.CAPITAL}",
         ),
         find=_context,
         examples=(
@@ -208,7 +263,22 @@ DETECTORS = (
                 value="Wolverine Oyelaran",
                 near_miss="Regards,\nThe Support Team",
             ),
+            Example(text="Hi Ndapewandja, please call back", value="Ndapewandja", near_miss="Hello World, again"),
+            Example(text="my daughter Xiadanira is allergic", value="Xiadanira", near_miss="the parent process Is"),
             Example(text="Herr Müller hat angerufen", value="Müller"),
+        ),
+    ),
+    Detector(
+        name="name: writer of a quoted mail",
+        class_=names.CLASS,
+        triggers=(_WROTE_AS_SCANNED,),
+        find=_writer,
+        examples=(
+            Example(
+                text="On Tue, 3 Mar 2026 at 10:14, Wrenfield Ostroverkh <w@o.io> wrote:",
+                value="Wrenfield Ostroverkh",
+                near_miss="The documentation team wrote: see below",
+            ),
         ),
     ),
     Detector(

@@ -13,19 +13,19 @@ _PERSON_KEY = (
     r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|geburtsname|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
+    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
     r"|jm[e\xe9]no|p.\xe9jmen[i\xed]|vezet[e\xe9]kn[e\xe9]v|keresztn[e\xe9]v|soyad[i\xe9]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _LOOSE_KEYS = (
-    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|recipient|author|owner|contact|client|guest|user|attn|from|to|by|created by|signed|driver|kunde|nom|naam|namn)"
+    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created by|signed|driver|kunde|nom|naam|namn)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _PEOPLES_LABELS = tuple(
     "patient|pt|passenger|assignee|sender|reviewer|approver|reported by|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
     "|applicant|claimant|claimants|defendant|plaintiff|witness|deponent|guarantor|signatory|attendee|attendees|participants|interviewer|interviewee|candidate|supervisor|line manager|teacher|student|pupil|guardian|mother|father|carer"
     "|next of kin|nok|spouse|husband|wife|partner|beneficiary|policyholder|policy holder|insured|tenant|landlord|lessee|lessor|buyer|seller|grantor|grantee|trustee|executor|heir|notary|author|authors|maintainer|shipper|consignee|payee"
-    "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention"
+    "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention|prescriber|prescribed by|dispensed to|dispensed by|seen by|nominee|nominated by|lead|representative|instructor|lecturer|speaker|moderator|chair|panelist|panelists|recipient|guest|user|contact|customer contact|account manager|case worker|social worker|point of contact|poc|print name|printed name"
     "|ansprechpartner|ansprechpartnerin|sachbearbeiter|sachbearbeiterin|kundin|patientin|mieter|mieterin|vermieter|versicherter|antragsteller|antragstellerin|kontaktperson|empfänger|absender|arzt|behandelnder arzt"
     "|paciente|cliente|titular|solicitante|médico|destinatario|remitente|contacto|alumno|inquilino|paziente|medico|intestatario|mittente|patiënt|klant|contactpersoon|huurder|arts|médecin|titulaire|destinataire|expéditeur|locataire|demandeur"
     "|klient|klientka|pacjent|pacjentka|zamawiający|odbiorca|nadawca|najemca|lekarz|müşteri|hasta|yetkili|alıcı|gönderen|asiakas|potilas|vastaanottaja|patient|kontaktperson|mottagare|avsändare|pasient|modtager|zákazník|zákaznice|pacient|pacientka|příjemce"
@@ -71,11 +71,16 @@ def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tup
     if not tokens or len(tokens) > 3 or text[tokens[-1][1] : tokens[-1][1] + 2] != ", ":
         return tokens
     behind = names.tokens_at(text, tokens[-1][1] + 2, high, 2)
+    behind = [token for token in behind if text[slice(*token)] not in _DEGREES]
     word = text[slice(*behind[0])] if behind else ""
     if not word[:1].isupper() or names.is_ordinary(word) or names.is_title(word):
         return tokens
     # Two people in a list have two names each; a surname in capitals, or a given name of the lists, makes it one.
-    if names.is_given(word) or (text[slice(*tokens[-1])].isupper() and not word.isupper()):
+    if (
+        names.is_given(word)
+        or (len(word) == 1 and text[behind[0][1] : behind[0][1] + 1] == ".")
+        or (text[slice(*tokens[-1])].isupper() and not word.isupper())
+    ):
         return [*tokens, *behind]
     return tokens
 
@@ -113,8 +118,9 @@ def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]
 
 
 _SMALL_FIELD = re.compile(rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}})(?=[\n\r\x1f,;\"|]|$)")
+_DEGREES = frozenset("MD PhD DDS RN NP PA DO Esq MBA MSc BSc FRCS MRCP".split())
 _FIELD_ENDS = re.compile(
-    r"(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und|y|et|e) ))"
+    r"\.?(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und|y|et|e) ))"
 )
 
 
@@ -131,26 +137,11 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return _loose(text, low, high, at)
     words = [text[a:b] for a, b in tokens]
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
-    if not real or names.is_brand(words) or any(not _may_be_name(word) for word in real):
+    if not real or names.is_brand(words) or any(not names.may_be_name(word) for word in real):
         return _loose(text, low, high, at)
     if len(real) == 1 and len(words) == 1 and not names.is_known(real[0]) and not names.SURNAME_ENDING.search(real[0].lower()):
         return ()
     return names.accept(text, tokens, "key")
-
-
-def _may_be_name(word: str) -> bool:
-    lowered = word.lower()
-    if lowered in names.NOT_NAMES or lowered in names.OFFICES or lowered in names.TECHNICAL or not word[0].isupper():
-        return False
-    # Neither camel case nor an acronym.
-    parts = [part for part in re.split("['-]", word) if len(part) > 1]
-    if not word.isupper() and any(
-        not part[1:].islower() for part in parts if not part.startswith(("Mc", "Mac", "Mc", "De", "Van", "Fitz"))
-    ):
-        return False
-    if word.isupper() and len(word) < 4 and not names.is_known(word):
-        return False
-    return not names.is_ordinary(word) or (names.is_known(word) and lowered not in names.SHORT_WORDS)
 
 
 _ASCII_LABELS = "|".join(
@@ -198,9 +189,9 @@ DETECTORS = (
         name="name: label of people",
         class_=names.CLASS,
         triggers=(
-            rf"(?i)(?:^|[^A-Za-z_])(?:{_ASCII_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}(?-i:{names.CAPITAL})",
+            rf"(?i)(?:^|[^A-Za-z_])(?:{_ASCII_LABELS})[\"'*]{{0,3}}(?:\s?[:=]\s{{0,2}}| - )[\"'*]{{0,3}}(?-i:{names.CAPITAL})",
             rf"(?:^|[^A-Za-z_\xc0-\xff])(?:{_OTHER_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}{names.CAPITAL}",
-            rf"(?:^|\x1f)(?:first|middle|last): {names.CAPITAL}",
+            rf"(?:^|[\x1f{{,(] ?)(?:first|middle|last): ?[\"']?{names.CAPITAL}",
         ),
         find=_labelled,
         examples=(

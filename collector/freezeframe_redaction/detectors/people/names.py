@@ -35,6 +35,11 @@ NOT_NAMES = frozenset(
     "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
 )
 """What greetings and fields hold instead of a name."""
+NAMED_AFTER_NOUNS = frozenset(
+    "palsy disease syndrome sign sarcoma lymphoma tumor tumour fracture reflex procedure maneuver manoeuvre phenomenon law laws razor paradox theorem lemma conjecture algorithm method equation constant principle inequality"
+    " effect test rule formula triangle set number numbers machine problem dilemma hypothesis criterion notation island bay day eve mass".split()
+)
+"""What is called after people: ``Bell's palsy``."""
 OFFICES = frozenset(
     "team support care service services sales billing accounts office desk department dept division group inc ltd llc corp gmbh labs technologies solutions consulting bank university hospital clinic school"
     " engineering operations security marketing finance legal staff committee council foundation association society company systems software studio press media research bot".split()
@@ -196,3 +201,18 @@ def is_plainly_given(word: str) -> bool:
     """Whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
     lowered = word.lower()
     return lowered in GIVEN and lowered not in COMMON and lowered not in TECHNICAL
+
+
+def may_be_name(word: str) -> bool:
+    """Whether the word may be part of a name as it looks: no office, no ordinary word, neither camel case nor an acronym."""
+    lowered = word.lower()
+    if lowered in NOT_NAMES or lowered in OFFICES or lowered in TECHNICAL or not word[0].isupper():
+        return False
+    parts = [part for part in re.split("['-]", word) if len(part) > 1]
+    if not word.isupper() and any(
+        not part[1:].islower() for part in parts if not part.startswith(("Mc", "Mac", "Mc", "De", "Van", "Fitz"))
+    ):
+        return False
+    if word.isupper() and len(word) < 4 and not is_known(word):
+        return False
+    return not is_ordinary(word) or (is_known(word) and lowered not in SHORT_WORDS)

@@ -41,12 +41,16 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if _stands_alone(text, low, high, tokens, words):
             return names.accept(text, tokens, "line of its own")
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
+    if index == 1 and names.may_be_name(words[0]) and len(words[0]) > 3 and not words[0].lower().endswith(_OTHERWISE):
+        index = 0  # "Zephaniah Obadele Thorne"
     kept = names.trimmed(text, tokens[index : index + 5])
     if len(kept) < 2:
         return ()
     return names.accept(text, kept, "lexicon")
 
 
+_OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", "ant", "ent", "ive", "al", "man")
+"""How words end that are verbs, and what somebody is: ``Producer James Sparks``."""
 _NAMED_AFTER = re.compile(
     r"(?:'s)? (?:algorithm|theorem|method|equation|equilibrium|distribution|filter|transform|test|conjecture|lemma|machine|constant|effect|inequality|matrix"
     r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport|foundation)s?\b",

@@ -114,7 +114,7 @@ _GEORGIAN = _announced(
 _AMHARIC = _announced("ስሜ|አቶ|ወይዘሮ|ወ/ሮ|ዶ/ር", "ስም", "ነው|እና|ይባላል|እኔ")
 _HAN = "\u4e00-\u9fff\u3005"
 _NAMED_HAN = re.compile(
-    rf"(?:氏名|お名前|名前|姓名|担当者?|担当医|患者名?|患者様|受取人|差出人|申請者|契約者|会員名|お客様名|顧客名|保護者|客户姓名|客戶姓名|患者姓名|联系人|聯絡人|收件人|寄件人|负责人|負責人|经办人|申请人|姓名)[ ]?[::][ ]?([{_HAN}]{{1,4}}(?:[ \u3000][{_HAN}\u3041-\u30ff]{{1,4}})?)(?![{_HAN}\u3041-\u30ff])"
+    rf"(?:氏名|お名前|名前|姓名|担当者?|担当医|患者名?|患者様|受取人|差出人|申請者|契約者|会員名|お客様名|顧客名|保護者|客户姓名|客戶姓名|患者姓名|联系人|聯絡人|收件人|寄件人|负责人|負責人|经办人|申请人|姓名)[ ]?[::][ ]?([{_HAN}]{{1,4}}(?:[ \u3000][{_HAN}\u3041-\u30ff]{{1,4}}(?! ?:))?)(?![{_HAN}\u3041-\u30ff])"
 )
 """The field of a form; in a Chinese or Japanese one, whatever stands there."""
 _DEAR_HAN = re.compile(
@@ -141,7 +141,10 @@ def _greek(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...
     return ()
 
 
-_SAID_IN_HAN = (_NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
+_NAMED_KOREAN = re.compile(
+    r"(?:이름|성명|성함|고객명|환자명|담당자|수신인|받는 ?사람|보내는 ?사람|예금주|신청자)[ ]?:[ ]?([가-힣]{2,4})(?![가-힣])"
+)
+_SAID_IN_HAN = (_NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
 
 
 def _east_asian(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
@@ -188,7 +191,7 @@ DETECTORS = (
     Detector(
         name="name: other scripts",
         class_=CLASS,
-        triggers=(r"\xc9\xe9{1,20} \xc9\xe9{2}", r"\xe9{2,4}(?:[^\xe9]|$)"),
+        triggers=(r"\xc9\xe9{1,20} \xc9\xe9{2}", r"\xe9{2,4}(?:[^\xe9]|$)", r"(?:^|[ :>\n\x1f])\xe9\xb7"),
         find=_foreign,
         examples=(
             Example(text="王小明 met Мария Иванова", value="王小明"),

@@ -38,7 +38,10 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """A given name alone, where the words around it speak of a person."""
     # Most triggers end on the third letter.
     start = at - 3 if at - 3 >= low and text[at - 3].isupper() else _capital_before(text, low, at)
-    word = names.WORD.match(text, start, min(high, start + 24))
+    double = _FIRST_HALF.search(text, max(low, start - 20), start)
+    if double is not None:
+        start = double.start()
+    word = names.WORD.match(text, start, min(high, start + 40))
     if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-@#$<`")):
         return ()
     name = word.group()
@@ -46,9 +49,9 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     name = text[start:end]
     if names.is_brand([*text[max(low, start - 4) : start].split(), name]):
         return ()  # "Dr Pepper"
-    if len(name) < 3 or names.is_ordinary(name) or not name[1:].islower():
+    if len(name) < 3 or names.is_ordinary(name) or not all(part[1:].islower() for part in name.split("-")):
         return ()
-    known = names.is_plainly_given(name) or names.has_form_of_surname(name)
+    known = all(map(names.is_plainly_given, name.split("-"))) or names.has_form_of_surname(name)
     if not known and name.lower() in SURNAMES and text[max(low, start - 6) : start - 1].lstrip().lower() in ("says", "said"):
         return names.accept(text, [(start, end)], "alone") if text[end : end + 1] in (".", ",", ":") else ()
     if not known and (len(name) < 4 or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST):
@@ -68,6 +71,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, [(start, end)], "alone") if _speaks_of_a_person(text, low, start, name, following) else ()
 
 
+_FIRST_HALF = re.compile(r"(?<![\w-])[^\W\d_a-z][^\W\d_]{1,14}-\Z")
+"""Of a double name: ``Ana-Sofía``."""
 _HUMAN = re.compile(
     r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying|teaching)|has a (?:headache|fever|daughter|son)"
     r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
@@ -79,6 +84,8 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
     previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
     after = following.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
     opens = not before or before[-1] in '.!?\n"“:>'
+    if following[:3] == "'s " and after in names.NAMED_AFTER_NOUNS:
+        return False
     if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS):
         return True
     if after in _SPEECH and (opens or previous in _TOWARDS or previous in _CLAUSE):
