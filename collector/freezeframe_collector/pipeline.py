@@ -64,7 +64,8 @@ class Meter:
     def add(self, **amounts: int) -> None:
         """Add to the counts."""
         with self._lock:
-            self.counts.update(amounts)
+            for name, amount in amounts.items():
+                self.counts[name] += amount
 
     def note_conventions(self, spans: Sequence[SpanRecord]) -> None:
         """Count spans by the dialect that read them, and by scope the ones in which nothing of GenAI was found."""

@@ -7,8 +7,10 @@ Between receivers, processors, tables and replay a span is always this value. Co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from operator import attrgetter
+from typing import Final
 
 AttributeValue = str | bool | int | float | bytes | None | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
 """OTLP AnyValue: scalars, ``tuple`` for arrays, ``dict`` for kvlists. Arrays are tuples, so that equal content is equal."""
@@ -111,7 +113,12 @@ class SpanRecord:
 
     def with_attributes(self, changes: Attributes) -> SpanRecord:
         """Return the span with `changes` laid over its attributes."""
-        return replace(self, attributes={**self.attributes, **changes})
+        # By the slots: `dataclasses.replace` takes twice as long, and this is done to each span on its way to the store.
+        copy = object.__new__(SpanRecord)
+        for set_field, value in zip(_SET_OTHERS, _GET_OTHERS(self), strict=True):
+            set_field(copy, value)
+        _SET_ATTRIBUTES(copy, {**self.attributes, **changes})
+        return copy
 
     def text(self, name: str) -> str | None:
         """Return the attribute where it is text, else None."""
@@ -122,3 +129,9 @@ class SpanRecord:
         """Return the attribute where it is a whole number, else None."""
         value = self.attributes.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_OTHERS: Final = [field.name for field in fields(SpanRecord) if field.name != "attributes"]
+_GET_OTHERS: Final = attrgetter(*_OTHERS)
+_SET_OTHERS: Final = [getattr(SpanRecord, name).__set__ for name in _OTHERS]
+_SET_ATTRIBUTES: Final = SpanRecord.__dict__["attributes"].__set__
