@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 
+import pytest
 from handmade_runs import make_run, model_call, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.outline import call_text, error_text, outcome_text, outline_fixture, outline_run
-from freezeframe_replay.report.render import outline_text, printable, short, table_text
+from freezeframe_replay.report.render import outline_text, printable, short, table_text, tree_text
 from freezeframe_replay.web.pages import run_page
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Response
@@ -168,9 +169,19 @@ def test_a_table_aligns_numbers_right_and_cuts_long_cells() -> None:
     )
 
 
-def test_a_narrow_terminal_cuts_names_and_nothing_else() -> None:
-    """Time, status, tokens and lane stay in sight, and no line is wider than the terminal."""
-    outline = outline_run(build_run(lookup_run()))
-    shown = outline_text(outline, width=76)
-    assert max(map(len, shown.splitlines())) <= 76
-    assert "POST /v1/ ...   gpt-x   1.00 s  200     1,204 > 33  root" in shown
+NARROW = [
+    (92, False, "   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33  root"),
+    (76, False, "   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33"),
+    (66, False, "   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200"),
+    (58, False, "   1  model    POST /v1/cha ... ns  gpt-x   1.00 s  200"),
+    (76, True, "   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     root"),
+]
+
+
+@pytest.mark.parametrize(("width", "lanes", "line"), NARROW)
+def test_a_narrow_terminal_leaves_out_what_can_be_missed_before_it_cuts_names(width: int, lanes: bool, line: str) -> None:
+    """First the lane, if it is one for all, then tokens; time and status stay, and no line is wider than the terminal."""
+    nodes = outline_run(build_run(lookup_run())).nodes
+    shown = tree_text([node if lanes else replace(node, lane="root") for node in nodes], width=width).splitlines()
+    assert max(map(len, shown)) <= width
+    assert line in shown

@@ -160,7 +160,7 @@ def test_show_names_steps_readiness_and_what_to_type(project: Project, good_run:
 def test_sql_in_three_formats_with_parameters(project: Project, good_run: str) -> None:
     """Table, JSON and CSV of the same rows; the store itself refuses to write."""
     query = ("sql", "SELECT name, exchanges FROM runs WHERE trace_id = {run:String}", "-p", f"run={good_run}")
-    assert run_command(project, *query).splitlines() == ["name    exchanges", "answer          2", "(1 rows)"]
+    assert run_command(project, *query).splitlines() == ["name    exchanges", "answer          2", "(1 row)"]
     assert json.loads(run_command(project, *query, "--format", "json")) == [{"name": "answer", "exchanges": 2}]
     assert list(csv.reader(io.StringIO(run_command(project, *query, "--format", "csv")))) == [
         ["name", "exchanges"],

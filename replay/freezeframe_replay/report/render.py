@@ -18,6 +18,11 @@ WIDTH: Final = 120
 ID_DIGITS: Final = 12
 """Digits of a run's id that are shown where it need not be whole: enough to name one among millions."""
 _LABEL: Final = 14
+_CELL: Final = 72
+"""Columns after which a cell of the tree is cut."""
+_NAME: Final = 2
+_READABLE_NAME: Final = 40
+"""Which column of the tree the name is, and how much of it is shown before other columns are left out."""
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
 
@@ -150,9 +155,9 @@ def _head(outline: Outline, width: int) -> str:
 
 
 def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) -> str:
-    """Return the tree: step number, kind, name, time, status, tokens, lane."""
+    """Return the tree: step number, kind, name, time, status, tokens, lane; less of it on a narrow terminal."""
     header = ("step", "kind", "name", "time", "status", "tokens", "lane")
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             "" if node.step is None else str(node.step),
             node.kind,
@@ -164,7 +169,8 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
         )
         for node in nodes
     ]
-    lines = table_text(header, rows, right=(0, 3), cell_width=72, fit=(2, width)).splitlines()
+    header, *rows = _for_narrow([header, *rows], width, lanes=any(node.lane not in ("", ROOT_LANE) for node in nodes))
+    lines = table_text(header, rows, right=(0, 3), cell_width=_CELL, fit=(_NAME, width)).splitlines()
     if not full:
         return "\n".join(lines)
     shown = lines[:1]
@@ -173,6 +179,24 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
         shown += [f"        > {printable(part)}" for part in (node.request or "").splitlines()]
         shown += [f"        < {printable(part)}" for part in (node.response or "").splitlines()]
     return "\n".join(shown)
+
+
+def _for_narrow(rows: list[tuple[str, ...]], width: int, *, lanes: bool) -> list[tuple[str, ...]]:
+    """Return header and rows without what is dispensable where names would become unreadable: lanes, if all is one; tokens;
+    the middle of a long status."""
+
+    def fits() -> bool:
+        widths = [min(max(map(len, column)), _CELL) for column in zip(*rows, strict=True)]
+        widths[_NAME] = min(widths[_NAME], _READABLE_NAME)
+        return sum(widths) + 2 * (len(widths) - 1) <= width
+
+    if not fits() and not lanes:
+        rows = [row[:-1] for row in rows]
+    if not fits() or not any(row[5] for row in rows[1:]):
+        rows = [(*row[:5], *row[6:]) for row in rows]
+    if not fits():
+        rows = [(*row[:4], short(row[4], 16), *row[5:]) for row in rows]
+    return rows
 
 
 def _indented(node: Node) -> str:
