@@ -20,15 +20,15 @@ _SUFFIX = (
 _UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
 _CITY = r"(?:,? (?:[A-Z\xc0-\xde](?:[^\W\d_]|['.-]){1,25}(?!\w) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
 _ENGLISH = re.compile(
-    rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?)?{_UNIT}{_CITY}"
+    rf"(?:(?:Flat|Studio|Unit|Apt|Suite) [0-9]{{1,4}}[A-Za-z]?,? )?(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?|(?: [0-9]{{1,2}}[A-Z]?)(?=,? ?#|,? (?:Singapore|S\()))?{_UNIT}{_CITY}"
 )
 _GERMAN = re.compile(
     r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|gate|graben|bulvarı|caddesi|cad\.|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken|ntie|kuja|polku|kaari|esplanadi|Bulvarı|Caddesi|Cad\.|Sokak|Sokağı|Sok\.|Mahallesi|Markt|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
-    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b)?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-][0-9]{1,4})?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
+    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b)?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
     r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rue|avenue|boulevard|bd|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.)"
-    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[A-ZÀ-ÞА-Я][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9])(?:/[0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[º°ª]) ?\w{0,4})?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
+    r" (?:(?:de|du|des|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[A-ZÀ-ÞА-Я][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|[oa]\b)(?:/[0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
 _NEEDS_NUMBER = re.compile(
     r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja)\b", re.IGNORECASE
@@ -59,9 +59,13 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
 # -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
 
-_UNIT_NUMBER = r"(?:(?i:apt|apartment|suite|ste|unit|flat|floor|room|house no|plot no|plot|door no|block|sector|daire|kat|no|n[º°]|кв|квартира|корп|оф|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}[A-Za-z]?\b|[0-9]{1,2}[oa]\.? (?:[A-Z]|izq\w*|dcha|derecha|centro)\b)"
+_UNIT_NUMBER = (
+    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|fl|room|rm|house no|house|holding|plot no|plot|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|depto|dpto|dept|oficina"
+    r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}[A-Za-z]?\b(?:/[0-9]{1,4}\b)?"
+    r"|#[0-9]{1,3}-[0-9]{1,5}\b|(?i:block|blk|unit|flat|esc|scala|stiege|staircase|bloco|tower)\b\.? [A-Z]\b|[0-9]{1,2}[oa]\.? (?:[A-Z]|izq\w*\.?|dcha\.?|der\.?|derecha|centro|andar|piso|floor)(?!\w))"
+)
 _POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[0-9]{2}-[0-9]{3}|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
-_PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|of|the|la|le|les|am|an|auf|der|den|upon|and|och|i|sur|en)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
+_PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|dos|das|du|of|the|la|le|les|el|al|ul|e|y|am|an|auf|bei|ob|der|den|dem|upon|on|in|and|och|i|sur|sous|en|aan|nad|pod)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
 _PART = re.compile(
     rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |[A-Z]{{2}} )?{_POSTCODE})?|(?P<empty>nan)\b)"
 )
@@ -96,7 +100,12 @@ def _tail(text: str, end: int, high: int) -> int:
             follows = part["gap"] != " " or numbered
             if (
                 not follows
-                or (word.lower() in COMMON and word.lower() not in _PLACE_WORDS and not (word.isupper() and len(word) == 2))
+                or (
+                    not part["placed"]
+                    and word.lower() in COMMON
+                    and word.lower() not in _PLACE_WORDS
+                    and not (word.isupper() and len(word) == 2)
+                )
                 or not (part["placed"] or ends or numbered)
             ):
                 break
@@ -164,6 +173,8 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _GERMAN.finditer(text, max(low, at - 60), min(high, at + 60)):
         if match.end() >= at and match.start() < at:
             words = re.split(r"[ .]+(?=[^ .]*[0-9])", match.group(), maxsplit=1)[0].split(" ")
+            if _NO_STREET_WORD.match(words[-1].lower()):
+                return ()
             # "During 1971" and "Spring 2024" end like streets, "Markt 3" and "use gate 22" hold no name of one.
             if not words[0][0].isupper() or (words[0].lower() in COMMON and len(words) < 3) or words == ["Markt"]:
                 return ()
@@ -171,6 +182,10 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+_NO_STREET_WORD = re.compile(
+    r"(?:sitz|park|stell|arbeits|speicher|lager|liege|steh|schlaf|tank|bade|zelt|fenster)platz$|(?:bahn|aus)steig$|(?:um|aus|hin|rück|lern|kreis|rechts)weg$"
+)
+"""What ends like a street and is none: ``Sitzplatz 12``."""
 _LONG_NUMBER = re.compile(r"[0-9]{7}")
 
 
@@ -195,7 +210,7 @@ _SMALL_STREET = re.compile(
 
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     opening = _AFTER_KEY.match(text, at - 1, min(high, at + 30))
-    if opening is None:
+    if opening is None or holds_invented(text[max(low, at - 24) : at]):
         return ()
     start = opening.end()
     if text[start : start + 1] in "([{<`@" or not (text[start : start + 1].isalnum()):
@@ -236,6 +251,11 @@ def _other(pattern: re.Pattern[str], text: str, low: int, high: int, at: int) ->
     return ()
 
 
+_HOUSE_AND_ROAD = re.compile(
+    r"(?<!\w)(?:house|flat|plot|holding|h|villa|bungalow)(?: no)?[.:]? ?#?[0-9]{1,4}[A-Z]?(?:/[0-9A-Z]{1,4})?,? ?(?:road|rd|street|st|lane|sector|block|phase|ward|cross|main|avenue)(?: no)?[.:]? ?#?[0-9A-Z]{1,4}\b",
+    re.IGNORECASE,
+)
+"""``HOUSE 12, ROAD 7``: streets of Dhaka, Islamabad and Lagos have numbers for names."""
 _UNIT_FIRST = re.compile(
     rf"(?<!\w){_UNIT_NUMBER}(?:, ?[A-Z0-9][^,\n]{{1,30}}){{0,4}}, ?[A-Z][^\W\d_]+(?: [A-Z][^\W\d_]+){{0,3}}[ ,-]{{1,3}}[0-9]{{3}} ?[0-9]{{2,3}}(?![\w-])"
 )
@@ -243,10 +263,46 @@ _UNIT_FIRST = re.compile(
 
 def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``House No. 45, Sector 17, Chandigarh 160017``: a unit, parts between commas, and a postcode; no street is named."""
-    for match in _UNIT_FIRST.finditer(text, max(low, at - 20), min(high, at + 150)):
-        if match.start() < at:
-            return _accept(match, low, high)
+    floor, ceiling = max(low, at - 20), min(high, at + 150)
+    for pattern in (_HOUSE_AND_ROAD, _UNIT_FIRST):
+        for match in pattern.finditer(text, floor, ceiling):
+            if match.start() < at <= match.end():
+                return _accept(match, low, high)
     return ()
+
+
+_POSTAL_TOWN = re.compile(
+    rf"[0-9][A-Za-z]?(?:[/-](?:[0-9]{{1,4}}|[IVX]{{1,4}}))?(?P<gap>,? ?\n[ \t>?]{{0,6}}|, ?| )(?P<code>{_POSTCODE}),? {_PLACE}(?!\w)"
+)
+_STREET_BEFORE = re.compile(r"(?<![\w.,$-])(?:[^\W\d_][\w.'’-]{0,24} ){1,5}[0-9]{1,4}\Z")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
+
+
+def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Długa 5/12, 00-950 Warszawa``: no word for a street, but a number, a postcode and a town behind the name."""
+    for match in _POSTAL_TOWN.finditer(text, max(low, at - 24), min(high, at + 60)):
+        if match.end() < at:
+            continue
+        line = _STREET_BEFORE.search(text, max(low, match.start() - 90), match.start() + 1)
+        if line is None or match.start() >= at or _YEAR.match(match["code"]) or holds_invented(line.group()):
+            return ()
+        words = list(_STREET_WORD.finditer(line.group()))
+        before = max((at for at, word in enumerate(words) if word.group().lower() in _BEFORE_STREET), default=-1)
+        words = words[before + 1 :]
+        while words and not words[0].group()[0].isupper():
+            words.pop(0)
+        if not words or all(word.group().lower() in COMMON for word in words):
+            return ()
+        return (Candidate(line.start() + words[0].start(), _tail(text, match.end(), high), CLASS),)
+    return ()
+
+
+_STREET_WORD = re.compile(r"[^\W\d_][\w.'’-]*")
+
+
+_BEFORE_STREET = frozenset(
+    "i live lives lived living reside at to in is are for from and or ship send deliver address adresse adres wohne wohnt wohnhaft bitte nach table figure page version section chapter".split()
+)
 
 
 _WORD = r"[A-Z0-9\xc0-\xde][A-Za-z0-9.'\x80-\xff\-]*"
@@ -293,7 +349,7 @@ DETECTORS = (
         name="address: announced",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:\baddress|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|bydli\xe9t\xe9|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
+            r"(?i)(?:\baddress(?:[ _]?line)?[ _]?[12]?|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|bydli\xe9t\xe9|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
         ),
         find=_keyed,
         examples=(
@@ -314,10 +370,25 @@ DETECTORS = (
         ),
     ),
     Detector(
+        name="address: street, postcode and town",
+        class_=CLASS,
+        triggers=(
+            r"[0-9][A-Za-z]?(?:[/\-][0-9IVX]{1,4})?(?:, ?|,? ?\n *| )(?:[A-Z]{1,2}-)?[0-9]{2,5}[ \-]?(?:[0-9]{2,3}|[A-Z]{2})?,? [A-Z\xc0-\xde][a-z\xdf-\xff]",
+        ),
+        find=_street_and_town,
+        examples=(
+            Example(
+                text="Adres: Długa 5/12, 00-950 Warszawa.",
+                value="Długa 5/12, 00-950 Warszawa",
+                near_miss="Monday, January 12, 2024 Paris",
+            ),
+        ),
+    ),
+    Detector(
         name="address: unit first",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:house no|plot no|door no|no|plot|flat|block|unit|villa|apartment)\.?:? ?#?[0-9]{1,5}[A-Z]?, ?[A-Z0-9]",
+            r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment)\.?:? ?#?[0-9]{1,5}[A-Z]?,? ?[A-Z0-9]",
         ),
         find=_unit_first,
         examples=(
