@@ -59,4 +59,6 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) ->
         if rows and all(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
     ]
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    return f"{table_text(columns, cells, right=right, cell_width=max(width, 8))}\n({len(rows)} row{'' if len(rows) == 1 else 's'})"
+    return (
+        f"{table_text(columns, cells, right=right, cell_width=max(width, 8))}\n({len(rows)} row{'' if len(rows) == 1 else 's'})"
+    )
