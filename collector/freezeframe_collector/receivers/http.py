@@ -44,22 +44,18 @@ _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signal:
-    """How one signal's answer is written."""
+    """How one signal's answer is written where spans were rejected; else it is an empty message."""
 
     json_field: str
     answer: Callable[[Outcome], Message]
 
 
 def _answer_traces(outcome: Outcome) -> Message:
-    if not outcome.rejected:
-        return ExportTraceServiceResponse()
     partial = ExportTracePartialSuccess(rejected_spans=outcome.rejected, error_message=outcome.message)
     return ExportTraceServiceResponse(partial_success=partial)
 
 
 def _answer_logs(outcome: Outcome) -> Message:
-    if not outcome.rejected:
-        return ExportLogsServiceResponse()
     partial = ExportLogsPartialSuccess(rejected_log_records=outcome.rejected, error_message=outcome.message)
     return ExportLogsServiceResponse(partial_success=partial)
 
@@ -153,8 +149,7 @@ class HttpReceiver:
         size_bytes = self._config.max_body_bytes if request.content_length is None else request.content_length
         try:
             with self._bodies.reserve_now(min(size_bytes, self._config.max_body_bytes)):
-                async with asyncio.timeout(self._config.read_timeout_s):
-                    body = await request.read()
+                body = await self._read(request)
                 return await self._work(kind, body, request.headers.get("Content-Encoding", ""), tenant, decoder, signal)
         except BusyError as error:
             agent = request.headers.get("User-Agent", "")
@@ -166,6 +161,13 @@ class HttpReceiver:
             # Not 408: the specification has senders give up on that.
             late = BusyError(f"the body did not arrive in {self._config.read_timeout_s:g} s", retry_after_s=1.0)
             return _refuse(kind, 503, _GRPC_UNAVAILABLE, late)
+
+    async def _read(self, request: web.Request) -> bytes:
+        """Return the body as it was sent; raises TimeoutError where it comes too slowly."""
+        if request.content.is_eof():  # all of it came with the head, as that of a small request does: no clock is needed
+            return await request.read()
+        async with asyncio.timeout(self._config.read_timeout_s):
+            return await request.read()
 
     async def _work(
         self, kind: str, body: bytes, encoding: str, tenant: str, decoder: Decoder, signal: _Signal
@@ -184,7 +186,7 @@ class HttpReceiver:
         if kind == _JSON:
             partial = {signal.json_field: str(outcome.rejected), "errorMessage": outcome.message} if outcome.rejected else None
             return web.json_response({"partialSuccess": partial} if partial else {})
-        return _protobuf(200, signal.answer(outcome))
+        return _protobuf(200, signal.answer(outcome)) if outcome.rejected else web.Response(content_type=_PROTOBUF)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._pipeline.meter.add(metrics_refused=1)
