@@ -18,6 +18,8 @@ from freezeframe_schemas.tables.views import run_rows_sql, views
 
 _LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_PART_INTO: Final = re.compile(r"\AINSERT INTO \{db\}\.(\w+)\{sfx\}")
+_PART_FROM: Final = re.compile(r"\bFROM \{db\}\.(\w+)\{sfx\}")
 _DURABLE: Final = ", fsync_after_insert = 1, fsync_part_directory = 1"
 _LEDGER: Final = (
     "CREATE TABLE IF NOT EXISTS {db}.schema_migrations {on_cluster} (name String COMMENT 'File of the migration, or view/NAME',"
@@ -93,8 +95,14 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
     """Fill in ``{name}``; query parameters, ``{name:Type}``, stay.
 
     On a cluster a table whose name ends in ``{sfx}`` is a shard's part, and lies behind a Distributed one; every other table is
-    whole on each node.
+    whole on each node. What is carried from table to table by INSERT is so on every shard.
     """
+    if cluster and statement.startswith("INSERT INTO"):
+        # ON CLUSTER does not go with INSERT; the Distributed tables may not be there yet
+        statement = _PART_INTO.sub(
+            r"INSERT INTO FUNCTION cluster({cluster}, {db_text}, '\1{sfx}', cityHash64(trace_id))", statement
+        )
+        statement = _PART_FROM.sub(r"FROM cluster({cluster}, {db_text}, '\1{sfx}')", statement)
     names = {
         "db": quote_identifier(database),
         "db_text": quote_text(database),
@@ -121,11 +129,16 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
 
 
 def distributed_sql() -> str:
-    """Return the tables of a cluster that stand before its shards' parts. A run lives on one shard: its joins need no other."""
+    """Return the tables of a cluster that stand before its shards' parts. A run lives on one shard: its joins need no other.
+
+    They have the columns that the parts have when they are made. So they are made anew, which loses nothing, where a column has
+    changed: the comment has this text change with it.
+    """
     return "\n".join(
-        f"CREATE TABLE IF NOT EXISTS {{db}}.{table} {{on_cluster}} AS {{db}}.{table}{{sfx}}"
+        f"-- {', '.join(column.name for column in columns)}\n"
+        f"CREATE OR REPLACE TABLE {{db}}.{table} {{on_cluster}} AS {{db}}.{table}{{sfx}}"
         f" ENGINE = Distributed({{cluster}}, {{db_text}}, '{table}{{sfx}}', cityHash64(trace_id));"
-        for table, _ in TABLES
+        for table, columns in TABLES
     )
 
 

@@ -1,19 +1,33 @@
-"""The schema on a cluster: what each statement becomes, parsed by the engine. No cluster is at hand to run it on."""
+"""The schema on a cluster: what each statement becomes, parsed by the engine, and run by one node without its network.
+
+No cluster is at hand to run it on.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from freezeframe_collector.migrate import distributed_sql, render, statements
 from freezeframe_collector.store import Store
 from freezeframe_schemas.tables.ddl import TABLES, migrations
-from freezeframe_schemas.tables.views import views
+from freezeframe_schemas.tables.views import run_rows_sql, views
+
+NODE = Path(__file__).parents[1] / "support" / "cluster_node.py"
 
 ALL = [
     (name, statement)
-    for name, sql in (*migrations(), ("cluster/distributed", distributed_sql()), *views())
+    for name, sql in (
+        *migrations(),
+        ("cluster/distributed", distributed_sql()),
+        ("feed/run_rows", run_rows_sql()),
+        *views(),
+    )
     for statement in statements(sql)
 ]
 CREATED = re.compile(r"CREATE TABLE IF NOT EXISTS `agents`\.(\w+)")
@@ -57,6 +71,35 @@ def test_parts_of_shards_have_a_path_each_and_whole_tables_one_for_all() -> None
         assert "MergeTree(" in text
         assert "Replicated" in text
         assert ("'/clickhouse/tables/{uuid}/all'" in text) is not shard, created[1]
+
+
+def test_what_is_carried_over_is_carried_on_every_shard() -> None:
+    """An INSERT is run by one node: on a cluster it reads and writes the parts of all shards, each run where it lies."""
+    carried = [on_cluster(statement) for _, statement in ALL if statement.startswith("INSERT") and "{sfx}" in statement]
+    assert len(carried) > 3
+    for text in carried:
+        assert "FROM cluster('main', 'agents', " in text
+        into = text.split()[2]
+        assert into == "`agents`.policy_rows" or text.startswith("INSERT INTO FUNCTION cluster('main', 'agents', '"), text
+        assert "policy_rows" in into or "_local', cityHash64(trace_id))" in text
+
+
+@pytest.mark.long
+def test_a_cluster_of_an_earlier_version_has_todays_columns_in_its_distributed_tables_too(tmp_path: Path) -> None:
+    """What is a column of a shard's part and not of the Distributed table before it cannot be asked for."""
+    ended = subprocess.run(
+        [sys.executable, str(NODE), str(tmp_path), "4"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    told = json.loads(ended.stdout)
+    assert told["again"] == []
+    for table, columns in TABLES:
+        distributed, local = told["columns"][table]
+        assert [name for name, *_ in local] == [column.name for column in columns]
+        assert distributed == local, table
+    assert told["pieces"] == [["run", "what was said"]]
+    assert told["runs"] == [["run", 1]]
+    assert told["policies"] == [["acme", "strict@abc"]]
 
 
 def test_one_node_has_neither() -> None:
