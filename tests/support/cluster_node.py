@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 import chdb
 import orjson
@@ -85,16 +86,14 @@ def main() -> None:
     node = Node(Path(sys.argv[1]))
     outdated = int(sys.argv[2])
     store = Store(node, database=DATABASE, cluster="main")
-    today = {name: getattr(migrating, name) for name in ("migrations", "views", "run_rows_sql", "distributed_sql")}
-    vars(migrating).update(
-        migrations=lambda: migrations()[:outdated],
-        views=list[tuple[str, str]],
-        run_rows_sql=str,
-        distributed_sql=lambda: "".join(
-            _DISTRIBUTED_OF_THEN.format(name) for name in ("span_rows", "run_rows", "rejected_rows")
-        ),
-    )
-    store.migrate()
+    distributed = "".join(map(_DISTRIBUTED_OF_THEN.format, ("span_rows", "run_rows", "rejected_rows")))
+    with (
+        patch.object(migrating, "migrations", lambda: migrations()[:outdated]),
+        patch.object(migrating, "views", list[tuple[str, str]]),
+        patch.object(migrating, "run_rows_sql", str),
+        patch.object(migrating, "distributed_sql", lambda: distributed),
+    ):
+        store.migrate()
     node.command(
         f"INSERT INTO {DATABASE}.span_rows_local (tenant, run_hour, trace_id, span_id, exchange_kind, redaction_policy)"
         " VALUES ('acme', '2026-01-01 10:00:00', 'run', 'span', 'model', 'strict@abc')"
@@ -103,7 +102,6 @@ def main() -> None:
         f"INSERT INTO {DATABASE}.payload_rows_local (tenant, run_hour, trace_id, hash, body)"
         " VALUES ('acme', '2026-01-01 10:00:00', 'run', '123456789012', 'what was said')"
     )
-    vars(migrating).update(today)
     applied = [migration.name for migration in store.migrate()]
     told = {
         "applied": applied,
