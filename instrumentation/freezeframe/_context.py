@@ -107,6 +107,8 @@ class Place:
     run: RunContext | None = None
     inside_call: bool = False
     """True inside a recorded tool or retriever: plain HTTP is recorded there, and a replay never gets there."""
+    call_span_id: str = ""
+    """Span id of that call, where it is recorded."""
     sending: bool = False
     """True while a seam has the real request made: what a transport asks of another HTTP client is the same call."""
 

@@ -94,7 +94,7 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
     enclosing = {
         exchange.span_id: outer
         for exchange in exchanges
-        if (outer := _enclosing(exchange.parent_span_id, by_id, exchange_ids)) is not None
+        if (outer := _enclosing(_above(by_id[exchange.span_id]), by_id, exchange_ids)) is not None
     }
     return Run(
         trace_id=traces[0],
@@ -114,8 +114,13 @@ def _enclosing(span_id: str, by_id: Mapping[str, SpanRecord], exchange_ids: set[
         seen.add(span_id)
         if span_id in exchange_ids:
             found = span_id
-        span_id = by_id[span_id].parent_span_id
+        span_id = _above(by_id[span_id])
     return found
+
+
+def _above(span: SpanRecord) -> str:
+    """Return the span id of the recorded call around the span, where it names that, else of its parent."""
+    return span.text(genai.EXCHANGE_INSIDE) or span.parent_span_id
 
 
 def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
@@ -146,7 +151,7 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
 
 
 def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord], exchanges: Iterable[Exchange]) -> Iterable[str]:
-    orphans = [span for span in spans if span.parent_span_id and span.parent_span_id not in by_id]
+    orphans = [span for span in spans if span.parent_span_id and not {span.parent_span_id, _above(span)} & by_id.keys()]
     if orphans:
         yield f"{len(orphans)} spans name a parent that is not here, the first: {orphans[0].name} ({orphans[0].span_id})"
     for span in spans:

@@ -217,7 +217,7 @@ def test_instrument_twice_is_one_and_uninstrument_puts_everything_back(tmp_path:
         assert httpx.Client._send_single_request is not originals[0]
         states = {row.library: row.state.value for row in freezeframe.doctor()}
         assert states["httpx"] == "captured"
-        assert states["grpcio"] == "not captured"
+        assert states["websockets"] == "not captured"
     finally:
         first.uninstrument()
     assert (httpx.Client._send_single_request, threading.Thread.start) == originals

@@ -19,12 +19,15 @@ from capture_replay import replaying
 from openinference.instrumentation.anthropic import AnthropicInstrumentor
 from openinference.instrumentation.openai import OpenAIInstrumentor
 from opentelemetry import context
+from opentelemetry.sdk.trace import TracerProvider
 
 import freezeframe
 from freezeframe.testing import capture
+from freezeframe_replay.report.outline import outline_run
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long  # imports every other instrumentation
 
@@ -131,3 +134,31 @@ def test_the_native_spans_of_an_sdk_do_not_double_its_calls(provider: Provider, 
     spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
     calls = [span for span in spans if span.text(genai.REQUEST_MODEL) is not None]
     assert [span.scope.name for span in calls] == [genai.SCOPE]
+
+
+def test_a_call_inside_a_recorded_one_is_known_as_that_whatever_spans_lie_between(provider: Provider) -> None:
+    """Spans of another provider, as clients of MCP and vendors' own instrumentations make them, never come to us."""
+    others = TracerProvider().get_tracer("theirs")
+
+    @freezeframe.tool
+    def price(sku: str) -> int:
+        with others.start_as_current_span("theirs"):
+            ask_openai(provider.url)
+            return httpx2.get(f"{provider.url}/prices/{sku}").status_code
+
+    @freezeframe.run
+    def answer() -> int:
+        with others.start_as_current_span("theirs"):
+            return price("PS-11")
+
+    with capture() as captured:
+        answer()
+        run = build_run(captured.spans)
+    tool, *inner = run.exchanges
+    assert [exchange.kind for exchange in run.exchanges] == [Kind.TOOL, Kind.MODEL, Kind.HTTP]
+    assert run.enclosing == {exchange.span_id: tool.span_id for exchange in inner}
+    assert [node.depth for node in outline_run(run).nodes if node.step] == [0, 1, 1]
+    provider.stop()
+    with replaying(run.exchanges[:1]) as recorded:
+        answer()
+    assert recorded.left == []

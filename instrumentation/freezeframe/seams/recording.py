@@ -121,14 +121,18 @@ class Recorder:
         call_id: str | None = None,
     ) -> Recording | None:
         """Open the span of one exchange. None where the run is not sampled."""
-        from opentelemetry.trace import SpanKind
+        from opentelemetry.trace import SpanKind, get_current_span
 
         remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP)
+        attributes: dict[str, str] = {genai.EXCHANGE_KIND: kind.value} if self.describe_spans else {}
+        around = current_place().call_span_id
+        if around and around != f"{get_current_span().get_span_context().span_id:016x}":
+            attributes[genai.EXCHANGE_INSIDE] = around
         span = self.tracer.start_span(
             name,
             context=self.root.context_for_exchange(),
             kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
-            attributes={genai.EXCHANGE_KIND: kind.value} if self.describe_spans else None,
+            attributes=attributes,
         )
         if not span.is_recording():
             return None
@@ -279,7 +283,8 @@ class Recording:
         from opentelemetry import context, trace
 
         place = current_place()
-        inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True)
+        span_id = f"{self.span.get_span_context().span_id:016x}"
+        inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True, call_span_id=span_id)
         token = context.attach(trace.set_span_in_context(self.span))
         place_token = PLACE.set(inner)
         try:

@@ -144,7 +144,8 @@ def _nodes(run: Run, numbers: Mapping[str, int], exchanges: Mapping[str, Exchang
     known = {span.span_id for span in run.spans}
     children: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in run.spans:
-        parent = span.parent_span_id if span.parent_span_id in known and span.parent_span_id != span.span_id else ""
+        parent = span.parent_span_id if span.parent_span_id in known else run.enclosing.get(span.span_id, "")
+        parent = "" if parent == span.span_id else parent
         children[parent].append(span)
     shown: set[str] = set()
     # spans that name each other as parents hang below no root: they are listed after the tree, not lost
