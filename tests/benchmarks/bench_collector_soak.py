@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_collector import Load, Texts, get, make_requests
+from collector_load import Load, Texts, make_requests
+from collector_peers import get
 
 SENDERS = 4
 LOOK_S = 10.0

@@ -17,7 +17,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench_collector import LOADS, Load, Texts, make_requests
+from collector_load import LOADS, Load, Texts, make_requests
 
 from freezeframe_collector.audit import Counts
 from freezeframe_collector.garbage import collect_rarely
