@@ -10,7 +10,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 CLASS = "SECRET"
 
 _VALUE = re.compile(
-    r"[\"'\])\\]{0,4}\s{0,3}(?:=>|:=|[:=])\s{0,3}\\?[\"'`]{0,3}((?:Bearer|Basic|Token|ApiKey|Digest|bearer|basic|token|apikey)\s{1,3})?"
+    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|[:=])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS|Splunk|GenieKey|PAT)\s{1,3}))?"
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|hasło|wachtwoord|parola|lösenord|\bpw|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|\bpass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
 _LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
@@ -144,7 +144,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _FLAG = re.compile(
-    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p)[\"']?([^\s\"']{4,128})"
+    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p|(?:docker|podman|helm registry) login\b[^\n|;]{0,80}? (?:-p|--password)[ =])[\"']?([^\s\"']{4,128})"
 )
 
 
@@ -170,7 +170,7 @@ def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _NAMES = (
-    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has\xe9o|parola|l\xf6senord"
+    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass"
     r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
 )
 
@@ -181,7 +181,7 @@ DETECTORS = (
     Detector(
         name="secret: assigned",
         class_=CLASS,
-        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}} {{0,3}}(?:[:=]|=>)",),
+        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=]|=>)",),
         find=_find,
         examples=(
             Example(text='password: "Tr0ub4dor&3"', value="Tr0ub4dor&3", near_miss='api_key = os.environ["OPENAI_API_KEY"]'),
@@ -207,7 +207,7 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|senha|wachtwoord|has\xe9o|api key|secret key|access token|access key)(?: [a-z0-9'_\-]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: )",
+            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|senha|wachtwoord|has\xe9o|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: )",
         ),
         find=_spoken_for,
         examples=(
@@ -232,7 +232,9 @@ DETECTORS = (
     Detector(
         name="secret: command line flag",
         class_=CLASS,
-        triggers=(r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p)[ \"']{0,2}[^\s]",),
+        triggers=(
+            r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =])[ \"']{0,2}[^\s]",
+        ),
         find=_flag,
         examples=(
             Example(text="mysql -u root -pS3cr3tPa55 shop", value="S3cr3tPa55", near_miss="mysql -u root -p$PASS shop"),

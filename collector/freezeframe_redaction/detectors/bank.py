@@ -93,7 +93,7 @@ DETECTORS = (
         name="bank: account number",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek nr|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|rekeningnummer|\xe9\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|bankgiro|plusgiro|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?)",
+            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek nr|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|rekeningnummer|bankgiro|plusgiro|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
         ),
         find=_named,
         examples=(

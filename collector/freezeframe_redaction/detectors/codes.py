@@ -21,7 +21,7 @@ _VALUE = re.compile(
     re.IGNORECASE,
 )
 _VALUE_FOR = re.compile(
-    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla)\b[^\n0-9:=.;]{{1,28}}?)?\s?(?:[:=]|{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{4,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
+    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?\s?(?:[:=]|{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
 """``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, maybe behind what the code is for."""
@@ -48,7 +48,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _VALUE_FOR.match(text, at, min(high, at + 60))
-    return _candidate(match) if match else ()
+    return _candidate(match) if match and len(match.group(1)) > 3 else ()
 
 
 def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -18,7 +18,7 @@ _PASSPORT = re.compile(
 )
 _CARD = re.compile(
     _FILLER
-    + r"((?:[A-Z]{1,3}[ -]?)?(?=[0-9A-Z]{0,10}[0-9])[0-9A-Z]{2,18}(?:[ ./-](?=[0-9A-Z]{0,10}[0-9])[0-9A-Z]{1,12}){0,4})(?![\w-])",
+    + r"((?:[A-Z]{1,3}[ -]?)?(?=[0-9A-Z]{0,10}[0-9])[0-9A-Z]{1,18}(?:[ ./-](?=[0-9A-Z]{0,10}[0-9])[0-9A-Z]{1,12}){0,4})(?![\w-])",
     re.IGNORECASE,
 )
 _SERIES = re.compile(
@@ -48,6 +48,21 @@ def _finder(class_: str, form: re.Pattern[str]) -> Callable[[str, int, int, int]
     return find
 
 
+_ID_OF = re.compile(
+    r"(?<!\w)(?!(?:national|huduma|citizen|resident|my|his|her|your|their|the|whose|with|and)\b)[^\W\d]{2,} id ?(?:no|number|nr)$",
+    re.IGNORECASE,
+)
+_ID_VALUE = re.compile(r"\.?(?: is)?[\s:=#\"']{1,4}([0-9]{6,14})(?![\w-])", re.IGNORECASE)
+
+
+def _identity_number(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``ID No. 27718829``: somebody's, unless a word before says what else has the number (``order id number``)."""
+    match = _ID_VALUE.match(text, at, min(high, at + 40))
+    if match is None or _ID_OF.search(text, max(low, at - 32), at):
+        return ()
+    return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(match.group(1)) else "NATID"),)
+
+
 def _by_series(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``CI seria RX nr. 482193``: two letters, which stay, and the number."""
     match = _SERIES.match(text, at, min(high, at + 40))
@@ -57,8 +72,8 @@ def _by_series(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
 
 
 _FOREIGN_PASSPORT = re.compile(
-    r"(?:паспорт[а-я]*|护照|護照|パスポート|旅券|여권|جواز(?: السفر)?|पासपोर्ट|דרכון|διαβατ[^\W\d_]*)[^0-9A-Z\n\x1f]{0,20}"
-    r"([A-Z]{0,2} ?[0-9]{2} ?[0-9]{2}(?:[^0-9\n\x1f]{1,9})?[0-9]{2,6})(?![0-9A-Za-z])",
+    r"(?:паспорт[а-я]*|在留カード|免許証|운전면허|驾驶证|駕照|护照|護照|パスポート|旅券|여권|جواز(?: السفر)?|पासपोर्ट|דרכון|διαβατ[^\W\d_]*)[^0-9A-Z\n\x1f]{0,20}"
+    r"([A-Z]{0,2} ?[0-9]{2} ?[0-9]{2}(?:[^0-9\n\x1f]{1,9})?[0-9]{2,6}(?:[A-Z]{2})?)(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
 _ZONE_NAMES = re.compile(r"(?<![A-Z0-9<])[PIACV][A-Z<][A-Z]{3}([A-Z]+<(?:[A-Z]+<)*<[A-Z<]{2,36})(?![A-Z0-9])")
@@ -97,6 +112,13 @@ DETECTORS = (
         ),
         find=_finder("NATID", _CARD),
         examples=(Example(text="Personalausweis L01X00T47", value="L01X00T47", near_miss="identity card required"),),
+    ),
+    Detector(
+        name="identity number",
+        class_="NATID",
+        triggers=(r"(?i)\bid ?(?:no|number|nr)\b",),
+        find=_identity_number,
+        examples=(Example(text="Huduma/ID No. 27718829", value="27718829", near_miss="order id number 27718829"),),
     ),
     Detector(
         name="identity card by series",
@@ -144,7 +166,7 @@ DETECTORS = (
         name="driving licence",
         class_="DRIVING_LICENCE",
         triggers=(
-            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|\bDL ?(?:no|number|#|:)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|\bDL[ _]?(?:no|number|#|:)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_finder("DRIVING_LICENCE", _LICENCE),
         examples=(

@@ -30,6 +30,8 @@ _SPOKEN = re.compile(
     rf"([\w-]+(?:(?:{_DOT_SPOKEN.pattern})[\w-]+){{0,3}}(?:{_DOT_SPOKEN.pattern})[a-z]{{2,8}})(?!\w)",
     re.IGNORECASE,
 )
+_SIGN_SAID = re.compile(r"\s(?:ma[ł\xe9l]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
+"""What is said for the sign and nothing else."""
 _PROVIDERS = frozenset(
     "gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol gmx web t-online freenet posteo proton protonmail zoho yandex mail"
     " wp o2 onet interia seznam libero orange free laposte wanadoo sfr terra uol bol qq 163 126 sina naver hanmail daum rediffmail fastmail tutanota".split()
@@ -39,7 +41,11 @@ _DOT_ONLY = re.compile(_DOT)
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 """What `surrogates` makes of an address; others that make the like have a domain of five letters."""
 _NOT_A_TLD = frozenset(
-    "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx py pyi css scss html htm json md rst txt yml yaml toml lock sh go rs java php rb so dll exe zip gz tar whl".split()
+    "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx pyi css scss html htm json rst txt yml yaml toml lock go java php rb dll exe zip gz tar whl".split()
+)
+_NAMES_FILE = re.compile(
+    r"\.(?:com|org|net|edu|gov|io|ai|info|biz|de|fr|es|it|nl|pl|uk|us|eu|ch|at|be|se|no|fi|dk|ca|au|nz|br|mx|in|jp|kr|cn)"
+    r"\.(?:json|csv|tsv|txt|xml|html?|pdf|docx?|xlsx?|ya?ml|log|zip|gz|png|jpe?g|eml|vcf|md)$"
 )
 _ROLES = frozenset({"git", "hg", "svn"})
 _PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})
@@ -72,13 +78,17 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not name or name.endswith("."):
         return ()
     plain = _DOT_ONLY.sub(".", domain).lower()
-    if plain.rpartition(".")[2] in _NOT_A_TLD or text[match.end() : match.end() + 1] == "(":
+    end = match.end()
+    if sign == "@" and _NAMES_FILE.search(plain):  # "jane.roe@corp.io.json", the file of somebody
+        plain = plain.rpartition(".")[0]
+        end -= len(domain) - len(plain)
+    if plain.rpartition(".")[2] in _NOT_A_TLD or text[end : end + 1] == "(":
         return ()
     if name.lower() in _ROLES:
         return ()
     if _SURROGATE.fullmatch(f"{name}@{plain}") or (plain in _DOCUMENTATION and name.lower() in _PLACEHOLDERS):
         return ()
-    return (Candidate(start, match.end(), CLASS, "" if sign == "@" else sign.strip()),)
+    return (Candidate(start, end, CLASS, "" if sign == "@" else sign.strip()),)
 
 
 def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -88,7 +98,12 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             continue
         local, domain = match.groups()
         spelled = "." not in domain and domain.partition(" ")[0].lower() in _PROVIDERS
-        if spelled or any(char in "._+0123456789" for char in local) or " " in local:
+        if (
+            spelled
+            or _SIGN_SAID.match(text, match.end(1), high)
+            or any(char in "._+0123456789" for char in local)
+            or " " in local
+        ):
             return (Candidate(match.start(1), match.end(), CLASS, "spoken"),)
         return ()
     return ()
@@ -122,7 +137,7 @@ DETECTORS = (
         name="email, spoken",
         class_=CLASS,
         triggers=(
-            r"(?i)[a-z0-9] (?:at|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
+            r"(?i)[a-z0-9] (?:at|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
         ),
         find=_spoken,
         examples=(

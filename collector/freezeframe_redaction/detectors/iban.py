@@ -18,7 +18,7 @@ def is_surrogate(bare: str) -> bool:
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for start in range(max(low, at - 15), max(low, at - 7)):
+    for start in range(max(low, at - 18), max(low, at - 7)):
         if start > low and text[start - 1].isalnum():
             continue
         length = checksums.IBAN_LENGTHS.get(text[start : start + 2].upper())
@@ -47,7 +47,7 @@ DETECTORS = (
     Detector(
         name="iban",
         class_=CLASS,
-        triggers=(rf"\b(?i:{'|'.join(checksums.IBAN_LENGTHS)}) ?[0-9]{{2}}[ .\-]?[A-Za-z0-9]{{4}}",),
+        triggers=(rf"\b(?i:{'|'.join(checksums.IBAN_LENGTHS)}) ?[0-9]{{2}}(?:[ .\-]?[A-Za-z0-9]){{4}}",),
         find=_find,
         examples=(
             Example(

@@ -12,7 +12,7 @@ from freezeframe_redaction.surrogates import is_marked_identifier
 CLASS = "MEDID"
 
 _NPI = re.compile(r"\bnpi\b|provider (?:id|number)|national provider")
-_WORD = context.words(r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid|krankenversich|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|hospital (?:no|number|id)|num[eé]ro de dossier|kvnr|dossier (?:m[eé]dical|patient)|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
+_WORD = context.words(r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid|krankenversich|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|hospital (?:no|number|id)|num[eé]ro de dossier|kvnr|dossier (?:m[eé]dical|patient)|policy (?:no|number)|adh[ée]rent|subscriber|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
 _MBI = re.compile(
     r"(?<![0-9A-Za-z])[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}(?![0-9A-Za-z])"
 )
@@ -109,7 +109,7 @@ DETECTORS = (
         name="medical: record number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|n\xb0 adh\xe9rent|num\xe9ro d.adh\xe9rent|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_named,
         examples=(Example(text="MRN: 00482913", value="00482913", near_miss="MRN is required"),),

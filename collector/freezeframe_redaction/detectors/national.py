@@ -78,6 +78,7 @@ _NUMBERS = (
     _row("AR CUIT", (11,), r"cui[tl]", check.ar_cuit, "CUIT 20-05536168-2"),
     _row("NG NIN", (11,), r"\bnin\b|nigeria", check.always, "NIN 24189705013"),
     _row("DO CED", (11,), r"c[eé]dula", luhn, "cédula 001-1391820-5", (3, 7, 1)),
+    _row("PH TIN", (12,), r"\btin\b", check.always, "TIN 447-188-229-000"),
     _row("KW CIVIL", (12,), r"civil id|الرقم المدني", check.always, "civil ID 285032101234"),
     _row("IN AADHAAR", (12,), r"aad?haa?r|uidai|आधार|\buid\b", check.in_aadhaar, "aadhaar 2345 6789 0124"),
     _row("JP MY", (12,), r"my ?number|マイナンバー|個人番号|kojin", check.jp_my_number, "マイナンバー 123456789018"),
