@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import agent_loops
 import pytest
+from serving import serving
 
 import freezeframe_collector.migrate as migrating
 from freezeframe_collector.store import Store
+from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.run import build_run, readiness
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import CutMemory, piece_hash, rows_from_spans, span_select, spans_from_rows
+from freezeframe_schemas.tables import CutMemory, rows_from_spans
 from freezeframe_schemas.tables.ddl import migrations
 from freezeframe_schemas.tables.native import encode_block
 from freezeframe_schemas.tables.templates import Cut
@@ -58,12 +61,8 @@ def insert_as_then(store: Store, spans: list[SpanRecord]) -> None:
 
 
 def load_spans(store: Store, trace_id: str) -> list[SpanRecord]:
-    """Load a run as `RunStore.load_spans` does, from a database that no facade serves."""
-    where = f"WHERE trace_id = '{trace_id}'"
-    columns, rows = store.query(f"SELECT {span_select()} FROM {DATABASE}.span_rows {where} ORDER BY start_time, span_id")
-    _, pieces = store.query(f"SELECT body FROM {DATABASE}.piece_rows {where}")
-    bodies = {piece_hash(body.encode()).hex(): body.encode() for (body,) in pieces}
-    return spans_from_rows([dict(zip(columns, row, strict=True)) for row in rows], bodies)
+    with serving(store) as url, closing(open_runs(f"{url}?database={DATABASE}")) as runs:
+        return runs.load_spans(trace_id)
 
 
 def test_runs_of_an_earlier_layout_are_read_whole_after_the_upgrade(old: Store) -> None:

@@ -157,10 +157,13 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that the span went through"),
     _span("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were derived from"),
     # for lists
-    _derived(
-        "previews",
-        "Array(String)",
-        "Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither",
+    Column(
+        name="previews",
+        type="Array(String)",
+        comment="Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither",
+        source=Source.DERIVED,
+        codec="ZSTD(3)",
+        block_bytes=1 << 20,
     ),
     _derived("payload_bytes", "UInt64", "Bytes of the values of this span that are stored as payloads"),
     _derived(
@@ -178,11 +181,18 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         comment="Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between"
         " attributes; an attribute without a template is its pieces joined",
         source=Source.FIELD,
-        codec="ZSTD(1, 23)",
+        codec="ZSTD(3, 23)",
         # a turn's request has the template of the one before it, a little longer: ZSTD finds it in a window of that length
         block_bytes=4 << 20,
     ),
-    _field("resource", _TEXTS, "Resource attributes without a column of their own, and small"),
+    Column(
+        name="resource",
+        type=_TEXTS,
+        comment="Resource attributes without a column of their own, and small",
+        source=Source.FIELD,
+        codec="ZSTD(3)",
+        block_bytes=1 << 20,
+    ),
     _field("resource_types", _TYPES, "Type of each resource attribute in `resource` or `resource_refs` that is no text"),
     _field("resource_refs", _REFS, "Large resource attribute -> hashes of its payload pieces, in order"),
     _field("events.time", "Array(DateTime64(9, 'UTC'))", "When each event happened"),

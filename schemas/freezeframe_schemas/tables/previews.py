@@ -1,4 +1,8 @@
-"""Short readable starts of what a span asked and was answered, for lists of steps. Never read back into a span."""
+"""Short readable starts of what a span asked and was answered, for lists of steps. Never read back into a span.
+
+One line each: blanks and line ends are one space, and a JSON string is shown as what it says. So a result looks the same as a
+tool's answer and as the next request's last message, and is stored as one.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +58,16 @@ def output_preview(large: Mapping[str, bytes]) -> str:
 
 def _content(raw: bytes, start: int) -> str:
     at = raw.find(_MARK, start)
-    if at < 0:
-        return ""
-    quoted = raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES].lstrip(_BLANKS)
+    return _said(raw[at + len(_MARK) : at + len(_MARK) + _READ_BYTES].lstrip(_BLANKS)) if at >= 0 else ""
+
+
+def _head(raw: bytes) -> str:
+    start = raw[:_READ_BYTES]
+    return _said(start) or _short(start.decode(errors="ignore"))
+
+
+def _said(quoted: bytes) -> str:
+    """Return the start of what a JSON string says; empty where there is none."""
     if not quoted.startswith(b'"'):
         return ""
     if b"\\" not in quoted:  # nearly all; the pattern costs several times as much
@@ -73,9 +84,6 @@ def _content(raw: bytes, start: int) -> str:
     return _short(text.encode(errors="replace").decode())
 
 
-def _head(raw: bytes) -> str:
-    return _short(raw[:_READ_BYTES].decode(errors="ignore"))
-
-
 def _short(text: str) -> str:
-    return text if len(text) <= PREVIEW_CHARS else text[: PREVIEW_CHARS - 1] + "…"
+    line = " ".join(text.split())
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"

@@ -30,40 +30,32 @@ RUN_PLACE: Final = (
 )
 """Condition on the rows of one run, over ``span_rows`` and ``piece_rows``, with the parameter ``trace_id``: the small table of
 runs is quick to search, and what it says leads by the key to the run's own granules in the large ones."""
-_HEX: Final = "mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), {0}) AS {0}_hex"
+_HASHED: Final = frozenset({"refs", "resource_refs"})
 
 
 def span_select() -> str:
     """Return the select list that `spans_from_rows` reads, over ``span_rows``.
 
-    Over the table, not the view ``spans``: the same rows, and half the time of a query that names every column. A span that was
-    sent twice is there twice.
+    Over the table, not the view ``spans``, and columns as they are: the same rows in half the time. A span that was sent twice
+    is there twice.
     """
-    parts = [f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED]
-    swaps = {
-        "`start_time`": "toUnixTimestamp64Nano(start_time) AS start_ns",
-        "`events.time`": "arrayMap(t -> toUnixTimestamp64Nano(t), events.time) AS `events.ns`",
-        "`attribute_types`": "CAST(attribute_types, 'Map(String, String)') AS types",
-        "`refs`": _HEX.format("refs"),
-        "`resource_refs`": _HEX.format("resource_refs"),
-        "`resource_types`": "CAST(resource_types, 'Map(String, String)') AS types_of_resource",
-    }
-    return ", ".join(swaps.get(part, part) for part in parts)
+    return ", ".join(f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED)
 
 
-def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[str, bytes]) -> list[SpanRecord]:
+def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[bytes, bytes]) -> list[SpanRecord]:
     """Return the spans that the rows hold, each once, by start.
 
     Args:
-        rows: rows of `span_select`, by column name, in any order; text may be ``str`` or ``bytes``.
-        bodies: hash (hex) -> bytes of every payload piece of the runs.
+        rows: rows of `span_select`, by column name, in any order; text may be ``str`` or ``bytes``, times are nanoseconds,
+            hashes ``bytes``.
+        bodies: hash -> bytes of every payload piece of the runs.
 
     Raises:
         WireError: a piece is missing, or a value is not of its type.
     """
     reader = _Reader(bodies)
     once = {(row["trace_id"], row["span_id"]): row for row in rows}
-    return [reader.span(row) for row in sorted(once.values(), key=lambda row: (row["start_ns"], row["span_id"]))]
+    return [reader.span(row) for row in sorted(once.values(), key=lambda row: (row["start_time"], row["span_id"]))]
 
 
 def _decoded(value: Any) -> Any:
@@ -77,21 +69,25 @@ def _decoded(value: Any) -> Any:
     return value
 
 
+def _refs(value: Mapping[str | bytes, Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
+    return {_decoded(name): hashes for name, hashes in value.items()}
+
+
 class _Reader:
-    def __init__(self, bodies: Mapping[str, bytes]) -> None:
+    def __init__(self, bodies: Mapping[bytes, bytes]) -> None:
         self._bodies = bodies
         self._resources: dict[str, Resource] = {}
         self._scopes: dict[str, Scope] = {}
 
     def span(self, foreign: Mapping[str, Any]) -> SpanRecord:
-        row = {name: _decoded(value) for name, value in foreign.items()}
+        row: dict[str, Any] = {name: _refs(value) if name in _HASHED else _decoded(value) for name, value in foreign.items()}
         rest: dict[str, Any] = json.loads(row["rest"]) if row["rest"] else {}
-        start = row["start_ns"]
+        start = row["start_time"]
         times: list[int] = rest.get("times") or [start, start + row["duration_ns"]]
         dropped: list[int] = rest.get("dropped") or [0, 0, 0]
         attributes = _column_values(row, ATTRIBUTE_COLUMNS)
-        attributes |= from_cells(row["attributes"], row["types"])
-        attributes |= self._large(row, row["refs_hex"], row["types"], row["templates"])
+        attributes |= from_cells(row["attributes"], row["attribute_types"])
+        attributes |= self._large(row, row["refs"], row["attribute_types"], row["templates"])
         return SpanRecord(
             trace_id=row["trace_id"],
             span_id=row["span_id"],
@@ -115,7 +111,7 @@ class _Reader:
         )
 
     def _large(
-        self, row: Mapping[str, Any], refs: Mapping[str, Sequence[str]], types: Mapping[str, str], templates: str = ""
+        self, row: Mapping[str, Any], refs: Mapping[str, Sequence[bytes]], types: Mapping[str, str], templates: str = ""
     ) -> dict[str, AttributeValue]:
         values: dict[str, AttributeValue] = {}
         around = templates.split(BETWEEN) if templates else [""] * len(refs)
@@ -126,21 +122,21 @@ class _Reader:
                 raise WireError(f"run {row['trace_id']}, span {row['span_id']}: {name}: {error}") from None
             except KeyError as error:
                 raise WireError(
-                    f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0]} is not in the store, or "
-                    f"damaged; expected all {len(hashes)} pieces of the value"
+                    f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0].hex()} is not in the "
+                    f"store, or damaged; expected all {len(hashes)} pieces of the value"
                 ) from None
             type_ = types.get(name, TEXT)
             values[name] = raw if type_ == "bytes" else from_cell(type_, raw.decode())
         return values
 
     def _resource(self, row: Mapping[str, Any], rest: Mapping[str, Any]) -> Resource:
-        types: dict[str, str] = row["types_of_resource"]
+        types: dict[str, str] = row["resource_types"]
         columns = _column_values(row, RESOURCE_COLUMNS)
         dropped: int = rest.get("resource_dropped", 0)
-        key = repr((row["resource"], types, row["resource_refs_hex"], columns, row["resource_schema_url"], dropped))
+        key = repr((row["resource"], types, row["resource_refs"], columns, row["resource_schema_url"], dropped))
         if key not in self._resources:
             self._resources[key] = Resource(
-                attributes=columns | from_cells(row["resource"], types) | self._large(row, row["resource_refs_hex"], types),
+                attributes=columns | from_cells(row["resource"], types) | self._large(row, row["resource_refs"], types),
                 dropped_attributes_count=dropped,
                 schema_url=row["resource_schema_url"],
             )
@@ -172,7 +168,7 @@ def _column_values(row: Mapping[str, Any], columns: Sequence[Column]) -> dict[st
 
 
 def _events(row: Mapping[str, Any], rest: Mapping[str, Any]) -> tuple[Event, ...]:
-    times = rest.get("event_times") or row["events.ns"]
+    times = rest.get("event_times") or row["events.time"]
     return tuple(
         Event(
             time_unix_nano=time,

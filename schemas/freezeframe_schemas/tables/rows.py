@@ -40,8 +40,8 @@ from freezeframe_schemas.values import is_opaque
 
 HOUR_NS: Final = 3_600_000_000_000
 _TIME_LIMIT: Final = 1 << 63
-_KIND_NAMES: Final = {kind: kind.name.capitalize() for kind in SpanKind}
-_STATUS_NAMES: Final = {code: code.name.capitalize() for code in StatusCode}
+_KIND_NAMES: Final = [kind.name.capitalize() for kind in SpanKind]
+_STATUS_NAMES: Final = [code.name.capitalize() for code in StatusCode]
 
 StoredPieces = Mapping[str, AbstractSet[bytes]]
 """Trace id -> hashes of its payload pieces."""
@@ -225,12 +225,7 @@ class _Writer:
         if resource.large:
             columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
         if large:
-            # a tool's result is the same in two attributes
-            by_value: dict[bytes, Cut] = {}
-            for name, raw in large.items():
-                if raw not in by_value:
-                    by_value[raw] = self._memory.cut(span.trace_id, name, raw)
-            cuts = [by_value[raw] for raw in large.values()]
+            cuts = self._cuts(span.trace_id, large)
             columns[_REFS][index] = {name: cut.hashes for name, cut in zip(large, cuts, strict=True)}
             columns[_TEMPLATES][index] = BETWEEN.join([cut.template for cut in cuts])
             for name, cut in zip(large, cuts, strict=True):
@@ -254,6 +249,18 @@ class _Writer:
             columns[_AT["links.span_id"]][index] = tuple(link.span_id for link in span.links)
             columns[_AT["links.trace_state"]][index] = tuple(link.trace_state for link in span.links)
             columns[_AT["links.attributes"]][index] = tuple(to_cells(link.attributes)[0] for link in span.links)
+
+    def _cuts(self, trace_id: str, large: Mapping[str, bytes]) -> list[Cut]:
+        """Return the values taken apart; one that comes twice, as a tool's result does, is cut once."""
+        cuts: list[Cut] = []
+        by_size: dict[int, tuple[bytes, Cut]] = {}  # by value would hash every byte
+        for name, raw in large.items():
+            size = len(raw)
+            before = by_size.get(size)
+            made = before[1] if before is not None and before[0] == raw else self._memory.cut(trace_id, name, raw)
+            by_size[size] = raw, made
+            cuts.append(made)
+        return cuts
 
     def _resource(self, resource: Resource) -> _ResourceCells:
         # spans of one batch share their resource object; the id is safe as the span list keeps it alive

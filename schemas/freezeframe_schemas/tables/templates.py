@@ -102,16 +102,17 @@ class CutMemory:
         self._limit = limit_bytes
         self._size = 0
         self._tools: dict[bytes, bytes] = {}
+        self._tool_cuts: dict[bytes, Cut] = {}
         self._last: OrderedDict[tuple[str, bytes], _Remembered] = OrderedDict()
 
     def cut(self, trace_id: str, attribute: str, raw: bytes) -> Cut:
         """Return `raw` taken apart."""
         if attribute == genai.TOOL_DEFINITIONS and raw.startswith(b"[") and raw.endswith(b"]"):
-            return Cut("[\0]", [raw[1:-1]], [piece_hash(raw[1:-1])])
-        if not _may_have_template(raw):
-            return Cut("", *self.joined.split(trace_id, attribute, raw))
+            return self._cut_tools(raw)
         if len(raw) < _WORTH_REMEMBERING:
             return cut(raw)
+        if not _may_have_template(raw):
+            return Cut("", *self.joined.split(trace_id, attribute, raw))
         # a request begins as the one before it, and a result is the same in two attributes
         key = (trace_id, raw[:_START_BYTES])
         before = self._last.pop(key, None)
@@ -132,6 +133,18 @@ class CutMemory:
             self._size -= len(oldest.raw)
         return made or Cut("", *self.joined.split(trace_id, attribute, raw))
 
+    def _cut_tools(self, raw: bytes) -> Cut:
+        """Return an array of tools as one piece: each turn of each run of an agent sends the same."""
+        start = raw[:_TOOLS_START_BYTES]
+        known = self._tool_cuts.get(start)
+        if known is not None and len(known.pieces[0]) + 2 == len(raw) and raw.startswith(known.pieces[0], 1):
+            return known
+        piece = raw[1:-1]
+        made = self._tool_cuts[start] = Cut("[\0]", [piece], [piece_hash(piece)])
+        if len(self._tool_cuts) > _TOOLS_REMEMBERED:
+            del self._tool_cuts[next(iter(self._tool_cuts))]
+        return made
+
     def _end_of_array(self, raw: bytes, at: int) -> int:
         """As `_end_of_array`, of the tools that were met last: the next run of an agent has the same."""
         start = raw[at : at + _TOOLS_START_BYTES]
@@ -149,15 +162,18 @@ class CutMemory:
 def cut(raw: bytes) -> Cut:
     """Return `raw` taken apart, so that `fill` gives it back."""
     if _may_have_template(raw):
-        made = _from_texts(raw, _texts(raw, _end_of_array))
+        if len(raw) <= _LEAST:
+            made = _without_pieces(raw)
+        else:
+            made = _from_texts(raw, _texts(raw, _end_of_array))
         if made is not None:
             return made
     pieces = split(raw)
     return Cut("", pieces, [*map(piece_hash, pieces)])
 
 
-def fill(template: str, hashes: Sequence[str], bodies: Mapping[str, bytes]) -> bytes:
-    """Return the value of a template whose pieces have `hashes` (hex); without a template, the pieces joined.
+def fill(template: str, hashes: Sequence[bytes], bodies: Mapping[bytes, bytes]) -> bytes:
+    """Return the value of a template whose pieces have `hashes`; without a template, the pieces joined.
 
     Raises:
         KeyError: a piece is not among `bodies`; the argument is its hash.
@@ -172,6 +188,14 @@ def fill(template: str, hashes: Sequence[str], bodies: Mapping[str, bytes]) -> b
     parts = [b""] * (2 * len(pieces) + 1)
     parts[::2], parts[1::2] = around, pieces
     return b"".join(parts)
+
+
+def _without_pieces(raw: bytes) -> Cut | None:
+    """Return a short value as a template alone, or None where it is no text."""
+    try:
+        return Cut(raw.decode(), (), ())
+    except UnicodeDecodeError:  # a value of bytes
+        return None
 
 
 def _may_have_template(raw: bytes) -> bool:
