@@ -354,10 +354,9 @@ class Log:
             os.fdatasync(self._descriptor)
             self.syncs += 1
         except OSError:
-            # What the failed write left is cut off, so that the next record follows the last whole one. After a failed
-            # sync the kernel may have dropped the pages: the segment is not written to again.
+            # What the failed write left is cut off: a start would take it for damage. After a failed sync the kernel may
+            # have dropped the pages: the segment is not written to again.
             os.ftruncate(self._descriptor, segment.size_bytes)
-            os.lseek(self._descriptor, segment.size_bytes, os.SEEK_SET)
             raise
 
     def _fail(self, group: Iterable[Waiting], error: OSError) -> None:

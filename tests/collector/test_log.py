@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Batch
 from freezeframe_collector.files import DirectoryLock
+from freezeframe_collector.ledger import RememberedSpans
 from freezeframe_collector.otlp import Limits, encode_spans
 from freezeframe_collector.segment import LoadedSpans, Segment, count_damaged
 from freezeframe_collector.store import Rejected
@@ -185,6 +188,52 @@ def test_a_span_sent_again_is_a_duplicate_over_a_restart(tmp_path: Path) -> None
     again.close()
 
 
+def test_a_span_of_a_log_that_a_dead_process_left_is_a_duplicate(tmp_path: Path) -> None:
+    """What is in the log and not yet in the store is known after a crash: its sender, not answered in time, sends it again."""
+    log = Log(tmp_path / "wal", NEVER)
+    log.append(batch(1, 2))
+    again = Log(crash(log, tmp_path / "copy"), NEVER)
+    assert again.append(batch(1, 2, 3)).duplicate == 2
+    assert numbers(sealed(again)) == [1, 2, 3]
+    log.close()
+
+
+def test_segments_of_a_dead_process_go_to_the_writer_in_order(tmp_path: Path) -> None:
+    """Also the one that was still open: a later segment in the books would let the next start delete an earlier one unread."""
+    log = Log(tmp_path / "wal", NEVER)
+    for number in (1, 2, 3):
+        log.append(batch(number))
+        if number < 3:
+            log.seal()
+    segments = sealed(Log(crash(log, tmp_path / "copy"), NEVER))
+    assert [segment.number for segment in segments] == [1, 2, 3]
+    assert numbers(segments) == [1, 2, 3]
+    log.close()
+
+
+def test_a_crash_between_a_segments_keys_and_the_ledger_forgets_no_span(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keys are kept before the books let go of the segment: in either case a span that is sent again is known."""
+    log = Log(tmp_path / "wal", NEVER)
+    log.append(batch(1))
+    log.seal()
+    segment = log.next_sealed()
+    assert segment is not None
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RememberedSpans, "save", die)
+        with pytest.raises(KeyboardInterrupt):
+            log.retire(segment, stored=1, rejected=0)
+    again = Log(crash(log, tmp_path / "copy"), NEVER)
+    assert again.append(batch(1)).duplicate == 1
+    again.close()
+    log.close()
+
+
 @pytest.mark.long
 def test_memory_of_old_spans_is_bounded(tmp_path: Path) -> None:
     """Beyond the limit the oldest are forgotten; the newest half is always known."""
@@ -192,7 +241,7 @@ def test_memory_of_old_spans_is_bounded(tmp_path: Path) -> None:
     for number in range(300):
         log.append(batch(number))
     assert log.append(batch(0)).duplicate == 0
-    assert log.append(batch(299)).duplicate == 1
+    assert log.append(batch(*range(250, 300))).duplicate == 50
     log.close()
 
 
@@ -379,8 +428,89 @@ def test_a_failed_sync_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         patch.setattr(os, "fdatasync", broken)
         with pytest.raises(BusyError, match="Input/output error"):
             log.append(batch(2))
+    after_a_crash = Log(crash(log, tmp_path / "copy"), NEVER)
+    assert (after_a_crash.damaged_bytes, count_damaged(after_a_crash.directory)) == (0, 0)
+    assert numbers(sealed(after_a_crash)) == [1]
     assert log.append(batch(2)).duplicate == 0
     assert numbers(sealed(log)) == [1, 2]
+
+
+def test_a_segment_whose_name_is_not_on_the_disk_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new file is only there after a power loss once its directory was synced; where that fails, nothing is acked."""
+    log = Log(tmp_path / "wal", NEVER)
+
+    def broken(directory: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("freezeframe_collector.wal.fsync_directory", broken)
+        with pytest.raises(BusyError, match="Input/output error"):
+            log.append(batch(1))
+    assert not [*log.directory.glob("*.open")]
+    assert log.append(batch(1)).duplicate == 0
+    assert numbers(sealed(log)) == [1]
+
+
+def test_a_log_that_has_ended_refuses_at_once(tmp_path: Path) -> None:
+    """After the end, and behind the last request in line: no sender waits for an answer that never comes."""
+    log = Log(tmp_path / "wal", NEVER)
+    syncing, go_on = threading.Event(), threading.Event()
+    sync = os.fdatasync
+
+    def held(descriptor: int) -> None:
+        syncing.set()
+        assert go_on.wait(10)
+        sync(descriptor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fdatasync", held)
+        last = log.submit(batch(1))
+        assert syncing.wait(10)
+        closing = threading.Thread(target=log.close)
+        closing.start()
+        while log._queue.empty():  # pyright: ignore[reportPrivateUsage]  # until the end is in line, before the next one
+            os.sched_yield()
+        too_late = log.submit(batch(2))
+        go_on.set()
+        closing.join()
+    assert last.result(10).duplicate == 0
+    with pytest.raises(BusyError, match="the log is closed"):
+        too_late.result(10)
+    with pytest.raises(BusyError, match="the log is closed"):
+        log.submit(batch(3)).result(10)
+
+
+def test_a_segment_that_waited_for_the_writer_is_sealed_when_it_is_free(tmp_path: Path) -> None:
+    """No further request is needed: the writer's "done" wakes the log, whose open segment is long due."""
+    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=0.01))
+    log.append(batch(1))
+    first = log.next_sealed()
+    assert first is not None
+    log.append(batch(2))
+    log.retire(first, stored=1, rejected=0)
+    handed: list[Segment | None] = []
+    writer = threading.Thread(target=lambda: handed.append(log.next_sealed()), daemon=True)
+    writer.start()
+    writer.join(10)
+    assert [segment.number for segment in handed if segment] == [2]
+    log.close()
+
+
+def test_the_files_of_remembered_spans_stay_small(tmp_path: Path) -> None:
+    """However many segments go to the store, the keys beside them are no more than are remembered, and one segment's."""
+    remembered = RememberedSpans(tmp_path, 100)
+    for start in range(0, 1000, 30):
+        remembered.save(range(start, start + 30))
+    keys = sum(path.stat().st_size for path in tmp_path.glob("*.keys")) // 8
+    assert keys <= 100 + 2 * 30
+    again = RememberedSpans(tmp_path, 100)
+    assert all(key in again for key in range(980, 1020))
+
+
+def test_the_books_tell_a_span_that_is_unaccounted_for() -> None:
+    """What was received and is none of stored, duplicate, rejected or in the log is missing; too many are told as well."""
+    counts = Counts(received=10, duplicate=1, rejected=2, stored=3)
+    assert [Audit(counts=counts, in_log=in_log).missing for in_log in (3, 4, 5)] == [1, 0, -1]
 
 
 def test_two_collectors_on_one_directory_is_an_error(tmp_path: Path) -> None:
@@ -403,8 +533,6 @@ def test_a_damaged_ledger_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_many_threads_share_a_sync(tmp_path: Path) -> None:
     """Requests that wait together are synced together: far fewer syncs than requests."""
-    import threading
-
     log = Log(tmp_path / "wal", NEVER)
     threads = [threading.Thread(target=_append_many, args=(log, start)) for start in range(0, 1600, 100)]
     for thread in threads:

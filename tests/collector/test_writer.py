@@ -213,6 +213,43 @@ def test_a_store_that_refuses_everything_is_tried_again_before_spans_are_set_asi
     assert not (tmp_path / "set-aside").exists()
 
 
+def test_a_store_that_refuses_everything_is_not_asked_for_every_span(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
+) -> None:
+    """After a few refusals in a row the search is given up until later: once the store is mended, large inserts go on."""
+    collector = _start(start_collector, trouble, retry=RetrySettings(initial_s=0.001, max_s=0.01, permanent_attempts=9))
+    trouble.permanent = True
+    taken: list[int] = []
+
+    def mend(spans: Sequence[SpanRecord]) -> None:
+        trouble.permanent = trouble.calls < 40
+        trouble(spans)
+        taken.append(len(spans))
+
+    collector.store.fault = mend
+    collector.pipeline.export(encode_traces([make_span(number) for number in range(64)]))
+    collector.flush()
+    assert sum(taken) == len(collector.store.spans) == 64
+    assert len(taken) <= 12
+
+
+def test_a_set_aside_directory_that_cannot_be_written_is_tried_again(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
+) -> None:
+    """A refused span has no other place: the writer waits for one, and says meanwhile what is wrong."""
+    collector = _start(start_collector, trouble)
+    (tmp_path / "set-aside").write_text("a file where the directory is to be")
+    trouble.poison = {"span-000001"}
+    collector.pipeline.export(encode_traces([make_span(1)]))
+    assert not collector.reporter.flush(0.2)
+    assert "set-aside" in collector.writer.state.last_error
+    (tmp_path / "set-aside").unlink()
+    collector.flush()
+    assert [*(tmp_path / "set-aside").glob("*.traces.pb")]
+    assert (collector.log.audit().counts.rejected, collector.log.audit().missing) == (1, 0)
+    assert collector.writer.state.last_error == ""
+
+
 def test_a_store_that_refuses_everything_for_good_sets_all_aside(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
 ) -> None:

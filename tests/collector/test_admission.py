@@ -1,0 +1,64 @@
+"""Admission: bytes in work are bounded, and who waits for room gets it as soon as there is some."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from freezeframe_collector.admission import BusyError, ByteBudget
+
+
+def test_a_request_that_waits_enters_when_another_ends() -> None:
+    """It is refused only after the whole wait, and does not sit it out when there is room before."""
+    budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
+    entered = threading.Event()
+
+    def second() -> None:
+        with budget.reserve(80):
+            entered.set()
+
+    waiting = threading.Thread(target=second, daemon=True)
+    with budget.reserve(80):
+        waiting.start()
+        assert not entered.wait(0.05)
+    assert entered.wait(10)
+    waiting.join(10)
+    assert (budget.used_bytes, budget.refused) == (0, 0)
+
+
+def test_a_request_larger_than_the_budget_enters_alone() -> None:
+    """It would wait for ever otherwise; beside another one it is refused, and the refusal says how much there was."""
+    budget = ByteBudget(100, wait_s=0.0, retry_after_s=1.0)
+    with budget.reserve(1_000):
+        assert budget.used_bytes == 1_000
+    with budget.reserve_now(1), pytest.raises(BusyError, match="1 of 100 bytes are in work, the request has 1000"):
+        budget.reserve(1_000)
+    assert (budget.used_bytes, budget.refused) == (0, 1)
+
+
+def test_a_larger_budget_lets_in_who_waits() -> None:
+    """A reload that raises the limit helps those who are here already."""
+    budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
+    entered = threading.Event()
+
+    def second() -> None:
+        with budget.reserve(80):
+            entered.set()
+
+    with budget.reserve(80):
+        waiting = threading.Thread(target=second, daemon=True)
+        waiting.start()
+        assert not entered.wait(0.05)
+        budget.renew(200, wait_s=60.0, retry_after_s=1.0)
+        assert entered.wait(10)
+        waiting.join(10)
+
+
+def test_what_fails_gives_its_room_back() -> None:
+    """A request that breaks in the middle leaves nothing reserved."""
+    budget = ByteBudget(100, wait_s=0.0, retry_after_s=1.0)
+    with pytest.raises(ZeroDivisionError), budget.reserve(60):
+        raise ZeroDivisionError
+    assert budget.used_bytes == 0
+    assert budget.wait_idle(0.0)
