@@ -4,8 +4,8 @@
 
 Both layouts get the same spans of generated agent loops (histories resent each turn, tools, retrieval), in batches that
 interleave `--concurrent` runs, by the same writer (Native blocks, fsync on). Questions are asked at a tenth of the spans, at
-all, and, with `--grow-to`, after each run was copied inside the engine until there are so many (`store_copies`). At last spans
-come in while eight readers and a replay ask. The last line is one JSON object.
+all, and, with `--grow-to`, as each run is copied inside the engine (`store_copies`): whenever there are ten times as many, and
+at the end. At last spans come in while eight readers and a replay ask. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -201,23 +201,27 @@ class Bench:
         self._row("raw OTLP (protobuf)", self._wire / self._wire_spans, "bytes/span")
         self._sizes()
         asked.append((self._count, self._ask()))
-        if grow_to > self._count:
-            asked.append((self._grow(grow_to), self._ask()))
+        asked += [(spans, self._ask()) for spans in self._grow(grow_to)]
         self._latencies(asked)
         self._load()
         return self._report
 
-    def _grow(self, grow_to: int) -> int:
-        """Copy every run until there are so many spans; return how many there are."""
+    def _grow(self, grow_to: int) -> Iterator[int]:
+        """Copy every run, and yield how many spans there are whenever they are ten times as many, and at the end."""
+        if grow_to <= self._count:
+            return
         originals = Originals(self._store)
         count = originals.spans
         while count < grow_to:
-            originals.copy()
-            count += originals.spans
-            print(f"\r{count:,} spans, by copies", end="", flush=True, file=sys.stderr)
-        originals.drop()
-        self._compact()
-        return count
+            wanted = min(count * 10, grow_to)
+            while count < wanted:
+                originals.copy()
+                count += originals.spans
+                print(f"\r{count:,} spans, by copies", end="", flush=True, file=sys.stderr)
+            if count >= grow_to:
+                originals.drop()
+            self._compact()
+            yield count
 
     def _latencies(self, asked: list[tuple[int, Latencies]]) -> None:
         for name in asked[-1][1]:
