@@ -21,6 +21,7 @@ from freezeframe_schemas.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
 Scalar = str | int | float | bool
+_VOLUME: Final = re.compile(r"[^/]+/[^/]+")
 _ENDPOINT: Final = re.compile(r"https?://[^/]")
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 
@@ -159,6 +160,10 @@ class StoreConfig:
     retry_max_s: float = _setting(30.0, "Longest delay between two tries; there is no last try.", least=0.001)
     permanent_attempts: int = _setting(
         5, "Tries of a segment of which the store refuses every span, before it is set aside.", least=1
+    )
+    cold_after_days: int = _setting(0, "Days after which a day's runs move to `cold_volume`; 0 moves none.", least=0)
+    cold_volume: str = _setting(
+        "", "A directory on a slower, cheaper disk; of a server `POLICY/VOLUME`, as its configuration names them."
     )
 
 
@@ -410,6 +415,14 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     for origin in filter(None, (part.strip() for part in config.http.allowed_origins.split(","))):
         if not _ORIGIN.fullmatch(origin):
             yield f"http.allowed_origins: found {origin!r}, expected SCHEME://HOST or SCHEME://HOST:PORT without a path"
+    store = config.store
+    if store.cold_after_days and not store.cold_volume:
+        yield "store.cold_after_days: needs store.cold_volume, where days move to"
+    if store.cold_volume and config.store_dsn.startswith("chdb:"):
+        if not Path(store.cold_volume).is_absolute():
+            yield f"store.cold_volume: found {store.cold_volume!r}, expected an absolute path"
+    elif store.cold_volume and not _VOLUME.fullmatch(store.cold_volume):
+        yield f"store.cold_volume: found {store.cold_volume!r}, expected POLICY/VOLUME"
     tls = config.tls
     if bool(tls.cert_file) != bool(tls.key_file):
         yield "tls: cert_file and key_file go together; one of them is empty"

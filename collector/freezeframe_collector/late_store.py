@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from freezeframe_collector.store import Rejected, Store, open_store
+from freezeframe_collector.store.tiers import ColdTier
 from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
 from freezeframe_schemas.span import SpanRecord
 
@@ -19,10 +20,11 @@ _LOG = logging.getLogger(__name__)
 class LateStore:
     """What the writer needs of a store, over a server that is opened when first needed. Used by one thread."""
 
-    def __init__(self, dsn: str, *, policies: Mapping[str, str] = MappingProxyType({})) -> None:
-        """`policies`: as `open_store` takes them."""
+    def __init__(self, dsn: str, *, policies: Mapping[str, str] = MappingProxyType({}), cold: ColdTier | None = None) -> None:
+        """`policies` and `cold`: as `open_store` takes them."""
         self._dsn = dsn
         self._policies = policies
+        self._cold = cold
         self._store: Store | None = None
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
@@ -50,7 +52,7 @@ class LateStore:
     def _opened(self) -> Store:
         if self._store is None:
             try:
-                store = open_store(self._dsn, policies=self._policies)
+                store = open_store(self._dsn, policies=self._policies, cold=self._cold)
                 store.migrate()
             except FreezeframeError as error:
                 # Whatever keeps the store from opening is no span's fault, so nothing may be set aside for it.

@@ -27,6 +27,7 @@ from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.keeping import Retention
+from freezeframe_collector.store.tiers import ColdTier
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal import Log, LogSettings
@@ -63,7 +64,7 @@ class Service:
         with ThreadPoolExecutor(1) as beside:
             # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
             redact_later = None if several else beside.submit(build_redaction, config)
-            self._store = _open(config.store_dsn, self._policies)
+            self._store = _open(config, self._policies)
         self._log = Log(config.data_directory / "wal", _log_settings(config))
         self._own_spans = build_own_spans(config, self._log)
         self._writer = Writer(
@@ -199,11 +200,13 @@ class Service:
         }
 
 
-def _open(dsn: str, policies: Mapping[str, str]) -> Store | LateStore:
+def _open(config: CollectorConfig, policies: Mapping[str, str]) -> Store | LateStore:
     """Return the embedded store, ready, or a server that need not answer yet."""
+    dsn = config.store_dsn
+    cold = ColdTier(after_days=config.store.cold_after_days, volume=config.store.cold_volume)
     if not dsn.startswith("chdb:"):
-        return LateStore(dsn, policies=policies)
-    store = open_store(dsn, policies=policies)
+        return LateStore(dsn, policies=policies, cold=cold)
+    store = open_store(dsn, policies=policies, cold=cold)
     store.migrate()
     return store
 

@@ -52,6 +52,11 @@ def _stats(store: Store, order: Order) -> dict[str, Any]:
         f" FROM {store.database}.span_rows"
     )
     runs, days, kept = shape[0]
+    _, disks = store.query(
+        "SELECT disk_name, sum(bytes_on_disk) FROM system.parts WHERE database = {db:String} AND active"
+        " GROUP BY disk_name ORDER BY disk_name",
+        {"db": store.database},
+    )
     return {
         "runs": runs,
         "spans": spans,
@@ -65,6 +70,7 @@ def _stats(store: Store, order: Order) -> dict[str, Any]:
             "disk_bytes": by_name[_BODIES].disk_bytes if _BODIES in by_name else 0,
             "dedup_ratio": _ratio(stats.referenced_bytes, stats.payload_bytes),
         },
+        "disks": {str(disk): size for disk, size in disks},
         "by_kind": {str(kind): {"spans": count, "payload_bytes": size} for kind, count, size in kinds},
         "tables": {
             table.table: {

@@ -16,6 +16,7 @@ from typing import Any, Final
 import orjson
 
 from freezeframe_collector.store.engine import quote_text, store_error
+from freezeframe_collector.store.tiers import cold_directory, disks_xml
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
 
 DEFAULT_MEMORY_BYTES: Final = 2_000_000_000
@@ -42,7 +43,7 @@ _CONFIG: Final = """\
     </grants>
   </default></users>
   <quotas><default></default></quotas>
-</clickhouse>
+{disks}</clickhouse>
 """
 
 
@@ -51,7 +52,7 @@ class EmbeddedEngine:
 
     embedded = True
 
-    def __init__(self, directory: Path, *, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(self, directory: Path, *, memory_bytes: int = DEFAULT_MEMORY_BYTES, cold_volume: str = "") -> None:
         try:
             import chdb
         except ImportError:
@@ -60,7 +61,8 @@ class EmbeddedEngine:
             ) from None
         directory.mkdir(parents=True, exist_ok=True)
         config = directory / "freezeframe-engine.xml"
-        config.write_text(_CONFIG.format(path=config), encoding="utf-8")
+        cold = cold_directory(directory, cold_volume)
+        config.write_text(_CONFIG.format(path=config, disks=disks_xml(cold) if cold else ""), encoding="utf-8")
         self.directory = directory
         self._connect = chdb.connect
         self._target = f"{directory / 'clickhouse'}?config-file={config}&max_server_memory_usage={memory_bytes}"

@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 from freezeframe_collector.migrate import Migration, migrate
 from freezeframe_collector.store.engine import Engine, quote_text
+from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
 from freezeframe_schemas import tables
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError
@@ -101,7 +102,13 @@ class _Stored(Mapping[str, AbstractSet[bytes]]):
         self._size = 0
 
 
-def open_store(dsn: str, *, database: str = DATABASE, policies: Mapping[str, str] = MappingProxyType({})) -> Store:
+def open_store(
+    dsn: str,
+    *,
+    database: str = DATABASE,
+    policies: Mapping[str, str] = MappingProxyType({}),
+    cold: ColdTier | None = None,
+) -> Store:
     """Open ``chdb:///absolute/directory`` or ``clickhouse://user:password@host:8123/database``.
 
     The embedded engine takes 2 GB of memory at most, or what ``?memory_bytes=N`` says.
@@ -110,6 +117,7 @@ def open_store(dsn: str, *, database: str = DATABASE, policies: Mapping[str, str
     ``clickhouses://``, in ``?ca=FILE`` where the certificate is not of a public authority.
 
     `policies` are the texts of the policies that this collector redacts by, by label; it may grow while the store is open.
+    `cold` says which days are to lie on a slower disk; None leaves that as it is.
 
     Raises:
         ConfigError: the DSN is of no such form, or the embedded engine is not installed.
@@ -127,12 +135,14 @@ def open_store(dsn: str, *, database: str = DATABASE, policies: Mapping[str, str
             said = parse_qs(parts.query).get("memory_bytes", [str(DEFAULT_MEMORY_BYTES)])[0]
             if not said.isdecimal() or int(said) < LEAST_MEMORY_BYTES:
                 raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {LEAST_MEMORY_BYTES:,} or more")
-            return Store(EmbeddedEngine(path, memory_bytes=int(said)), database=database, policies=policies)
+            engine = EmbeddedEngine(path, memory_bytes=int(said), cold_volume=cold.volume if cold else "")
+            return Store(engine, database=database, policies=policies, cold=cold)
         case "clickhouse" | "clickhouses" | "http" | "https":
             from freezeframe_collector.store.server import ServerEngine
 
             cluster = parse_qs(parts.query).get("cluster", [None])[0]
-            return Store(ServerEngine(dsn), database=parts.path.strip("/") or database, cluster=cluster, policies=policies)
+            named = parts.path.strip("/") or database
+            return Store(ServerEngine(dsn), database=named, cluster=cluster, policies=policies, cold=cold)
         case _:
             raise ConfigError(
                 f"store: found {shown_address(dsn)}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
@@ -149,8 +159,10 @@ class Store:
         database: str = DATABASE,
         cluster: str | None = None,
         policies: Mapping[str, str] = MappingProxyType({}),
+        cold: ColdTier | None = None,
     ) -> None:
         self.engine = engine
+        self._cold = cold
         self.database = database
         self.cluster = cluster
         self._policies = policies
@@ -162,12 +174,20 @@ class Store:
         self._memory = CutMemory()
 
     def migrate(self, *, dry_run: bool = False) -> list[Migration]:
-        """Bring the database to this version's schema and return the migrations that were (or would be) applied.
+        """Bring the database to this version's schema, and its days to where they are to lie.
+
+        Return the migrations that were (or would be) applied.
 
         Raises:
             PermanentStoreError: the database is newer than this version, or an applied migration was edited.
+            ConfigError: there is no such policy or volume as days are to move to.
         """
-        return migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
+        done = migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
+        if self._cold is not None and not dry_run:
+            suffix = "_local" if self.cluster else ""
+            stored = {f"{table}{suffix}": self.stored(table) for table in COLD_TABLES}
+            set_cold_tier(self.engine, self.database, stored, self._cold)
+        return done
 
     def stored(self, table: str) -> str:
         """Return how a statement names the table's own rows (ALTER, OPTIMIZE): on a cluster, every shard's part of one that has

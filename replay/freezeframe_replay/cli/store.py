@@ -184,7 +184,8 @@ def _stats_text(answer: Answer) -> str:
     lines = [
         f"runs      {answer['runs']:,} of {answer['days']} days, {answer['kept_runs']:,} of them kept beyond theirs",
         f"spans     {answer['spans']:,}, {answer['disk_bytes_per_span']:,} bytes each on disk",
-        f"disk      {_size(answer['disk_bytes'])}, of that payloads {_size(payload['disk_bytes'])}",
+        f"disk      {_size(answer['disk_bytes'])}, of that payloads {_size(payload['disk_bytes'])}"
+        + "".join(f", on disk {disk} {_size(size)}" for disk, size in answer["disks"].items() if disk != "default"),
         f"payloads  {_size(payload['referenced_bytes'])} in spans, {_size(payload['stored_bytes'])} where each text is stored"
         f" once ({payload['dedup_ratio']} : 1)",
         "",
