@@ -19,8 +19,11 @@ import orjson
 
 from freezeframe_redaction import eventstream, splice, walk
 from freezeframe_redaction.key_context import KeyContexts
+from freezeframe_schemas.body_text import read_text, write_text
 
 _MAX_DECODED = 64_000_000
+_COMPRESSED = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
+"""How compressed bodies begin that no header announces, as uploads may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,17 @@ def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], head
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, bytes) and header(headers, "content-type").lower().startswith(eventstream.CONTENT_TYPE):
         return _plan_frames(keys, body, sizes)
-    if isinstance(body, str) or encoding in ("", "identity"):
-        return _plan_plain(keys, body, sizes)
+    encoding = encoding if encoding != "identity" else ""
+    if isinstance(body, bytes) and not encoding:
+        encoding = next((name for mark, name in _COMPRESSED if body.startswith(mark)), "")
+    content_type = header(headers, "content-type")
+    if isinstance(body, str) or not encoding:
+        return _plan_plain(keys, body, sizes, content_type)
     decoded = decode(body, encoding)
     if decoded is None:
         reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
         return Plan((), lambda: Body(b"", (), reason))
-    inner = _plan_plain(keys, decoded, (len(decoded),))
+    inner = _plan_plain(keys, decoded, (len(decoded),), content_type)
 
     def finish() -> Body:
         plain = inner.finish()
@@ -141,14 +148,8 @@ def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
-def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...]) -> Plan:
-    if isinstance(body, str):
-        text, codec = body, "utf-8"
-    else:
-        try:
-            text, codec = body.decode(), "utf-8"
-        except UnicodeDecodeError:
-            text, codec = body.decode("latin-1"), "latin-1"
+def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], content_type: str) -> Plan:
+    text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
     if lines is None:
         placed = [(0, walk.plant(text, keys))]
@@ -160,7 +161,7 @@ def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...]) ->
         if not edits:
             return Body(body, sizes)
         made = splice.apply(text, edits)
-        return Body(made if isinstance(body, str) else made.encode(codec), move_borders(sizes, text, edits, codec))
+        return Body(made if isinstance(body, str) else write_text(made, codec), move_borders(sizes, text, edits, codec))
 
     return Plan(tuple(node for _, node in placed), finish)
 
@@ -268,9 +269,9 @@ def move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], 
     moved: list[tuple[int, int, int]] = []
     byte_position, char_position = 0, 0
     for start, end, new in edits:
-        byte_start = byte_position + len(text[char_position:start].encode(codec, "surrogatepass"))
-        byte_end = byte_start + len(text[start:end].encode(codec, "surrogatepass"))
-        moved.append((byte_start, byte_end, len(new.encode(codec, "surrogatepass"))))
+        byte_start = byte_position + len(write_text(text[char_position:start], codec))
+        byte_end = byte_start + len(write_text(text[start:end], codec))
+        moved.append((byte_start, byte_end, len(write_text(new, codec))))
         byte_position, char_position = byte_end, end
     return _shift(sizes, moved)
 

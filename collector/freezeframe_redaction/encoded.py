@@ -1,4 +1,4 @@
-"""Text inside base64: found, read, and put back in the same alphabet with the same padding."""
+"""Text inside base64: found, read, and put back in the same alphabet with the same padding and lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 CLASS = "ENCODED"
 """Not a class of values: the redactor looks inside and reports what it finds there."""
 _MAX_CHARACTERS = 65_536
-_BLOB = re.compile(r"[A-Za-z0-9+/_-]{24,65536}={0,2}")
+_BLOB = re.compile(r"[A-Za-z0-9+/_-]{24,65536}(?:\r?\n[A-Za-z0-9+/_-]{1,80})*={0,2}")
+_LINE_END = re.compile(r"\r?\n")
 _TEXT = re.compile(r"[\t\n\r -~\u00a0-\U0010ffff]*")
 
 
@@ -42,7 +43,7 @@ _ANY = r"[A-Za-z0-9+/_\-]"
 
 def decode(blob: str) -> str | None:
     """Return the text that the blob spells, or None where it spells none."""
-    body = blob.rstrip("=")
+    body = _LINE_END.sub("", blob).rstrip("=")
     if len(body) % 4 == 1 or len(blob) > _MAX_CHARACTERS:
         return None
     try:
@@ -58,14 +59,41 @@ def encode(text: str, like: str) -> str:
     made = base64.b64encode(text.encode()).decode()
     if "-" in like or "_" in like:
         made = made.replace("+", "-").replace("/", "_")
-    return made if like.endswith("=") or len(like) % 4 == 0 else made.rstrip("=")
+    ending = _LINE_END.search(like)
+    letters = _LINE_END.sub("", like)
+    if not letters.endswith("=") and len(letters) % 4:
+        made = made.rstrip("=")
+    if ending is None:
+        return made
+    width = ending.start()
+    return ending.group().join(made[at : at + width] for at in range(0, len(made), width))
+
+
+def _one_blob(lines: str) -> str:
+    """Return the lines that belong together: all as long as the first, but for the last."""
+    width = len(_LINE_END.split(lines, 1)[0])
+    end = 0
+    for line in re.finditer(r"[^\r\n]+", lines):
+        if len(line.group()) > width or (end and width < _LEAST_LINE):
+            break
+        end = line.end()
+        if len(line.group()) < width:
+            break
+    return lines[:end]
+
+
+_LEAST_LINE = 60
+"""Letters of a line of wrapped base64; most have 64 or 76."""
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _BLOB.match(text, at - 24, min(high, at + _MAX_CHARACTERS))
     if match is None:
         return ()
-    blob = match.group()
+    blob = _one_blob(match.group())
+    if blob != match.group():
+        match = _BLOB.match(text, match.start(), match.start() + len(blob))
+        assert match is not None
     examined = (Candidate(match.start(), match.end(), ""),)
     # Words, paths, hashes and identifiers: no capitals, or no small letters.
     if blob.islower() or blob.isupper() or blob.isdigit() or match.end() - match.start() > _MAX_CHARACTERS:

@@ -6,6 +6,7 @@ named, never passed through.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
@@ -31,13 +32,17 @@ PROTOCOL: Final = frozenset(
         genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE,
         genai.LOCK_FILE,
         genai.LIBRARY_VERSION,
-        genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.REQUEST_BODY_OMITTED,
+        genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.EXCHANGE_INSIDE,
+        genai.REQUEST_BODY_OMITTED,
         genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
         genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
         genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES, genai.NORMALISED_FROM,
     }
 )  # fmt: skip
-"""Attributes that name things of the protocol and hold nobody's data."""
+"""Attributes that name things of the protocol: they stay, but for an e-mail, a phone number or a credential put there."""
+_OWN: Final = frozenset({genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES})
+_MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
+_MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
 
 _BODIES: Final = (
     (genai.REQUEST_BODY, genai.REQUEST_HEADERS, genai.REQUEST_BODY_OMITTED, ""),
@@ -66,13 +71,13 @@ class SpanRedaction:
         bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, *names)) is not None]
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
-        name, status = work.text(span.name), work.text(span.status_message)
+        name, status, state = work.text(span.name), work.text(span.status_message), work.text(span.trace_state)
         attributes = work.attributes(span.attributes, planned=[body.body_name for body in bodies])
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
-        links = [(link, work.attributes(link.attributes)) for link in span.links]
+        links = [(link, work.text(link.trace_state), work.attributes(link.attributes)) for link in span.links]
         resource, surrogates = self._resources.get(span.resource, self._redact_resource)
         work.surrogates.update(surrogates)
-        scope = work.attributes(span.scope.attributes)
+        scope = (work.text(span.scope.name), work.text(span.scope.version), work.attributes(span.scope.attributes))
         work.settle()
         for body in bodies:
             body.put(attributes)
@@ -85,9 +90,13 @@ class SpanRedaction:
             status_message=status.made,
             attributes=attributes,
             events=tuple(replace(event, name=text.made, attributes=made) for event, text, made in events),
-            links=tuple(replace(link, attributes=made) if made else link for link, made in links),
+            trace_state=state.made,
+            links=tuple(
+                replace(link, trace_state=text.made, attributes=made) if made or text.made else link
+                for link, text, made in links
+            ),
             resource=resource,
-            scope=replace(span.scope, attributes=scope) if scope != span.scope.attributes else span.scope,
+            scope=replace(span.scope, name=scope[0].made, version=scope[1].made, attributes=scope[2]),
         )
 
     def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
@@ -135,6 +144,7 @@ class _Work:
         self._texts: list[_Text] = []
         self._places: list[tuple[dict[str, AttributeValue], str, _Text]] = []
         self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Node]] = []
+        self._names: list[tuple[dict[str, AttributeValue], str, _Text]] = []
         self.nodes: list[walk.Node] = []
         self.surrogates: dict[str, str] = {}
 
@@ -153,7 +163,12 @@ class _Work:
         """Take attributes in; return what they are once the work is settled. Protocol values stay, and what is `planned`."""
         made = dict(attributes)
         for name, value in attributes.items():
-            if name in PROTOCOL or name in planned or value is None or isinstance(value, bool | float):
+            if not self._redaction.keys[name].plain:
+                self._names.append((made, name, self.text(name)))
+            if name in planned or value is None or isinstance(value, bool | float):
+                continue
+            if name in PROTOCOL:
+                self._protocol(made, name, value)
                 continue
             if isinstance(value, str):
                 self._places.append((made, name, self.text(value, name)))
@@ -167,6 +182,16 @@ class _Work:
                 self.surrogates.update(redacted.surrogates)
                 made[name] = redacted.value
         return made
+
+    def _protocol(self, made: dict[str, AttributeValue], name: str, value: AttributeValue) -> None:
+        """Take a protocol value in; most hold nothing that could be misplaced."""
+        parts = value if isinstance(value, tuple) else (value,)
+        if name in _OWN or not any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts):
+            return
+        redacted = self._redaction.redact(value, (name,))
+        if any(finding.class_ in _MISPLACED for finding in redacted.findings):
+            self.surrogates.update(redacted.surrogates)
+            made[name] = redacted.value
 
     def settle(self) -> None:
         """Work out what every text becomes."""
@@ -194,6 +219,11 @@ class _Work:
             attributes[name] = text.made
         for attributes, name, node in self._numbers:
             attributes[name] = int(splice.render(node))
+        for attributes, name, text in self._names:
+            if text.made != name:
+                renamed = [(text.made if held == name else held, value) for held, value in attributes.items()]
+                attributes.clear()
+                attributes.update(renamed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,11 @@ _PERCENT: Final = re.compile(r"%(?:25)*[0-9a-fA-F]{2}")
 _PERCENTS: Final = re.compile(r"(?:%(?:25)*[0-9a-fA-F]{2})+")
 _ESCAPE: Final = re.compile(r"\\u(?!d[89a-f])([0-9a-fA-F]{4})", re.IGNORECASE)
 
+_FORM: Final = re.compile(
+    r"(?:https?://[^\s?#]{1,2000}\?)?[^\s&=?{}\"'<>]{1,200}=[^\s&\"'<>{}]*(?:&[^\s&=\"'<>{}]{1,200}(?:=[^\s&\"'<>{}]*)?)*"
+)
+"""A form or the query of a URL: no white space, so a plus is a space."""
+
 _Spelled = tuple[int, int, str]
 """Start, end, and the one character that is spelled there."""
 
@@ -132,12 +137,19 @@ class View:
 
 def may_differ(text: str) -> bool:
     """Whether the view of the text may be another than the text."""
-    return not text.isascii() or "&" in text or "%" in text or "\\u" in text
+    return not text.isascii() or "&" in text or "%" in text or "\\u" in text or is_form(text)
+
+
+def is_form(text: str) -> bool:
+    """Whether the whole text is fields of a form, as bodies and queries have them."""
+    return "+" in text and "=" in text and _FORM.fullmatch(text) is not None
 
 
 def view_of(text: str) -> View:
     """Return the scan view of the text."""
     spelled = _spelled(text)
+    if is_form(text):
+        spelled = sorted([*spelled, *((at, at + 1, " ") for at, char in enumerate(text) if char == "+")])
     plain, origin = _without_spellings(text, spelled) if spelled else (text, None)
     if plain.isascii():
         return View(plain, None if origin is None else tuple(origin))
@@ -178,6 +190,8 @@ def spell_like(original: str, made: str) -> str:
     if percent is not None:
         for _ in range(1, len(percent.group()), 2):
             made = quote(made, safe="")
+    elif "+" in original and " " in made and " " not in original:
+        made = made.replace(" ", "+")  # a form
     return made
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from freezeframe_schemas import values
+from freezeframe_schemas import body_text, values
 from freezeframe_schemas.exchange import Kind, Request
 
 KEY_VERSION: Final = 1
@@ -85,13 +85,16 @@ def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: C
     """Return the part of the body that decides, as a JSON value (or text, or a hash for bytes): what a diff is made over."""
     if request.omitted:
         return {"omitted": request.omitted}
-    try:
-        text = request.body.decode()
-    except UnicodeDecodeError:
-        return {"sha256": hashlib.sha256(request.body).hexdigest()}
+    content_type = next((text for name, text in request.headers if name.lower() == "content-type"), "")
+    text, codec = body_text.read_text(body_text.expanded(request.body), content_type)
     if not text:
         return None
-    text = alias(text)
+    if mark := body_text.boundary(content_type):
+        text = text.replace(mark, "boundary")  # drawn anew for each request
+    aliased = alias(text)
+    if aliased == text and codec != "utf-8":  # bytes, with nothing in them that was redacted
+        return {"sha256": hashlib.sha256(body_text.write_text(text, codec)).hexdigest()}
+    text = aliased
     try:
         body: Any = json.loads(text)
     except ValueError:

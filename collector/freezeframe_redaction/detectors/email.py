@@ -86,7 +86,9 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if name.lower() in _ROLES:
         return ()
-    if _SURROGATE.fullmatch(f"{name}@{plain}") or (plain in _DOCUMENTATION and name.lower() in _PLACEHOLDERS):
+    if _SURROGATE.fullmatch(f"{name}@{plain}"):
+        return (Candidate(start, end, "*"),)
+    if plain in _DOCUMENTATION and name.lower() in _PLACEHOLDERS:
         return ()
     return (Candidate(start, end, CLASS, "" if sign == "@" else sign.strip()),)
 

@@ -46,6 +46,10 @@ def _trigger(phrases: Iterable[str]) -> str:
     return "|".join(re.escape(one).replace(r"\ ", " ") for one in scanned)
 
 
+ANNOUNCING = frozenset(word.lower() for phrase in (*SAYS_NAME, *_ANNOUNCERS, *_CLOSINGS) for word in phrase.split())
+"""Words that stand before a name and are no part of it."""
+
+
 def _either_case(phrases: tuple[str, ...]) -> tuple[str, ...]:
     """Return the phrases with a small and with a capital first letter."""
     return tuple(dict.fromkeys(made for one in phrases for made in (one, one[0].upper() + one[1:], one[0].lower() + one[1:])))

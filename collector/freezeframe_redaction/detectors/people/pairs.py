@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
-from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
 
@@ -41,7 +41,13 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if _stands_alone(text, low, high, tokens, words):
             return names.accept(text, tokens, "line of its own")
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
-    if index == 1 and names.may_be_name(words[0]) and len(words[0]) > 3 and not words[0].lower().endswith(_OTHERWISE):
+    leading = words[0].lower()
+    if (
+        index == 1
+        and len(leading) > 3
+        and names.may_be_name(words[0])
+        and not (leading.endswith(_OTHERWISE) or leading in announced.ANNOUNCING or names.is_title(leading))
+    ):
         index = 0  # "Zephaniah Obadele Thorne"
     kept = names.trimmed(text, tokens[index : index + 5])
     if len(kept) < 2:
