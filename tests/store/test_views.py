@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -191,6 +192,16 @@ def test_a_migrated_database_has_the_columns_that_the_code_names(store: Store) -
             f" WHERE database = '{DATABASE}' AND table = '{table}' ORDER BY position"
         )
         assert [tuple(row) for row in rows] == [(column.name, column.type, described(column)) for column in columns]
+
+
+def test_a_migrated_database_compresses_as_the_code_says(store: Store) -> None:
+    for table, columns in TABLES:
+        where = f"database = '{DATABASE}' AND table = '{table}'"
+        _, rows = store.query(f"SELECT name, compression_codec FROM system.columns WHERE {where} ORDER BY position")
+        assert dict(rows) == {column.name: column.codec and f"CODEC({column.codec})" for column in columns}
+        _, [[created]] = store.query(f"SHOW CREATE TABLE {DATABASE}.{table}")
+        blocks = [f"min_compress_block_size = {column.block_bytes}," for column in columns if column.block_bytes]
+        assert re.findall(r"min_compress_block_size = \d+,", created) == blocks
 
 
 def test_every_column_and_table_says_what_it_is(store: Store) -> None:
