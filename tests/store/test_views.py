@@ -198,7 +198,9 @@ def test_a_migrated_database_compresses_as_the_code_says(store: Store) -> None:
     for table, columns in TABLES:
         where = f"database = '{DATABASE}' AND table = '{table}'"
         _, rows = store.query(f"SELECT name, compression_codec FROM system.columns WHERE {where} ORDER BY position")
-        assert dict(rows) == {column.name: column.codec and f"CODEC({column.codec})" for column in columns}
+        assert {row[0]: row[1] for row in rows} == {
+            column.name: column.codec and f"CODEC({column.codec})" for column in columns
+        }
         _, [[created]] = store.query(f"SHOW CREATE TABLE {DATABASE}.{table}")
         blocks = [f"min_compress_block_size = {column.block_bytes}," for column in columns if column.block_bytes]
         assert re.findall(r"min_compress_block_size = \d+,", created) == blocks
