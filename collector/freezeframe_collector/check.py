@@ -15,14 +15,19 @@ from freezeframe_schemas.errors import ConfigError
 
 
 def file_faults(config: CollectorConfig) -> Iterator[str]:
-    """Yield a line or more for each file that has faults: the policy, the tokens, the certificates."""
+    """Yield a line or more for each file that has faults: the policy, the tokens, the certificates.
+
+    A file that is not there is left out: the configuration's own check has named it.
+    """
     looks: tuple[Callable[[], object], ...] = (
         lambda: load_policy(config.redaction.policy),
-        lambda: Authenticator(config.tokens_path),
+        lambda: Authenticator(config.tokens_path if config.tokens_path and config.tokens_path.exists() else None),
         lambda: http_context(config.tls),
     )
     for look in looks:
         try:
             look()
+        except FileNotFoundError:
+            continue
         except (ConfigError, OSError) as error:
             yield str(error)

@@ -25,6 +25,12 @@ def write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+def free_bytes(directory: Path) -> int:
+    """Return the room that this process has on the directory's disk."""
+    disk = os.statvfs(directory)
+    return disk.f_bavail * disk.f_frsize
+
+
 def replace_durably(path: Path, data: bytes) -> None:
     """Write the file whole or not at all, durable on return."""
     temporary = path.with_name(f"{path.name}.new")

@@ -74,16 +74,16 @@ class Service:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
             self._note(load_policy(config.redaction.policy))
             load_or_create_keys(config.keys_directory)
-            meter, pipeline = Meter(), None
+            self.meter, pipeline = Meter(), None
         else:
             redact = redact_later.result()
             self._note(redact.policy)
             pipeline = build_pipeline(config, self._log, redact, self._own_spans)
-            meter = pipeline.meter
+            self.meter = pipeline.meter
         self._reporter = Reporter(
             log=self._log,
             writer=self._writer,
-            meter=meter,
+            meter=self.meter,
             own_spans=self._own_spans,
             budget=self._budget_state if pipeline is None else pipeline.budget.state,
             max_log_bytes=config.wal.max_bytes,
@@ -91,7 +91,7 @@ class Service:
         )
         self._sweeper = _sweeper(config, self._store)
         self._front = None if pipeline is None else Front(config, pipeline, self._reporter)
-        self._pool = None if pipeline is not None else WorkerPool(config, self._log, meter, self._reporter.pages())
+        self._pool = None if pipeline is not None else WorkerPool(config, self._log, self.meter, self._reporter.pages())
 
     async def start(self) -> None:
         """Start every part; on return requests are answered and ``ports.json`` says where.
@@ -283,6 +283,7 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
                 await service.reload(load_again())
             except FreezeframeError as error:
                 _LOG.error("not reloaded: %s", error.message)
+                service.meter.add(reloads_failed=1)
     if fault:
         _LOG.critical("%s: stopping; what was acked is in the log", fault)
     finished = await service.stop()

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Final
 
 from freezeframe_collector.admission import BudgetState
+from freezeframe_collector.files import free_bytes
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.segment import count_damaged
@@ -151,6 +152,7 @@ class Reporter:
                 "segments": self._log.segment_count,
                 "failures": self._log.failures,
                 "damaged_files": count_damaged(self._log.directory),
+                "disk_free_bytes": free_bytes(self._log.directory),
             },
             "writer": {
                 "segments": state.segments,
@@ -197,15 +199,29 @@ class Reporter:
                 count_damaged(self._log.directory),
             ),
             ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.damaged_bytes),
-            ("lag_seconds", "gauge", "Age of the oldest acked span that the store does not have yet.", self._log.lag_s),
+            ("log_disk_free_bytes", "gauge", "Room on the disk that the log is on.", free_bytes(self._log.directory)),
+            (
+                "lag_seconds",
+                "gauge",
+                "Age of the oldest acked span that the store does not have yet.",
+                round(self._log.lag_s, 3),
+            ),
             ("own_spans_dropped_total", "counter", "Spans about the collector that could not be sent.", self._own_dropped()),
             ("writer_segments_total", "counter", "Segments stored.", state.segments),
             ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),
             ("writer_set_aside_total", "counter", "Spans that the store refused for good.", state.set_aside),
-            ("writer_busy_seconds", "gauge", "Age of the segment in the writer's hands.", self._lag_s()),
+            ("writer_busy_seconds", "gauge", "Age of the segment in the writer's hands.", round(self._lag_s(), 3)),
             ("in_flight_bytes", "gauge", "Bytes of requests in work.", budget.used_bytes),
             ("requests_refused_total", "counter", "Requests asked to come back later.", budget.refused),
             ("requests_total", "counter", "Requests acked.", meter["requests"]),
+            (
+                "requests_unauthenticated_total",
+                "counter",
+                "Requests without a token that is known.",
+                meter["unauthenticated"],
+            ),
+            ("requests_malformed_total", "counter", "Requests that are no OTLP, or over a limit.", meter["malformed"]),
+            ("reloads_failed_total", "counter", "Reloads that a fault of the configuration stopped.", meter["reloads_failed"]),
             ("request_bytes_total", "counter", "Bytes of acked requests, decompressed.", meter["bytes"]),
             ("log_events_total", "counter", "GenAI log events taken as spans.", meter["events"]),
             ("log_records_ignored_total", "counter", "Other log records, which are let go.", meter["log_records_ignored"]),
@@ -218,11 +234,7 @@ class Reporter:
         )
         for name, kind, text, value in rows:
             full = f"freezeframe_collector_{name}"
-            yield (
-                f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {value:g}\n"
-                if kind == "gauge"
-                else (f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {int(value)}\n")
-            )
+            yield f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {value}\n"
         by_label = (
             ("rejected_by_reason_total", "reason", "Spans rejected since start.", self._meter.rejected_by_reason),
             ("spans_by_dialect_total", "dialect", "Spans that a dialect read, since start.", self._meter.spans_by_dialect),

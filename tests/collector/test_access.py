@@ -57,7 +57,7 @@ def test_a_token_names_its_tenant(start_collector: Callable[..., Any], make_span
 def test_without_a_known_token_nothing_is_taken(
     start_collector: Callable[..., Any], make_span: Callable[..., Any], tmp_path: Path, header: str | None
 ) -> None:
-    """401 and UNAUTHENTICATED, both of which senders do not repeat."""
+    """401 and UNAUTHENTICATED, both of which senders do not repeat; who watches the collector sees that somebody tries."""
     file = tmp_path / "tokens.toml"
     file.write_text(f'[tokens]\nacme = "{_hash("secret-a")}"\n')
     collector = start_collector(tokens_file=file)
@@ -70,6 +70,7 @@ def test_without_a_known_token_nothing_is_taken(
         channel.unary_unary(EXPORT)(body, metadata=metadata)
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED  # pyright: ignore[reportAttributeAccessIssue]
     assert collector.log.audit().counts.received == 0
+    assert "freezeframe_collector_requests_unauthenticated_total 2\n" in collector.reporter.metrics()
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import shutil
 import socket
 import zlib
 from collections.abc import Callable
@@ -309,3 +310,20 @@ def test_pages_answer(start_collector: Callable[..., Any], make_span: Callable[.
     collector.reporter.tick()
     rates = httpx.get(f"{base}/status").json()["rates"]
     assert rates["received"] == rates["stored"] > 0
+
+
+def test_metrics_count_what_was_no_request_and_give_bytes_whole(start_collector: Callable[..., Any], tmp_path: Path) -> None:
+    """A sender that sends something else shows, whatever is wrong with it; and no figure is rounded to six digits."""
+    collector = start_collector(max_bytes=1000)
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    assert httpx.post(url, content=b"\xff" * 9, headers=PROTOBUF).status_code == 400
+    assert httpx.post(url, content=b"x", headers={"content-type": "text/csv"}).status_code == 415
+    assert httpx.post(url, content=bytes(1001), headers=PROTOBUF).status_code == 413
+    with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError):
+        channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")(b"\xff" * 9)
+    lines = httpx.get(f"http://127.0.0.1:{collector.http_port}/metrics").text.splitlines()
+    figures = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert figures["freezeframe_collector_requests_malformed_total"] == "4"
+    free = shutil.disk_usage(tmp_path).free
+    assert int(figures["freezeframe_collector_log_disk_free_bytes"]) == pytest.approx(free, rel=0.2)
+    assert collector.reporter.status()["log"]["disk_free_bytes"] == pytest.approx(free, rel=0.2)

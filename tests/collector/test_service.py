@@ -115,6 +115,7 @@ def test_a_reload_under_load_loses_nothing_and_applies(data: Path, tmp_path: Pat
     assert {*load.acked, 900_001} <= stored
     assert len(load.acked) > 0
     assert collector.status()["audit"]["missing"] == 0
+    assert collector.status()["since_start"]["reloads_failed"] == 1
     assert [worker["restarts"] for worker in collector.status()["workers"]] == ([0, 0] if workers == "2" else [])
     assert collector.stop() == 0
 

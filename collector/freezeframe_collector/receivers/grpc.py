@@ -145,10 +145,12 @@ class _Services(grpc.GenericRpcHandler):
             body = self._receiving.receive(messages, context)
             return self._pipeline.export(body, tenant=tenant, decode=decode)
         except UnauthenticatedError as error:
+            self._pipeline.meter.add(unauthenticated=1)
             context.abort(grpc.StatusCode.UNAUTHENTICATED, error.message)
         except BusyError as error:
             refuse(context, error)
         except WireError as error:
+            self._pipeline.meter.add(malformed=1)
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
 
     def _metrics(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:

@@ -138,10 +138,12 @@ class HttpReceiver:
         kind = request.content_type
         decoder = decoders.get(kind)
         if decoder is None:
+            self._pipeline.meter.add(malformed=1)
             return _error(_JSON, 415, _GRPC_INVALID, f"content type {kind[:80]!r}, expected {' or '.join(decoders)}")
         try:
             tenant = self._authenticator.tenant_of(request.headers.get("Authorization"))
         except UnauthenticatedError as error:
+            self._pipeline.meter.add(unauthenticated=1)
             answer = _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
@@ -155,6 +157,7 @@ class HttpReceiver:
             agent = request.headers.get("User-Agent", "")
             return _refuse(kind, 503 if agent.startswith(_GIVES_UP_ON_429) else 429, _GRPC_EXHAUSTED, error)
         except web.HTTPRequestEntityTooLarge:
+            self._pipeline.meter.add(malformed=1)
             limit = self._config.max_body_bytes
             return _error(kind, 413, _GRPC_INVALID, f"the body has more than {limit} bytes: http.max_body_bytes")
         except TimeoutError:
@@ -182,6 +185,7 @@ class HttpReceiver:
             else:
                 outcome = await asyncio.get_running_loop().run_in_executor(self._workers, work)
         except WireError as error:
+            self._pipeline.meter.add(malformed=1)
             return _error(kind, 400, _GRPC_INVALID, error.message)
         if kind == _JSON:
             partial = {signal.json_field: str(outcome.rejected), "errorMessage": outcome.message} if outcome.rejected else None
