@@ -19,6 +19,7 @@ from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
+from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
 from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
@@ -31,6 +32,7 @@ examples:
   freezeframe redact --text notes.txt              one text instead of JSON lines
   freezeframe redact --dry-run samples.jsonl       counts only: what would be redacted, no value shown
   echo 'mail jane@corp.io' | freezeframe redact --text --explain
+  freezeframe redact --rotate-key --tenant acme    the next key of a tenant
   freezeframe redact spans.jsonl > redacted.jsonl  what `freezeframe run --file` wrote; it still replays
 
 input:  one JSON object a line, {"id": ..., "text": "..."} or {"id": ..., "value": any JSON}; or a line of OTLP/JSON, which
@@ -68,11 +70,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--explain", action="store_true", help="say for each finding which detector found it, and what the detector looks for"
     )
+    parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
+    parser.add_argument(
+        "--rotate-key", action="store_true", help="start the tenant's next key; what older ones made stays as it is"
+    )
     try:
         arguments = parser.parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:
+        if arguments.list_keys or arguments.rotate_key:
+            return _keys(arguments.keys or find_data_directory() / KEYS, arguments.tenant, rotate=arguments.rotate_key)
         policy = load_policy(arguments.policy)
         redactor = Redactor(policy, _key(arguments.keys, arguments.tenant))
         return _run(arguments, redactor)
@@ -87,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _key(directory: Path | None, tenant: str) -> TenantKey:
     if directory is None:
-        local = Path(os.environ.get("FREEZEFRAME_DATA_DIR", ".freezeframe")) / "keys"
+        local = find_data_directory() / KEYS
         if not local.is_dir():
             print(
                 "freezeframe redact: no key found, using an ephemeral one: surrogates will differ in the next run"
@@ -99,6 +107,23 @@ def _key(directory: Path | None, tenant: str) -> TenantKey:
     key = load_or_create_keys(directory).current(tenant)
     print(f"freezeframe redact: using key {key.id} of {directory}", file=sys.stderr)
     return key
+
+
+def _keys(directory: Path, tenant: str, *, rotate: bool) -> int:
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: found no directory of keys", do="name it with --keys DIR, or start the collector once")
+    ring = load_or_create_keys(directory)
+    if rotate:
+        was = ring.current(tenant)
+        ring = ring.rotate(tenant)
+        print(
+            f"freezeframe redact: {ring.current(tenant).id} takes over from {was.id}; start the collector again to use it",
+            file=sys.stderr,
+        )
+    current = {ring.current(key.id.rpartition("/")[0]).id for key in ring.keys}
+    for key in ring.keys:
+        print(f"{key.id}  {'current' if key.id in current else 'kept for what it made'}")
+    return 0
 
 
 def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:

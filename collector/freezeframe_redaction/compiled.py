@@ -19,6 +19,8 @@ from typing import Any, Final
 
 import hyperscan
 
+from freezeframe_redaction.view import scan_bytes
+
 _VARIABLE: Final = "FREEZEFRAME_CACHE"
 """Directory of the cache; empty turns it off."""
 
@@ -39,6 +41,21 @@ def load_or_compile(expressions: Sequence[bytes]) -> Any:
         with contextlib.suppress(OSError, hyperscan.error):
             _save(path, hyperscan.dumpb(database))
     return database
+
+
+def as_trigger(pattern: str) -> str:
+    """Return the pattern for the trigger engine, which reads one byte a character: a letter beyond Latin-1 is any such letter."""
+    return scan_bytes(pattern).decode("latin-1")
+
+
+def why_refused(pattern: str) -> str:
+    """Return why the trigger engine cannot look for the pattern, or nothing."""
+    expression = as_trigger(pattern).encode("latin-1")
+    try:
+        hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK).compile(expressions=[expression], flags=[0])
+    except hyperscan.error as error:
+        return str(error).rstrip(".")
+    return ""
 
 
 def _path(expressions: Sequence[bytes]) -> Path | None:

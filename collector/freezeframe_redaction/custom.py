@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from freezeframe_redaction.compiled import as_trigger
 from freezeframe_redaction.invented import holds_invented, invent
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.policy import CustomClass, Policy
@@ -24,13 +25,13 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
                 Detector(
                     name=f"custom: {entry.name}",
                     class_=entry.name,
-                    triggers=(entry.pattern,),
+                    triggers=(as_trigger(entry.pattern),),
                     find=_by_pattern(entry),
                     examples=(Example(text=entry.example, value=entry.example),),
                 )
             )
         if entry.keys:
-            names = "|".join(re.escape(key) for key in entry.keys)
+            names = "|".join(as_trigger(re.escape(key)) for key in entry.keys)
             out.append(
                 Detector(
                     name=f"custom: {entry.name} by key",

@@ -31,6 +31,7 @@ from typing import Any, cast
 
 import orjson
 
+from freezeframe_redaction.compiled import why_refused
 from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_schemas.errors import ConfigError
 
@@ -221,6 +222,8 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
         compiled = _compile(pattern, f"{where}: pattern", faults)
         if compiled is not None and compiled.search(""):
             faults.append(f"{where}: pattern matches the empty text")
+        elif compiled is not None and (refusal := why_refused(pattern)):
+            faults.append(f"{where}: pattern: the trigger engine refuses it: {refusal}")
         if compiled is not None and not (example and compiled.search(example)):
             faults.append(f"{where}: example: expected a text that the pattern matches")
     return CustomClass(name=name, pattern=pattern, keys=keys, example=example)

@@ -35,11 +35,12 @@ from aiohttp import web
 
 from freezeframe_replay.cli.options import json_form, seconds
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
-from freezeframe_replay.local.home import NAME, Home, find_home, make_home
+from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.comparison import comparison_body
 from freezeframe_replay.web.replay import replay_page
+from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from freezeframe_replay.local.daemon import store_url
-from freezeframe_replay.local.home import VARIABLE, Home, find_home, make_home, read_ports
+from freezeframe_replay.local.home import Home, find_home, make_home, read_ports
+from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError
 
 

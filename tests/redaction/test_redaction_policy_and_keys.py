@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import stat
 from dataclasses import replace
@@ -104,6 +105,23 @@ def test_a_wrong_policy_is_refused_with_all_its_faults(tmp_path: Path) -> None:
     assert all(
         part in message for part in ("version: found 2", "NOPE", "unknown key 'foo'", "name: found 'x y'", "'low'", "pattern")
     )
+
+
+@pytest.mark.parametrize("pattern", ["(?<=x)EMP-[0-9]{6}", "(E)MP-\\\\1", "E{1,100000}"])
+def test_a_pattern_that_the_engine_cannot_look_for_is_refused_with_the_policy(pattern: str) -> None:
+    source = (
+        f'name = "acme"\nversion = 1\n[[class]]\nname = "EMPLOYEE_ID"\npattern = "{pattern}"\nexample = "xEMP-123456 EMP-E"'
+    )
+    with pytest.raises(ConfigError, match="the trigger engine refuses it"):
+        parse_policy(source)
+
+
+def test_a_pattern_may_have_letters_of_any_script() -> None:
+    source = 'name = "acme"\nversion = 1\n[[class]]\nname = "PASS_NO"\npattern = "ПАС-[0-9]{6}"\nexample = "ПАС-123456"\nkeys = ["пропуск"]'
+    made = str(Redactor(parse_policy(source), KEY).redact("пропуск: 42-77\nПАС-123456, ТАМ-123456").value)
+    assert "ПАС-123456" not in made
+    assert "42-77" not in made
+    assert "ТАМ-123456" in made
 
 
 def test_nothing_but_off_may_redact_nothing(tmp_path: Path) -> None:
@@ -256,3 +274,24 @@ def test_equal_policies_are_equal_values() -> None:
     """Policies are frozen values; a changed one is another."""
     assert load_policy() == load_policy()
     assert replace(load_policy(), classes=frozenset({"EMAIL"})).hash != load_policy().hash
+
+
+def test_the_command_lists_and_rotates_keys_and_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = load_or_create_keys(tmp_path).current("acme").secret
+    assert main(["--rotate-key", "--tenant", "acme", "--keys", str(tmp_path)]) == 0
+    assert main(["--list-keys", "--keys", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[-3:] == ["acme/1  kept for what it made", "acme/2  current", "default/1  current"]
+    assert "acme/2 takes over from acme/1" in shown.err
+    assert base64.b64encode(secret).decode() not in shown.out + shown.err
+    assert main(["--list-keys", "--keys", str(tmp_path / "none")]) == 2
+
+
+def test_the_command_takes_the_keys_of_the_data_directory_that_the_collector_uses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = load_or_create_keys(tmp_path / "keys").current()
+    (tmp_path / "a.txt").write_text("mail bob.smith@gmail.com")
+    monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
+    assert main(["--text", str(tmp_path / "a.txt")]) == 0
+    assert capsys.readouterr().out == Redactor(load_policy(), key).redact("mail bob.smith@gmail.com").value

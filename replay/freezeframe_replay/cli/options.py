@@ -10,8 +10,9 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.local.home import STORE_VARIABLE, VARIABLE, Home, find_home
+from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
 from freezeframe_replay.report.render import WIDTH
+from freezeframe_schemas.data_directory import VARIABLE
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

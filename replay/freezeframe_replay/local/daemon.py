@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.local import processes
-from freezeframe_replay.local.home import STORE_VARIABLE, VARIABLE, Home, make_home, read_ports
+from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, read_ports
 from freezeframe_replay.local.processes import Note
+from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 COLLECTOR: Final = "collector"

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_schemas.data_directory import VARIABLE, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
-NAME: Final = ".freezeframe"
-VARIABLE: Final = "FREEZEFRAME_DATA"
 _LISTENERS: Final = ("http", "grpc", "clickhouse")
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
 """URL of a store to read in place of the data directory's own."""
@@ -39,19 +38,8 @@ class Home:
 
 
 def find_home(given: Path | None = None, *, environ: Mapping[str, str] = os.environ, start: Path | None = None) -> Home:
-    """Return the data directory: `given`, else the environment's, else the nearest upwards from `start`, else one in `start`.
-
-    Nothing is made on the disk.
-    """
-    start = start or Path.cwd()
-    if given is not None:
-        return Home(directory=(start / given).resolve())
-    if named := environ.get(VARIABLE, "").strip():
-        return Home(directory=(start / named).resolve())
-    for folder in (start, *start.parents):
-        if (folder / NAME).is_dir():
-            return Home(directory=folder / NAME)
-    return Home(directory=start / NAME)
+    """Return the data directory; see `find_data_directory`."""
+    return Home(directory=find_data_directory(given, environ=environ, start=start))
 
 
 def make_home(home: Home) -> None:
