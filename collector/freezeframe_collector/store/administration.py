@@ -114,7 +114,9 @@ def _backup(store: Store, order: Order) -> dict[str, Any]:
 
 def _restore(store: Store, order: Order) -> dict[str, Any]:
     directory = Path(_text(order, "directory"))
-    return {"directory": str(directory), "rows": restore(store, directory), "deleted_again": deleting.delete_again(store)}
+    rows = restore(store, directory)
+    again = 0 if order.get("with_deleted") else deleting.delete_again(store)
+    return {"directory": str(directory), "rows": rows, "deleted_again": again}
 
 
 def _optimize(store: Store, order: Order) -> dict[str, Any]:

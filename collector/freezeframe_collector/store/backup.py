@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -24,6 +25,8 @@ from freezeframe_schemas.tables.ddl import migrations
 FORMAT: Final = 2
 _TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit")
 """`run_rows` is fed from `span_rows`. Payloads first: a span never names a piece that is not there."""
+_COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins")
+"""However often they are inserted. Of the others the engine knows blocks that it has, by their tokens."""
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -60,12 +63,15 @@ def restore(store: Store, directory: Path) -> dict[str, int]:
     tables = {name: manifest["tables"][name] for name in _TABLES if name in manifest["tables"]}
     for name, table in tables.items():
         _verify(directory / f"{name}.native", table)
+    # by the same token the engine would take a block for one that it has, though its rows have been deleted since
+    this_time = uuid.uuid4().hex
     for name, table in tables.items():
         path = directory / f"{name}.native"
         with path.open("rb") as file:
             for index, block in enumerate(_blocks(file, path)):
                 columns: list[str] = table["columns"]
-                store.engine.insert(f"{store.database}.{name}", columns, block, f"restore/{directory.name}/{name}/{index}")
+                token = f"restore/{directory.name}/{name}/{index}/{this_time if name in _COUNT_ONCE else ''}"
+                store.engine.insert(f"{store.database}.{name}", columns, block, token)
     store.forget()
     return {name: table["rows"] for name, table in tables.items()}
 

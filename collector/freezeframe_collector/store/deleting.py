@@ -1,7 +1,7 @@
 """Taking runs away for good: one run, every run of a user, everything of a tenant. Verified gone, and noted in `audit`.
 
 Rows go from every table that names the subject. What stays is the row of `audit`: by it a backup that is restored later does
-not bring back what was deleted.
+not bring back users and tenants who were deleted.
 """
 
 from __future__ import annotations
@@ -61,10 +61,13 @@ def count(store: Store, subject: str, name: str) -> Deleted:
 
 
 def delete_again(store: Store) -> int:
-    """Take away what `audit` says was deleted and is there again, from a backup; return how many runs that was."""
+    """Take away users and tenants who are there again, from a backup, though `audit` says that they were deleted.
+
+    A run that was deleted by itself stays: who restores a backup may want just that. Return how many runs were taken away.
+    """
     _, found = store.query(
         f"SELECT substring(action, 8), subject, toString(max(time)) FROM {store.database}.audit"
-        " WHERE startsWith(action, 'delete_') GROUP BY action, subject"
+        " WHERE action IN ('delete_user', 'delete_tenant') GROUP BY action, subject"
     )
     again = 0
     for subject, name, time in found:

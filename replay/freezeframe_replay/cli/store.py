@@ -55,11 +55,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--tenant", metavar="NAME", help="everything of this tenant")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
     deleting.add_argument("--note", default="", help="why; kept in the table audit")
-    for name, text in (
-        ("backup", "Write all rows to a new directory, while the store runs."),
-        ("restore", "Insert a backup's rows; rows that are there count once."),
-    ):
-        action(name, text).add_argument("directory", type=Path, metavar="DIR", help="directory of the backup")
+    backup = action("backup", "Write all rows to a new directory, while the store runs.")
+    restore = action("restore", "Insert a backup's rows; rows that are there count once.")
+    for made in (backup, restore):
+        made.add_argument("directory", type=Path, metavar="DIR", help="directory of the backup")
+    restore.add_argument("--with-deleted", action="store_true", help="bring back users and tenants who were deleted since, too")
     expiring = action("expire", "Drop the days that are over, but for failed and pinned runs.")
     expiring.add_argument("--days", type=positive, default=14, metavar="N", help="days that all runs are kept (default: 14)")
     expiring.add_argument("--failed-days", type=positive, default=90, metavar="N", help="days for failed runs (default: 90)")
@@ -88,6 +88,8 @@ def _order(arguments: argparse.Namespace) -> Order:
     for name in ("user", "tenant", "note", "days", "failed_days"):
         if getattr(arguments, name, None) is not None:
             order[name] = getattr(arguments, name)
+    if getattr(arguments, "with_deleted", False):
+        order["with_deleted"] = True
     if getattr(arguments, "directory", None) is not None:
         order["directory"] = str(arguments.directory.resolve())
     if getattr(arguments, "run", None) is not None:
@@ -215,7 +217,10 @@ def _check_text(answer: Answer) -> str:
 
 
 def _rows_text(answer: Answer) -> str:
-    return f"{answer['directory']}: " + ", ".join(f"{rows:,} {table}" for table, rows in answer["rows"].items())
+    text = f"{answer['directory']}: " + ", ".join(f"{rows:,} {table}" for table, rows in answer["rows"].items())
+    if again := answer.get("deleted_again"):
+        text += f"\nleft out: {again:,} runs of users and tenants who were deleted (--with-deleted brings them back)"
+    return text
 
 
 def _days_text(answer: Answer) -> str:
