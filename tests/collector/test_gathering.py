@@ -125,3 +125,30 @@ async def test_a_group_has_all_of_its_spans_at_hand_or_none(make_span: Maker) ->
     assert (len(merged.encoded), merged.spans) == (2, None)
     log.answers[0].set_result(Appended(segment=1, duplicate=0))
     assert await asyncio.gather(*waiting) == [0, 0]
+
+
+async def test_a_group_is_bounded(make_span: Maker) -> None:
+    """The first thousand go; who came after them goes next, so that the first need not wait for a write of any length."""
+    log = HeldLog()
+    gathering = Gathering(log)
+    one = batch_of(make_span(1))
+    waiting = [asyncio.ensure_future(gathering.append(one)) for _ in range(1_003)]
+    await until(lambda: bool(log.batches))
+    log.answers[0].set_result(Appended(segment=1, duplicate=0))
+    await until(lambda: len(log.batches) == 2)
+    log.answers[1].set_result(Appended(segment=1, duplicate=0))
+    await asyncio.gather(*waiting)
+    assert [len(batch.encoded) for batch in log.batches] == [1_000, 3]
+
+
+def test_an_answer_after_the_loops_end_is_nobodys(make_span: Maker, caplog: pytest.LogCaptureFixture) -> None:
+    """The log's thread goes on with what it has when the receivers are gone, and nothing breaks in it."""
+    log = HeldLog()
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(Gathering(log).append(batch_of(make_span(1))))
+    loop.run_until_complete(until(lambda: bool(log.batches)))
+    waiting.cancel()
+    loop.run_until_complete(asyncio.wait([waiting]))
+    loop.close()
+    log.answers[0].set_result(Appended(segment=1, duplicate=0))
+    assert not caplog.records
