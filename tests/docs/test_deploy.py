@@ -43,6 +43,29 @@ def test_the_unit_stops_the_collector_later_than_it_stops_itself() -> None:
     assert stop_s > load_config(DEPLOY / "collector.toml", {}).service.shutdown_s
 
 
+def test_the_pods_configuration_has_no_faults_and_its_probes_are_pages(tmp_path: Path) -> None:
+    """The pod's file is read with the image's variables; it listens where the probes ask, and its grace is long enough."""
+    yaml = pytest.importorskip("yaml")
+    kinds = {item["kind"]: item for item in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
+    pod = kinds["StatefulSet"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    tokens = tmp_path / "tokens.toml"
+    tokens.write_text(f'[tokens]\nacme = "sha256:{"0" * 64}"\n')
+    text = kinds["ConfigMap"]["data"]["collector.toml"]
+    file = tmp_path / "collector.toml"
+    file.write_text(text.replace("/etc/freezeframe-tokens", str(tmp_path)))
+    image = dict(re.findall(rf"({ENVIRONMENT_PREFIX}\w+)=(\S+)", (DEPLOY / "Dockerfile").read_text()))
+    pairs = image | {pair["name"]: pair["value"] for pair in container["env"]}
+    config = load_config(file, pairs)
+    assert (config.grpc.host, config.http.host, config.clickhouse.host) == ("0.0.0.0", "0.0.0.0", "127.0.0.1")
+    assert config.auth.tokens_file == str(tokens)
+    assert pod["terminationGracePeriodSeconds"] > config.service.shutdown_s
+    assert {port["containerPort"] for port in container["ports"]} == {config.grpc.port, config.http.port}
+    probes = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert probes == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    assert config.service.data in {mount["mountPath"] for mount in container["volumeMounts"]}
+
+
 def test_the_tokens_recipe_makes_a_file_that_is_read(tmp_path: Path) -> None:
     """The shell lines of `deploy/README.md`, run as they stand."""
     import subprocess
