@@ -44,7 +44,7 @@ def load_or_compile(expressions: Sequence[bytes]) -> Any:
 
 
 def as_trigger(pattern: str) -> str:
-    """Return the pattern for the trigger engine, which reads one byte a character: a letter beyond Latin-1 is any such letter."""
+    """Return the pattern as the trigger engine reads it, one byte a character: a letter beyond Latin-1 is any such letter."""
     return scan_bytes(pattern).decode("latin-1")
 
 

@@ -94,6 +94,29 @@ def test_a_deletion_asks_first_and_is_verified(project: Project, tmp_path: Path)
     assert asked(project, "stats")["runs"] == 2
 
 
+def test_a_stored_run_is_redacted_again_and_still_replays(project: Project) -> None:
+    (project.root / "towns.toml").write_text(
+        'name = "towns"\nversion = 1\n[[class]]\nname = "TOWN"\npattern = "Lyon"\nexample = "Lyon"\n'
+    )
+    run = asked(project, "pin", "last")["run"]
+    before = asked(project, "stats")
+    asking = project.freezeframe("store", "redact", run[:12], "--policy", "towns.toml")
+    assert asking.returncode == 1
+    assert "replaces 1 TOWN beside" in asking.stdout
+    assert asked(project, "stats") == before
+    done = project.freezeframe("store", "redact", run[:12], "--policy", "towns.toml", "--yes", "--note", "towns are personal")
+    assert done.returncode == 0, done.stderr
+    assert "are stored under towns@" in done.stdout
+    assert asked(project, "stats")["spans"] == before["spans"]
+    assert "Lyon" not in project.freezeframe("show", run, "--json").stdout
+    assert "2 of 2 steps identical" in project.freezeframe("replay", run).stdout
+    audited = json.loads(project.freezeframe("sql", "SELECT action, subject, note FROM audit", "--format", "json").stdout)
+    assert any(row["action"] == "redact_run" and row["subject"] == run and "towns are" in row["note"] for row in audited)
+    pinned = json.loads(project.freezeframe("sql", "SELECT trace_id FROM pins FINAL WHERE pinned", "--format", "json").stdout)
+    assert {"trace_id": run} in pinned
+    assert list((project.root / ".freezeframe").glob("redacted-*")) == []
+
+
 def test_damage_is_looked_for_and_files_are_merged(project: Project) -> None:
     assert asked(project, "check") == {"damaged": []}
     assert asked(project, "optimize")["disk_bytes"] > 0

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from freezeframe_collector.store import deleting, keeping
 from freezeframe_collector.store.backup import backup, restore
+from freezeframe_collector.store.rewriting import rewrite
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError
 
@@ -107,6 +108,12 @@ def _delete(store: Store, order: Order) -> dict[str, Any]:
     return {**asdict(deleted), "left": deleting.count(store, subject, _text(order, subject)).spans}
 
 
+def _rewrite(store: Store, order: Order) -> dict[str, Any]:
+    """Put the spans of a file, redacted again, in the place of a run's."""
+    done = rewrite(store, _text(order, "run"), Path(_text(order, "file")), note=str(order.get("note", "")))
+    return {"run": order["run"], **asdict(done)}
+
+
 def _backup(store: Store, order: Order) -> dict[str, Any]:
     directory = Path(_text(order, "directory"))
     return {"directory": str(directory), "rows": backup(store, directory)}
@@ -157,6 +164,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Store, Order], dict[str, Any]]]] = {
     "pin": _pin,
     "unpin": _unpin,
     "delete": _delete,
+    "redact": _rewrite,
     "backup": _backup,
     "restore": _restore,
     "optimize": _optimize,

@@ -99,7 +99,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="store",
-        summary="Say what the store holds; pin, delete, back up, check.",
+        summary="Say what the store holds; pin, delete, redact again, back up, check.",
         description="Orders go to the running collector; to a ClickHouse server with --store; or to the files, where nothing "
         "runs. `freezeframe store ACTION --help` shows an action's options.",
         module=f"{_CLI}.store",
@@ -107,6 +107,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe store stats", means="size by kind and table, compression, dedup"),
             Example(line="freezeframe store pin 4bf92f35 --note INC-17", means="keep a run until it is unpinned"),
             Example(line="freezeframe store delete --user 'anna#3f' --yes", means="a user's runs, verified gone"),
+            Example(
+                line="freezeframe store redact 4bf92f35 --policy acme.toml",
+                means="again, under another policy; it still replays",
+            ),
             Example(line="freezeframe store backup /backup/monday", means="all rows, while it runs; `restore` reads them back"),
             Example(line="freezeframe store check", means="find damaged files"),
         ),
@@ -206,6 +210,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         module="freezeframe_redaction.cli",
         examples=(
             Example(line="freezeframe redact < lines.jsonl", means='{"id","text"} in, {"id","value","findings"} out'),
+            Example(line="freezeframe redact --rotate-key --tenant acme", means="the next key of a tenant"),
             Example(
                 line="freezeframe redact spans.jsonl > redacted.jsonl",
                 means="what `freezeframe run --file` wrote; it still replays",

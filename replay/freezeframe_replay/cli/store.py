@@ -13,6 +13,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,8 @@ from freezeframe_replay.cli.options import add_json, add_store, home_of, positiv
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, read_ports
 from freezeframe_replay.report.render import table_text
+from freezeframe_schemas import genai
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
 
 DAMAGED: Final = 3
@@ -55,6 +58,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--tenant", metavar="NAME", help="everything of this tenant")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
     deleting.add_argument("--note", default="", help="why; kept in the table audit")
+    redacting = action("redact", "Redact a stored run again under another policy, so that it still replays.")
+    redacting.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
+    redacting.add_argument("--policy", default="strict", help="strict (default), minimal, or the path of a TOML file")
+    redacting.add_argument("--keys", type=Path, metavar="DIR", help="directory of the keys (default: the data directory's)")
+    redacting.add_argument("--yes", action="store_true", help="do not ask")
+    redacting.add_argument("--note", default="", help="why; kept in the table audit")
     backup = action("backup", "Write all rows to a new directory, while the store runs.")
     restore = action("restore", "Insert a backup's rows; rows that are there count once.")
     for made in (backup, restore):
@@ -72,6 +81,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Give the order and print what was done."""
     order = _order(arguments)
     give = _door(arguments)
+    if order["action"] == "redact":
+        return _redact(arguments, order, give)
     if order["action"] == "delete" and not arguments.yes and not _confirmed(order, give({**order, "dry_run": True})):
         print("nothing was deleted", file=sys.stderr)
         return 1
@@ -112,6 +123,46 @@ def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
         )
     reply = input(f"delete {subject}: {found['runs']} runs, {found['spans']} spans, for good? [y/N] ")
     return reply.strip().lower() in {"y", "yes"}
+
+
+# -- redacting again ----------------------------------------------------------------------------------------------------
+
+
+def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order], Answer]) -> int:
+    """Say what of the run the policy would replace that is stored; with consent, put it in the run's place.
+
+    The spans go into a file first: should this end midway, the run is in it.
+    """
+    from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
+    from freezeframe_redaction.rewrite import surrogates_of
+    from freezeframe_replay.cli.target import open_store
+    from freezeframe_schemas.otlp_json import spans_to_otlp_json
+
+    home = home_of(arguments)
+    keys = arguments.keys or home.directory / KEYS
+    if not keys.is_dir():
+        raise ConfigError(f"{keys}: found no directory of keys", do="name the one that the collector uses with --keys DIR")
+    policy = load_policy(arguments.policy)
+    spans = open_store(arguments).load_spans(order["run"])
+    tenant = spans[0].text(genai.TENANT) or "default"
+    redacted = redact_run(spans, policy, load_or_create_keys(keys).current(tenant))
+    fresh = Counter({**surrogates_of(redacted)}.values()) - Counter(surrogates_of(spans).values())
+    what = ", ".join(f"{count} {class_}" for class_, count in sorted(fresh.items())) or "nothing"
+    print(f"run {order['run']}: {len(spans)} spans; {policy.label} replaces {what} beside what is replaced already")
+    if not arguments.yes and not (sys.stdin.isatty() and input("rewrite it? [y/N] ").strip().lower() in {"y", "yes"}):
+        print("nothing was changed (--yes rewrites it)", file=sys.stderr)
+        return 1
+    home.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = home.directory / f"redacted-{order['run']}.json"
+    file.write_text(json.dumps(spans_to_otlp_json(redacted)), encoding="utf-8")
+    file.chmod(0o600)
+    answer = give({**order, "file": str(file)})
+    file.unlink()
+    if arguments.json:
+        print_json(answer)
+    else:
+        print(_TEXTS["redact"](answer))
+    return 0
 
 
 # -- the ways to a store ------------------------------------------------------------------------------------------------
@@ -241,6 +292,7 @@ _TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
     "pin": lambda answer: f"run {answer['run']}: kept until it is unpinned",
     "unpin": lambda answer: f"run {answer['run']}: goes when its days are over",
     "delete": lambda answer: f"deleted {answer['runs']:,} runs, {answer['spans']:,} spans; {answer['left']} left",
+    "redact": lambda answer: f"run {answer['run']}: {answer['spans']:,} spans are stored under {answer['policy']}",
     "backup": _rows_text,
     "restore": _rows_text,
     "optimize": lambda answer: f"{_size(answer['disk_bytes_before'])} before, {_size(answer['disk_bytes'])} now",
