@@ -1,16 +1,19 @@
-"""Every view over recorded OTLP of other instrumentations, tau-bench's agent runs and a run made by hand: golden, row by row.
+"""Every view over the demo's runs, tau-bench's, recorded OTLP of all instrumentations and a run made by hand: golden, row by row.
 
+Long texts and lists stand in the files as their length and hash: that contents are whole, `test_round_trip` and `test_views` hold.
 To accept a change: delete the golden file, run the test, which writes it and fails once, and read the difference as code.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import airline
 import pytest
@@ -29,20 +32,25 @@ pytestmark = pytest.mark.long
 TESTS = Path(__file__).parents[1]
 RECORDED = TESTS / "data" / "otlp"
 GOLDEN = TESTS / "golden" / "views"
-SCENARIOS = ("openai-chat-oi", "langgraph-chat-genai", "anthropic-msg-tl", "pydanticai-chat-native", "vercelai-chat-aisdk6")
+DEMO = TESTS / "data" / "demo_runs" / "streamed.traces.pb.gz"
+SHOWN = 30
+"""Characters that are shown of a long text."""
+MANY = 6
+"""Items from which on a list is told by its length and hash."""
 VIEWS = sorted({re.findall(r"VIEW \{db\}\.(\w+)", sql)[0] for _, sql in views()} - {"search"})
 DATABASE = "golden_views"
+DOCUMENTS = '[{"id": "chunk-7", "score": 0.5, "content": "thirty days"}, {"document_id": "returns.md", "content": "none"}]'
 
 
 @pytest.fixture(scope="module")
 def filled(store: Store) -> Iterator[Store]:
-    """A database with the recorded traces of some instrumentations, as the collector stores them."""
+    """A database with all that was recorded, as the collector stores it."""
     made = Store(store.engine, database=DATABASE, policies={"acme@0123456789ab": 'name = "acme"\n'})
     made.migrate()
-    for scenario in SCENARIOS:
-        for path in sorted((RECORDED / scenario).glob("*.traces.pb")):
-            spans = [normalise(span, "") for span in decode_traces(path.read_bytes()).spans]
-            made.insert(spans, token=f"{scenario}/{path.name}")
+    recorded = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in sorted(RECORDED.glob("*/*.traces.pb"))}
+    recorded["demo"] = gzip.decompress(DEMO.read_bytes())
+    for name, raw in recorded.items():
+        made.insert([normalise(span, "") for span in decode_traces(raw).spans], token=name)
     for number, spans in enumerate(airline_runs(2)):
         made.insert(spans, token=f"airline/{number}")
     made.insert(odd_run(), token="odd")
@@ -103,7 +111,9 @@ def odd_run() -> list[SpanRecord]:
                     genai.USAGE_OUTPUT_TOKENS: 80,
                 }
             ),
-            retrieval.with_attributes({genai.TENANT: "acme", genai.DATA_SOURCE_ID: "policies"}),
+            retrieval.with_attributes(
+                {genai.TENANT: "acme", genai.DATA_SOURCE_ID: "policies", genai.RETRIEVAL_DOCUMENTS: DOCUMENTS}
+            ),
             replace(
                 tool.with_attributes({genai.TENANT: "acme", genai.TOOL_NAME: "refund", genai.ERROR_TYPE: "TimeoutError"}),
                 status_code=StatusCode.ERROR,
@@ -115,8 +125,24 @@ def odd_run() -> list[SpanRecord]:
 
 def rows_of(store: Store, view: str) -> list[Any]:
     columns, rows = store.query(f"SELECT * FROM {DATABASE}.{view}")
-    found = [{name: value for name, value in zip(columns, row, strict=True) if is_told(value)} for row in rows]
+    found = [{name: shown(value) for name, value in zip(columns, row, strict=True) if is_told(value)} for row in rows]
     return sorted(found, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def shown(value: Any) -> Any:
+    """Return a cell as the file has it."""
+    if isinstance(value, dict):
+        return {name: shown(item) for name, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        items = cast("list[Any]", value)
+        return [shown(item) for item in items] if len(items) < MANY else f"{len(items)} items, {digest(json.dumps(items))}"
+    if isinstance(value, str) and len(value) > 2 * SHOWN:
+        return f"{value[:SHOWN]}… {len(value)} characters, {digest(value)}"
+    return value
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def is_told(value: Any) -> bool:
@@ -128,7 +154,8 @@ def is_told(value: Any) -> bool:
 def test_the_view_says_of_recorded_traces_what_it_said(filled: Store, view: str) -> None:
     found = rows_of(filled, view)
     path = GOLDEN / f"{view}.json"
-    text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+    lines = [json.dumps(row, ensure_ascii=False, sort_keys=True) for row in found]
+    text = "[\n" + ",\n".join(lines) + "\n]\n"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
