@@ -1,6 +1,6 @@
-"""Every view over the demo's runs, tau-bench's, recorded OTLP of all instrumentations and a run made by hand: golden, row by row.
+"""Every view over the demo, tau-bench, recorded OTLP of all instrumentations and a run made by hand: golden, row by row.
 
-Long texts and lists stand in the files as their length and hash: that contents are whole, `test_round_trip` and `test_views` hold.
+Long texts and lists stand in the files as length and hash: that contents are whole, `test_round_trip` and `test_views` hold.
 To accept a change: delete the golden file, run the test, which writes it and fails once, and read the difference as code.
 """
 
