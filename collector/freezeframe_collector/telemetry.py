@@ -58,6 +58,9 @@ def configure_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # aiohttp's access log names every request; the metrics count them.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    # Each try of a server that is away is a line of the writer's already.
+    for name in ("urllib3", "clickhouse_connect"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 class Reporter:

@@ -44,6 +44,18 @@ def test_recent_rates_true_lag_and_workers_are_told_where_the_collector_tells_th
     assert lines["workers"] == "2, started again 1 times"
 
 
+def test_who_is_turned_away_and_the_room_of_the_log_are_told() -> None:
+    """A sender with a wrong token shows in one line, and a disk that fills before it is full."""
+    told = {
+        **FIGURES,
+        "log": {"bytes": 1, "segments": 1, "failures": 0, "disk_free_bytes": 52_428_800},
+        "since_start": {"spans": 1800, "unauthenticated": 12, "malformed": 0},
+    }
+    lines = dict(collector_figures(told))
+    assert lines["log"] == "1 bytes in 1 segments, 0 failed writes, 52,428,800 bytes free"
+    assert lines["turned away"] == "12 requests without a known token"
+
+
 def test_a_collector_that_does_not_answer_is_said_to() -> None:
     """And nothing is made up."""
     assert collector_figures({"error": "does not answer: TimeoutError"}) == [("fault", "does not answer: TimeoutError")]

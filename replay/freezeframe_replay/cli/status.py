@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
 from freezeframe_replay.local import daemon
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.render import duration, printable
 
 
@@ -18,18 +19,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the state; 1 where something does not run."""
+    """Print the state; 1 where something does not run. Where a supervisor runs the collector, no replay service is missed."""
     home = home_of(arguments)
     services = daemon.services(home)
-    figures = {service.name: _figures(service) for service in services}
+    figures = {service.name: _figures(home, service) for service in services}
+    pids = {service.name: _pid(service, figures[service.name]) for service in services}
+    is_supervised = pids[daemon.COLLECTOR] is not None and services[0].note is None
     if arguments.json:
         print_json(
             {
                 "data": str(home.directory),
                 "services": {
                     service.name: {
-                        "running": service.note is not None,
-                        "pid": None if service.note is None else service.note.pid,
+                        "running": pids[service.name] is not None,
+                        "pid": pids[service.name],
                         "ports": service.ports,
                         "status": figures[service.name],
                     }
@@ -40,14 +43,15 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(f"data       {home.directory}")
         for service in services:
-            print(_service_text(service, figures[service.name]))
-    return 0 if all(service.note is not None for service in services) else 1
+            print(_service_text(service, pids[service.name], figures[service.name]))
+    return 0 if is_supervised or None not in pids.values() else 1
 
 
-def _figures(service: daemon.Service) -> Any:
-    """Return what the service says of itself; None where it does not answer."""
+def _figures(home: Home, service: daemon.Service) -> Any:
+    """Return what the service says of itself; None where it does not run."""
     port = service.ports.get("http")
-    if service.note is None or not port:
+    is_there = service.note is not None or (service.name == daemon.COLLECTOR and daemon.collector_answers(home))
+    if not is_there or not port:
         return None
     path = "/status" if service.name == daemon.COLLECTOR else "/healthz"
     try:
@@ -56,10 +60,17 @@ def _figures(service: daemon.Service) -> Any:
         return {"error": f"does not answer: {type(error).__name__}"}
 
 
-def _service_text(service: daemon.Service, figures: Any) -> str:
-    if service.note is None:
+def _pid(service: daemon.Service, figures: Any) -> int | None:
+    """Return the process of a service that runs, whoever started it (`freezeframe up`, a supervisor, a container)."""
+    if service.note is not None:
+        return service.note.pid
+    return int(figures["pid"]) if isinstance(figures, dict) and "pid" in figures else None
+
+
+def _service_text(service: daemon.Service, pid: int | None, figures: Any) -> str:
+    if pid is None:
         return f"{service.name:<10} does not run; start it with `freezeframe up`"
-    lines = [f"{service.name:<10} runs, pid {service.note.pid}"]
+    lines = [f"{service.name:<10} runs, pid {pid}"]
     for name, port in service.ports.items():
         scheme = "" if name == "grpc" else "http://"
         lines.append(f"  {_LISTENERS[service.name, name]:<16} {scheme}127.0.0.1:{port}")
@@ -88,6 +99,8 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     if recent.get("over_s"):
         rate = f"; {recent['received']:,.1f} a second in the last {duration(recent['over_s'] * 1000)}"
     rejected = figures.get("rejected_by_reason") or {}
+    free = f", {log['disk_free_bytes']:,} bytes free" if "disk_free_bytes" in log else ""
+    turned_away = {key: count for key, count in (figures.get("since_start") or {}).items() if key in _TURNED_AWAY and count}
     missing = spans.get("missing")
     workers = figures.get("workers") or []
     restarts = sum(int(worker.get("restarts", 0)) for worker in workers)
@@ -100,13 +113,16 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("lag", duration(float(figures.get("lag_s") or writer.get("busy_s") or 0) * 1000)),
         (
             "log",
-            f"{log.get('bytes', 0):,} bytes in {log.get('segments', 0):,} segments, {log.get('failures', 0):,} failed writes",
+            f"{log.get('bytes', 0):,} bytes in {log.get('segments', 0):,} segments, {log.get('failures', 0):,} failed writes"
+            + free,
         ),
+        ("turned away", ", ".join(f"{count:,} requests {_TURNED_AWAY[key]}" for key, count in turned_away.items())),
         ("rejected for", ", ".join(f"{reason}: {count:,}" for reason, count in rejected.items())),
         ("last error", str(writer.get("last_error") or "")),
     ]
 
 
+_TURNED_AWAY: Final[Mapping[str, str]] = {"unauthenticated": "without a known token", "malformed": "that are no OTLP"}
 _SPANS: Final[Mapping[str, str]] = {
     "received": "received",
     "stored": "stored",
