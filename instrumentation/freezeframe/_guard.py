@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from traceback import extract_tb
 from types import TracebackType
 from typing import Final
 
@@ -37,14 +38,22 @@ class guard:  # noqa: N801 - reads as the function that `contextmanager` would m
 
 
 def report(place: str, error: Exception) -> None:
-    """Log an error of ours, once per place and kind; raise it where the process asks for that."""
+    """Log an error of ours, once per place and kind; raise it where the process asks for that.
+
+    Neither its message nor the lines of code on its way are logged: both may hold the application's data.
+    """
     if os.environ.get(RAISE_VARIABLE) == "1":
         raise error
     mark = f"{place}:{type(error).__name__}"
     if mark in _reported:
         return
     _reported.add(mark)
-    logger.warning("freezeframe: %s: could not record, the application goes on (reported once)", place, exc_info=error)
+    logger.warning(
+        "freezeframe: %s: could not record, the application goes on (reported once): %s at %s",
+        place,
+        type(error).__name__,
+        " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(extract_tb(error.__traceback__))),
+    )
 
 
 def say_once(mark: str, message: str, *args: object) -> None:

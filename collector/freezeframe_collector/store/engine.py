@@ -9,6 +9,8 @@ from typing import Any, Final, Protocol
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, StoreError
 
 _CODE: Final = re.compile(r"Code: (\d+)")
+_QUOTED: Final = re.compile(r"'[^'\n]*'?")
+"""What an engine quotes of a row that it refuses."""
 RETRYABLE_CODES: Final = frozenset(
     {
         # The store or the way to it: it may heal by itself.
@@ -77,7 +79,7 @@ class Engine(Protocol):
 
 def store_error(error: Exception, what: str) -> StoreError:
     """Return the error of ours for one of the engine's, without values of the user's in it."""
-    text = str(error)
+    text = _QUOTED.sub("'...'", str(error)) if what.startswith("insert") else str(error)
     found = _CODE.search(text)
     code = int(found[1]) if found else 0
     message = f"{what}: {text.strip().splitlines()[0][:400] if text.strip() else type(error).__name__}"
