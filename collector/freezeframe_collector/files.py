@@ -31,6 +31,16 @@ def free_bytes(directory: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
+def directory_fault(directory: Path) -> str:
+    """Return what keeps this process from writing into a directory, or from making it; empty where nothing is seen."""
+    there = directory
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is no directory"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"this user may not write to {there}"
+
+
 def replace_durably(path: Path, data: bytes) -> None:
     """Write the file whole or not at all, durable on return."""
     temporary = path.with_name(f"{path.name}.new")
@@ -51,11 +61,16 @@ class DirectoryLock:
         """Take the lock.
 
         Raises:
-            ConfigError: another process holds it.
+            ConfigError: another process holds it, or it cannot be made or written to.
         """
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = directory / "collector.lock"
-        self._descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._descriptor = os.open(directory / "collector.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(
+                f"{directory}: cannot be the data directory: {directory_fault(directory) or error.strerror}",
+                do="name one that this user may write to with service.data or --data",
+            ) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

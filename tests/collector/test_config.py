@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from freezeframe_collector.__main__ import main
 from freezeframe_collector.config import CollectorConfig, load_config, settings
 from freezeframe_collector.config_page import render_page
 from freezeframe_schemas.errors import ConfigError
@@ -152,3 +153,15 @@ def test_a_dsn_that_leads_nowhere_is_a_fault(dsn: str, fault: str) -> None:
         return
     with pytest.raises(ConfigError, match=fault):
         load_config(None, {}, {"store.dsn": dsn})
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)])
+def test_a_data_directory_that_cannot_be_is_a_fault(
+    tmp_path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The start names what is in the way, without a traceback; `--check` does before it."""
+    (tmp_path / "file").write_text("")
+    assert main(["--data", str(tmp_path / "file" / "data"), "--http-port", "0", "--grpc-port", "0", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert f"{tmp_path / 'file'} is no directory" in said
+    assert "data directory" in said or "service.data" in said

@@ -59,7 +59,12 @@ class EmbeddedEngine:
             raise ConfigError(
                 "store chdb://: the package chdb is not installed", do="pip install 'freezeframe[embedded]'"
             ) from None
-        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"store {directory}: cannot be made: {error.strerror}", do="name a directory that this user may write to"
+            ) from None
         config = directory / "freezeframe-engine.xml"
         cold = cold_directory(directory, cold_volume)
         config.write_text(_CONFIG.format(path=config, disks=disks_xml(cold) if cold else ""), encoding="utf-8")
