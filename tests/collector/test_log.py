@@ -131,6 +131,21 @@ def test_a_changed_byte_never_gives_other_spans(tmp_path_factory: pytest.TempPat
     assert [len(record.keys) for record in records] in ([], [1])
 
 
+def test_a_torn_tail_is_cut_off_once(tmp_path: Path) -> None:
+    """A second start finds a whole file: a tail left on it would look like a disk that damages what was synced."""
+    log = Log(tmp_path / "wal", NEVER)
+    log.append(batch(1))
+    copy = crash(log, tmp_path / "copy")
+    log.close()
+    [path] = copy.glob("*.open")
+    with path.open("ab") as file:
+        file.write(b"torn")
+    for torn_bytes in (4, 0):
+        started = Log(copy, NEVER)
+        assert (started.damaged_bytes, count_damaged(copy)) == (torn_bytes, 0)
+        assert numbers(sealed(started)) == [1]
+
+
 def test_a_segment_of_another_version_is_refused(tmp_path: Path) -> None:
     """The message names both versions."""
     path = tmp_path / "0000000000000001.wal"

@@ -288,6 +288,21 @@ def test_a_stage_that_fails_costs_one_span_and_shows_no_content(
     assert b"4111" not in b"".join(path.read_bytes() for path in collector.log.directory.iterdir())
 
 
+def test_a_request_whose_spans_are_all_rejected_is_in_the_books(
+    start_collector: Starter, make_span: Callable[..., Any]
+) -> None:
+    """There is nothing to store, and the reasons are durable all the same."""
+
+    def refuse(span: SpanRecord, tenant: str) -> SpanRecord:
+        raise WireError("nested over 100 levels")
+
+    collector = start_collector(stages=(Stage(name="redaction", apply=refuse),))
+    collector.pipeline.export(encode_traces([make_span(1), make_span(2)]))
+    collector.flush()
+    counts = collector.log.audit().counts
+    assert (counts.received, counts.rejected, len(collector.store.rejected)) == (2, 2, 2)
+
+
 def test_the_books_balance_whatever_happens(start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble) -> None:
     """received = stored + duplicate + rejected + in the log, at every moment of a random history."""
     collector = _start(start_collector, trouble)
