@@ -36,6 +36,8 @@ _PROVIDERS = frozenset(
     "gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol gmx web t-online freenet posteo proton protonmail zoho yandex mail"
     " wp o2 onet interia seznam libero orange free laposte wanadoo sfr terra uol bol qq 163 126 sina naver hanmail daum rediffmail fastmail tutanota".split()
 )
+_PACKAGE = re.compile(r"(?:com|org|net|io|java|javax|jdk|sun|kotlin|scala|akka|app|dev)\.", re.IGNORECASE)
+"""A stack trace says where: ``java.io.IOException at com.acme.Shop.open``."""
 _AT_ONLY = re.compile(_AT)
 _DOT_ONLY = re.compile(_DOT)
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
@@ -99,6 +101,8 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if match.end() < at:
             continue
         local, domain = match.groups()
+        if _PACKAGE.match(domain) or text[match.end() : match.end() + 1] == "(":
+            return ()
         spelled = "." not in domain and domain.partition(" ")[0].lower() in _PROVIDERS
         if (
             spelled
@@ -147,6 +151,11 @@ DETECTORS = (
                 text="it is john dot smith at gmail dot com, ok",
                 value="john dot smith at gmail dot com",
                 near_miss="look at line 3 dot com files",
+            ),
+            Example(
+                text="or j.smith at acme.com, any time",
+                value="j.smith at acme.com",
+                near_miss="java.io.IOException at com.acme.Shop.open",
             ),
         ),
     ),
