@@ -16,6 +16,8 @@ from freezeframe_redaction.compiled import load_or_compile
 from freezeframe_redaction.model import Candidate, Detector, Find
 from freezeframe_redaction.view import scan_bytes
 
+_BORDER = b"\x1f"
+"""Stands around what is scanned, as between leaves, so that a trigger needs no case for the beginning of a text."""
 _CUSTOM_PRIORITY = 3
 """Where a class of the user's overlaps a built-in one: behind credentials and cards, before the rest."""
 
@@ -69,7 +71,8 @@ class Engine:
         index = 0
         low, high = 0, ends[0] - 1
         last = len(ends) - 1
-        for end, expression in self._scan(scan_bytes(text)):
+        for end, expression in self._scan(_BORDER + scan_bytes(text) + _BORDER):
+            end -= 1
             while end > high and index < last:
                 low = ends[index]
                 index += 1

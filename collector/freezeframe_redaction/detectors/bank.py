@@ -104,7 +104,7 @@ DETECTORS = (
     Detector(
         name="bank: account beside a bank's code",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:bsb|sort code|routing|iban|swift|bic|blz)\b[^\n\x1f]{1,40}\b(?:account|acct|acc|a/c|konto)\b",),
+        triggers=(r"(?i)\b(?:bsb|sort code|routing|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto)\b",),
         find=_named,
         examples=(Example(text="BSB 062-000, Account 12345678", value="12345678", near_miss="SWIFT account manager"),),
     ),

@@ -79,7 +79,7 @@ DETECTORS = (
     Detector(
         name="secret: code",
         class_=CLASS,
-        triggers=(rf"(?i)\b{_WORDS}\b",),
+        triggers=(rf"(?i)[^A-Za-z0-9]{_WORDS}\b",),
         find=_find,
         examples=(
             Example(text="card 4111 1111 1111 1111, cvv 123", value="123", near_miss="cvv and pin are required"),
@@ -119,7 +119,7 @@ DETECTORS = (
     Detector(
         name="secret: code, other scripts",
         class_=CLASS,
-        triggers=(r"[\x80-\xff]{3}[ :\xb7]{0,3}[0-9]{3}",),
+        triggers=(r"[\x80-\xff]{3}[ :\xb7]*[0-9]{3}",),
         find=_find_foreign,
         examples=(Example(text="您的验证码是482913", value="482913", near_miss="订单482913"),),
     ),

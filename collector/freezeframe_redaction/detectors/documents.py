@@ -107,8 +107,8 @@ DETECTORS = (
         name="identity card",
         class_="NATID",
         triggers=(
-            r"(?i)\b(?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
-            r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b)(?:nummer|s)?(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
+            r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b)(?:nummer|s)?[^A-Za-z0-9]",
         ),
         find=_finder("NATID", _CARD),
         examples=(Example(text="Personalausweis L01X00T47", value="L01X00T47", near_miss="identity card required"),),
@@ -140,7 +140,7 @@ DETECTORS = (
     Detector(
         name="machine-readable zone",
         class_="PASSPORT",
-        triggers=(r"\b[PIACV][A-Z<][A-Z]{4,40}<<[A-Z]", r"[0-9]{7}[MFX<][0-9]{7}"),
+        triggers=(r"[A-Z]<<[A-Z]", r"[0-9]{7}[MFX<][0-9]{7}"),
         find=_zone,
         examples=(
             Example(

@@ -121,7 +121,7 @@ DETECTORS = (
     Detector(
         name="ipv4",
         class_="IP",
-        triggers=(r"(?:[0-9]{1,3}\.){3}[0-9]",),
+        triggers=(r"(?:[0-9]+\.){3}[0-9]",),
         find=_ipv4,
         examples=(
             Example(text="client 8.8.8.8 refused", value="8.8.8.8", near_miss="Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1"),

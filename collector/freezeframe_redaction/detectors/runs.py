@@ -13,8 +13,8 @@ CLAIM = "*"
 EXAMINED = ""
 """Class of a span that holds nothing: the trigger need not look at it again."""
 
-TRIGGERS = (r"(?:^|[^0-9A-Za-z._%\-]|[^0-9A-Za-z][._\-]|\\[nrt])[+(]{0,2}[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
-"""Nine digits in a row, with single separators."""
+TRIGGERS = (r"[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
+"""Nine digits in a row, with single separators. What may stand before them is judged by `numbers.find`."""
 
 _SEPARATORS = str.maketrans(".()/-+\t", "       ")
 _BARE = str.maketrans("", "", " .()/-+\t")

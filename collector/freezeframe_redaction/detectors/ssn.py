@@ -34,7 +34,7 @@ def rule(run: runs.Run) -> Candidate | None:
 NUMBER = runs.NumberKind(
     name="ssn",
     class_=CLASS,
-    triggers=(r"(?i)(?:ssn|social security|my social|social is|social number)(?:[^0-9\n\x1f]{0,24})[0-9]{3}[ .\-]?[0-9]{2}",),
+    triggers=(r"(?i)(?:ssn|social security|my social|social is|social number)[^0-9\n\x1f]*[0-9]{3}[ .\-]?[0-9]{2}",),
     examples=(
         Example(text="SSN 123-45-6789", value="123-45-6789", near_miss="SSN 666-12-3456"),
         Example(text="my social security number is 123456789", value="123456789", near_miss="ticket 123456789"),

@@ -229,13 +229,27 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[in
         position = stop + 1
 
 
-_WORDS = scan_bytes("|".join(column.headings for column in _COLUMNS if column.fires)).decode("latin-1")
+def _without_options(words: str) -> str:
+    """Return the expression without its optional groups: ``(?:tele)?phone(?: number)?`` as ``phone``."""
+    opened: list[int] = []
+    for at, char in enumerate(words):
+        if char == "(":
+            opened.append(at)
+        elif char == ")":
+            start = opened.pop()
+            if words[at + 1 : at + 2] == "?" and not opened:
+                return words[:start] + _without_options(words[at + 2 :])
+    return words
+
+
+_WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
 DETECTORS = (
     Detector(
         name="column of a table",
         class_="PERSON",
-        triggers=(rf"(?i)(?:^|[,;\t|(\n] ?)[\"'`]?(?:{_WORDS})[\"'`]? ?[,;\t|)\n]",),
+        # What may stand around the words is judged by the check: each choice here is paid for at every byte.
+        triggers=(rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",),
         find=_find,
         others=frozenset(column.class_ for column in _COLUMNS),
         examples=(

@@ -13,12 +13,12 @@ _PERSON_KEY = (
     r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)(?:^|[^A-Za-z])(?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
+    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?name|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
     r"|jm[e\xe9]no|p.\xe9jmen[i\xed]|vezet[e\xe9]kn[e\xe9]v|keresztn[e\xe9]v|soyad[i\xe9]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _LOOSE_KEYS = (
-    r"(?i)(?:^|[^A-Za-z_])(?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created by|signed|driver|kunde|nom|naam|namn)"
+    r"(?i)[^A-Za-z_](?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created by|signed|driver|kunde|nom|naam|namn)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _PEOPLES_LABELS = tuple(
@@ -189,8 +189,8 @@ DETECTORS = (
         name="name: label of people",
         class_=names.CLASS,
         triggers=(
-            rf"(?i)(?:^|[^A-Za-z_])(?:{_ASCII_LABELS})[\"'*]{{0,3}}(?:\s?[:=]\s{{0,2}}| - )[\"'*]{{0,3}}(?-i:{names.CAPITAL})",
-            rf"(?:^|[^A-Za-z_\xc0-\xff])(?:{_OTHER_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}{names.CAPITAL}",
+            rf"(?i)[^A-Za-z_](?:{_ASCII_LABELS})[\"'*]{{0,3}}(?:\s?[:=]\s{{0,2}}| - )[\"'*]{{0,3}}(?-i:{names.CAPITAL})",
+            rf"[^A-Za-z_\xc0-\xff](?:{_OTHER_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}{names.CAPITAL}",
             rf"(?:^|[\x1f{{,(] ?)(?:first|middle|last): ?[\"']?{names.CAPITAL}",
         ),
         find=_labelled,

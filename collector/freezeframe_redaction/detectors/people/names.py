@@ -28,7 +28,7 @@ MARKS = "".join(rf"\u{code:04x}" for code in _MARKED_SCRIPTS if unicodedata.cate
 """For a character class: the marks that stand within words of scripts beyond Latin, Greek and Cyrillic."""
 
 # For triggers, which read one byte a character.
-START = r"(?:^|[^A-Za-z0-9_\xc0-\xff])"
+START = r"[^A-Za-z0-9_\xc0-\xff]"
 CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
 
 NOT_NAMES = frozenset(
