@@ -203,7 +203,7 @@ class Pipeline:
         count = len(decoded.spans) + len(decoded.faults)
         if count > self._spans_per_request:
             raise WireError(f"the request has {count} spans, the limit is {self._spans_per_request}")
-        rejected = [_fault(fault, tenant) for fault in decoded.faults]
+        rejected = [_rejected(fault, fault.reason, fault.detail, tenant) for fault in decoded.faults]
         spans: list[SpanRecord] = []
         for span in decoded.spans:
             taken = self._process(span, tenant)
@@ -234,25 +234,13 @@ class Pipeline:
         return span
 
 
-def _rejected(span: SpanRecord, reason: str, detail: str, tenant: str) -> Rejected:
+def _rejected(span: SpanRecord | SpanFault, reason: str, detail: str, tenant: str) -> Rejected:
     return Rejected(
         trace_id=span.trace_id,
         span_id=span.span_id,
-        name="",
+        name="",  # not redacted, or not even read
         reason=reason,
         detail=detail,
-        time_unix_nano=time.time_ns(),
-        tenant=tenant,
-    )
-
-
-def _fault(fault: SpanFault, tenant: str) -> Rejected:
-    return Rejected(
-        trace_id=fault.trace_id,
-        span_id=fault.span_id,
-        name="",
-        reason=fault.reason,
-        detail=fault.detail,
         time_unix_nano=time.time_ns(),
         tenant=tenant,
     )
