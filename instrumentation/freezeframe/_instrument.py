@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -165,10 +166,26 @@ def _flush_forked_workers(handle: Handle) -> None:
     def arrange(util: Any) -> None:
         def in_child(owner: Handle) -> None:
             util.Finalize(owner, owner.flush, args=(owner.settings.exit_timeout_s,), exitpriority=0)
+            _flush_before_termination(owner)
 
         util.register_after_fork(handle, in_child)
 
     IMPORT_HOOK.when_imported("multiprocessing.util", arrange)
+
+
+def _flush_before_termination(handle: Handle) -> None:
+    """Deliver before SIGTERM ends a worker without a handler of its own: ``with Pool() as pool`` ends all its workers so."""
+
+    def deliver(number: int, frame: object) -> None:
+        del frame
+        signal.signal(number, signal.SIG_DFL)
+        with guard("instrument.terminated"):
+            handle.flush(handle.settings.exit_timeout_s)
+        os.kill(os.getpid(), number)
+
+    with guard("instrument.termination"):
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, deliver)
 
 
 def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = None, environment: Any = None) -> Handle:

@@ -163,6 +163,22 @@ def test_workers_of_multiprocessing_deliver_before_they_end(project: Project) ->
     assert inputs == ["a", "b", "c"]
 
 
+def test_workers_of_a_pool_that_is_torn_down_deliver_and_have_lanes_of_their_own(project: Project) -> None:
+    """``with Pool()`` ends its workers by SIGTERM as soon as the results are there."""
+    project.write(
+        "import freezeframe, multiprocessing; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(texts):\n"
+        "    with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "        return len(pool.map(ask, texts, chunksize=1))\n"
+        "if __name__ == '__main__': print(handle(['a', 'b', 'c']))\n"
+    )
+    done = project.python("agent.py")
+    assert done.stdout == "3\n", done.stderr
+    [run] = project.runs
+    assert len(run.exchanges) == 3
+    assert {exchange.lane for exchange in run.exchanges} <= {(0,), (1,)}
+
+
 def test_an_exception_that_ends_the_script_is_in_its_run(project: Project) -> None:
     project.write("import freezeframe; freezeframe.instrument()\nask('one')\nraise ValueError('out')\n")
     done = project.python("agent.py")

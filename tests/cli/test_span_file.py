@@ -13,6 +13,7 @@ from typing import Protocol
 import pytest
 from handmade_runs import make_run, tool_call
 
+from freezeframe_replay.cli import main
 from freezeframe_replay.sources.span_file import load_run_of_file, split_name
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp_json import spans_to_otlp_json
@@ -98,6 +99,13 @@ def test_a_line_that_is_no_span_is_named(tmp_path: Path) -> None:
     file.write_text('{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": 7}]}]}]}\n')
     with pytest.raises(WireError, match="line 1"):
         load_run_of_file(file)
+
+
+@pytest.mark.parametrize("named", ["none.jsonl", "none.json", "none.jsonl:4bf92f35"])
+def test_a_file_that_is_not_there_is_said_to_be_that(named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """And not looked for in a store that does not run."""
+    assert main(["show", named]) == 1
+    assert f"{named}: no such file" in capsys.readouterr().err
 
 
 def test_ids_of_runs_are_not_taken_for_files(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from asyncio import CancelledError
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,7 @@ from freezeframe.seams import Call
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.session import ReplaySession
-from freezeframe_schemas import values
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Lane
@@ -213,6 +214,18 @@ def test_an_exception_instead_of_the_answer_is_the_divergence_and_not_the_calls_
     (only,) = session.report().divergences
     assert (only.kind, only.path) == (DivergenceKind.OUTCOME_CHANGED, "$.raised")
     assert "no key" in (only.live or "")
+
+
+def test_a_run_that_its_caller_ended_is_said_to_be_that() -> None:
+    """A browser that goes away cancels the request; nobody cancels the replay."""
+    run = make_run(model_call("a", "1"))
+    run[0] = run[0].with_attributes({genai.ERROR_CHAIN: values.encode_exception(CancelledError())})
+    session = session_of(run)
+    start(session)
+    answer_to(session, call_of(model_call("a", "1")))
+    finish(session)
+    (only,) = session.report().divergences
+    assert "ended from outside (CancelledError)" in only.note
 
 
 def test_changed_input_comes_before_what_follows_from_it() -> None:

@@ -1,4 +1,4 @@
-"""Lanes: tasks and threads carry the run, the current span and a lane of their own, handed out in the parent.
+"""Lanes: tasks, threads and forked processes carry the run, the current span and a lane of their own, handed out in the parent.
 
 `asyncio` tasks copy the context of their parent, so only the lane is added. Threads and executors start from an empty context:
 they get ours and OTel's, and nothing else of the application's.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
+import os
 import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,29 @@ def install(patches: Patches) -> None:
 
 def _install_uvloop(patches: Patches, module: ModuleType) -> None:
     patches.replace(module.Loop, "create_task", _create_task)
+
+
+def _before_fork() -> None:
+    """Hand a lane to the process that is about to be forked; in a run only, since servers fork outside of any."""
+    with guard("lanes.fork"):
+        place = PLACE.get(None)
+        _FORKED.place = None if place is None or place.run is None else child_place()
+
+
+def _after_fork_in_child() -> None:
+    with guard("lanes.forked"):
+        if _FORKED.place is not None:
+            PLACE.set(_FORKED.place)
+
+
+class _Forked(threading.local):
+    """What the thread that forks hands to the process that it forks."""
+
+    place: Place | None = None
+
+
+_FORKED: Final = _Forked()
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
 
 
 def child_place() -> Place:

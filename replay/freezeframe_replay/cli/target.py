@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.cli.options import home_of
 from freezeframe_replay.local.daemon import flush, store_url
 from freezeframe_replay.report.render import ID_DIGITS
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunStore
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
+_LIKE_A_FILE: Final = re.compile(r"\.jsonl?(?::|$)")
 TARGET_HELP = (
     "id of a run, its first digits, `last`, `last-failed`, a fixture's directory, or a file of spans (FILE or FILE:ID)"
 )
@@ -112,6 +114,8 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     in_file = split_name(text)
     if in_file is not None:
         return load_run_of_file(*in_file)
+    if _LIKE_A_FILE.search(text):
+        raise RunError(f"{text}: no such file", do="name a file of spans, or a run of the store by its id")
     url = _store_of(arguments)
     return build_run(load_backend_spans(url, text) if is_backend(url) else open_runs(url).load_spans(text))
 

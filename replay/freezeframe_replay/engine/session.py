@@ -13,9 +13,10 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -39,6 +40,29 @@ from freezeframe_schemas.run import EntryKind
 _STRICT: Final = Policy()
 
 
+class Claims(Protocol):
+    """What several processes of one replay share: no step is used twice."""
+
+    def turn(self) -> AbstractContextManager[Mapping[int, str]]:
+        """Keep the others from answering; yield the steps that they used since the last turn, and how."""
+        ...
+
+    def claim(self, step: int, how: str) -> None:
+        """Tell them that a step is used."""
+        ...
+
+
+class Alone:
+    """The claims of a replay in one process."""
+
+    def turn(self) -> AbstractContextManager[Mapping[int, str]]:
+        """Yield nothing."""
+        return nullcontext({})
+
+    def claim(self, step: int, how: str) -> None:
+        """Tell nobody."""
+
+
 class ReplaySession:
     """One replay of one fixture. Safe to call from any thread.
 
@@ -48,6 +72,8 @@ class ReplaySession:
         on_step: called with each step that is served, before the answer is given (moves the clock).
         on_enter: called when the program has reached its entry point.
         on_leave: called when it is about to leave it.
+        on_divergence: called when the program has left the recording, before it is told.
+        claims: what is shared with other processes of the replay.
     """
 
     def __init__(
@@ -58,12 +84,16 @@ class ReplaySession:
         on_step: Callable[[Step], None] | None = None,
         on_enter: Callable[[], None] | None = None,
         on_leave: Callable[[], None] | None = None,
+        on_divergence: Callable[[], None] | None = None,
+        claims: Claims | None = None,
     ) -> None:
         self._fixture = fixture
         self._policy = policy
         self._on_step = on_step
         self._on_enter = on_enter
         self._on_leave = on_leave
+        self._on_divergence = on_divergence
+        self._claims = claims or Alone()
         self._aliases = make_aliases(fixture.redaction)
         self._alias = self._aliases.alias
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
@@ -97,8 +127,22 @@ class ReplaySession:
         """
         if current_place().inside_call:  # a tool that runs for real: so does what it calls
             return None
+        known = len(self._divergences)
+        try:
+            found = self._answer(call)
+        finally:
+            if self._on_divergence is not None and len(self._divergences) > known:
+                self._on_divergence()
+        if found is None:
+            return None
+        if self._on_step is not None:
+            self._on_step(found.step)
+        return found.step.exchange
+
+    def _answer(self, call: Call) -> Recorded | None:
         key = self._lookup.key_of(call)
-        with self._lock:
+        with self._lock, self._claims.turn() as taken:
+            self._lookup.used.update(taken)
             found, how = self._lookup.find(call, key)
             self._note(call, found, how)
             if found is None:
@@ -109,9 +153,8 @@ class ReplaySession:
                 self._asked_anew.add(found.step.number)
                 return self._go_live(call, found.step.number)
             self._use(found, how, call)
-        if self._on_step is not None:
-            self._on_step(found.step)
-        return found.step.exchange
+            self._claims.claim(found.step.number, how)
+            return found
 
     def recall(self, feed: Feed, key: str) -> str | None:
         """Return the next recorded reading, or the recorded value of a flag; None where there is none."""
@@ -179,6 +222,7 @@ class ReplaySession:
                     path=found.path,
                     recorded=found.recorded,
                     live=found.live,
+                    note=_of_the_caller(recorded["raised"]) if live["raised"] is None else "",
                 )
 
     def network_tried(self, address: str) -> ReplayMiss:
@@ -197,13 +241,20 @@ class ReplaySession:
         with self._lock:
             self._divergences.append(divergence)
             self._missed = True
+        if self._on_divergence is not None:
+            self._on_divergence()
         return ReplayMiss(miss_message(divergence))
+
+    def after_fork(self) -> None:
+        """Make a session usable in a process that was just forked: another thread may have held the lock."""
+        self._lock = threading.Lock()
 
     # -- the account ------------------------------------------------------------------------------------------------------
 
     def report(self, warnings: tuple[str, ...] = ()) -> Report:
         """Return what happened so far. Steps never asked for are divergences unless something cut the run short before them."""
-        with self._lock:
+        with self._lock, self._claims.turn() as taken:
+            self._lookup.used.update(taken)
             divergences = list(self._divergences)
             if self._entered and not self._missed and not self._raised_instead:
                 divergences += [
@@ -314,7 +365,7 @@ class ReplaySession:
         lane = found.step.exchange.lane
         before = self._last_in_lane.get(lane, 0)
         self._last_in_lane[lane] = max(before, number)
-        if number < before:
+        if number < before and call.lane == lane:  # what another lane asks has no order with it
             self._divergences.append(
                 Divergence(
                     kind=DivergenceKind.ORDER_CHANGED,
@@ -344,6 +395,14 @@ def _text(request: Request) -> str:
 def _class_and_text(error: Any) -> Any:
     """Keep what an exception is and says; its attributes may hold addresses and times."""
     return {"class": error.get("class"), "text": error.get("text")} if isinstance(error, dict) else error
+
+
+def _of_the_caller(raised: Any) -> str:
+    """Return what is to be said where the recorded run was ended by whoever called it, as a replay is not."""
+    ended = str(raised.get("class", "")).rpartition(":")[2] if isinstance(raised, dict) else ""
+    if ended not in {"CancelledError", "GeneratorExit", "KeyboardInterrupt"}:
+        return ""
+    return f"the recorded run was ended from outside ({ended}): its caller went away or gave up, which a replay does not do"
 
 
 def _step_name(step: Step) -> str:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
 POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
+FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
+"""Process id of the first process of the replay, which writes the report. Those that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
 """Exit status where the recorded entry point could not be run at all."""
 
@@ -57,6 +59,7 @@ def activate() -> None:
         keep_byte_code_of_settled_sources,
         restore_random,
     )
+    from freezeframe_replay.process.peers import Peers, peers_file
 
     keep_byte_code_of_settled_sources()
     fixture = load_fixture(Path(directory))
@@ -72,14 +75,27 @@ def activate() -> None:
     def leave() -> None:
         fences.up = False
 
-    session = ReplaySession(fixture, policy=policy, on_step=clock.reach, on_enter=enter, on_leave=leave)
+    first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
+    # Python that the program starts is in the replay, too, and not on the network.
+    os.environ.update(freezeframe.injected_environment(f"{__name__}:activate"))
+    peers = Peers(peers_file(Path(os.environ[REPORT_VARIABLE])))
+    session = ReplaySession(
+        fixture,
+        policy=policy,
+        on_step=clock.reach,
+        on_enter=enter,
+        on_leave=leave,
+        on_divergence=_tell_first,
+        claims=peers,
+    )
+    os.register_at_fork(after_in_child=session.after_fork)
     fences = Fences(
         policy.fences,
         session.fence_tried,
         allow_paths=[Path(path) for path in policy.allow_paths],
         allow_programs=policy.allow_programs,
     )
-    _state.update(fixture=fixture, session=session, fences=fences, pid=os.getpid())
+    _state.update(fixture=fixture, session=session, fences=fences, peers=peers)
     BEGINNINGS.put(fixture.begin)
     serve(
         session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None, real_time=policy.real_time
@@ -88,12 +104,22 @@ def activate() -> None:
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
-    if fixture.entry.kind is EntryKind.COMMAND:
+    if fixture.entry.kind is EntryKind.COMMAND and first:
         _state["streams"] = streams = StandardStreams()
         streams.begin()
     atexit.register(_write_report)
     fences.raise_fences()
-    fences.up = fixture.entry.kind is not EntryKind.FUNCTION
+    fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first
+
+
+def _is_first() -> bool:
+    return os.environ.get(FIRST_VARIABLE) == str(os.getpid())
+
+
+def _tell_first() -> None:
+    """Leave word of where this process left the recording; it may end without another chance."""
+    if not _is_first():
+        _state["peers"].tell_left(_state["session"].report())
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:
@@ -252,12 +278,12 @@ def _compare_outcome() -> None:
 
 def _write_report() -> None:
     path = os.environ.get(REPORT_VARIABLE)
-    if path is None or _state.get("pid") != os.getpid():  # a forked child of the program is not the replay
+    if path is None or not _is_first():
         return
     _state["fences"].up = False
     _compare_outcome()
     partial = Path(path).with_suffix(".partial")
-    partial.write_text(report_to_json(_state["session"].report()), encoding="utf-8")
+    partial.write_text(report_to_json(_state["peers"].joined(_state["session"].report())), encoding="utf-8")
     partial.replace(path)
 
 

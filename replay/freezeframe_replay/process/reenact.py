@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, Final
 import freezeframe
 from freezeframe_replay.engine.policy import Fence, Policy, policy_to_json
 from freezeframe_replay.process.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
@@ -26,6 +28,9 @@ from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import EntryKind
 
 DEFAULT_TIMEOUT_S: Final = 600.0
+_LOOK_EVERY_S: Final = 1.0
+_PATIENCE_S: Final = 5.0
+"""How long a program may go on after a process of its own left the recording."""
 _PLACEHOLDER: Final = "replay"
 """Stands for a recorded key: clients refuse to be built without one, and in a replay none is ever sent."""
 
@@ -87,7 +92,12 @@ def reenact(
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
-        outcome = _run(started, variables, cwd, timeout_s, quiet, _stdin(loaded))
+        peers = stack.enter_context(contextlib.closing(Peers(peers_file(report_path))))
+        outcome = _run(started, variables, cwd, timeout_s, quiet, _stdin(loaded), peers)
+        if outcome is None:
+            told = peers.without_the_first(loaded.run_id, len(loaded.askable))
+            assert told is not None
+            return replace(told, warnings=("the program waited on for a process that had left the recording, and was ended",))
         if not report_path.exists():
             raise ReplayError(
                 f"{' '.join(started)}: ended with status {outcome.returncode} and left no report",
@@ -151,7 +161,9 @@ def _run(
     timeout_s: float,
     quiet: bool,
     stdin: bytes,
-) -> subprocess.CompletedProcess[str]:
+    peers: Peers,
+) -> subprocess.CompletedProcess[str] | None:
+    """Return how the program ended; None where it had to be ended, since it waits for a process of its own that is gone."""
     try:
         # A file and no pipe: the program may read as much of it as it likes, and nobody has to write meanwhile.
         with tempfile.TemporaryFile() as given:
@@ -172,7 +184,7 @@ def _run(
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
     with process:
         try:
-            printed, complained = process.communicate(timeout=timeout_s)
+            ended = _wait(process, timeout_s, peers)
         except subprocess.TimeoutExpired as error:
             raise ReplayError(
                 f"{' '.join(command)}: not ended after {timeout_s:.0f} s",
@@ -180,7 +192,24 @@ def _run(
             ) from error
         finally:
             _end_group(process.pid)
-    return subprocess.CompletedProcess(command, process.returncode, printed, complained)
+    return None if ended is None else subprocess.CompletedProcess(command, process.returncode, *ended)
+
+
+def _wait(process: subprocess.Popen[str], timeout_s: float, peers: Peers) -> tuple[str, str] | None:
+    """Return what the program printed. A pool whose worker ended by a miss may wait for its result for ever: then, None."""
+    deadline_s = time.monotonic() + timeout_s
+    left_at_s = None
+    while True:
+        try:
+            return process.communicate(timeout=max(0.0, min(_LOOK_EVERY_S, deadline_s - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            now_s = time.monotonic()
+            if left_at_s is None and peers.somebody_left():
+                left_at_s = now_s
+            if left_at_s is not None and now_s - left_at_s > _PATIENCE_S:
+                return None
+            if now_s >= deadline_s:
+                raise
 
 
 def _end_group(leader: int) -> None:

@@ -1,0 +1,104 @@
+"""Peers: the processes of one replay. A program may fork workers or start Python again; each answers from a session of its own.
+
+They share one file beside the report, appended to under a lock: which steps are used, so that none is used twice, and where a
+process left the recording. The first process, which writes the report, reads the rest out of it. The file is opened before any
+fence is raised, and held open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_schemas.divergence import DivergenceKind, Report, Served, report_from_json, report_to_json
+
+_OF_THE_WHOLE: Final = (DivergenceKind.MISSING_CALL, DivergenceKind.OUTCOME_CHANGED)
+"""What can be said of all processes together only, and of none once one of them left the recording."""
+_PIECE: Final = 1 << 16
+
+
+def peers_file(report: Path) -> Path:
+    """Return the file that the processes of a replay share, beside its report."""
+    return report.with_suffix(".peers")
+
+
+class Peers:
+    """This process's end of the file. Not safe for threads: the session is."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._read = 0
+        self._left_by: dict[int, Report] = {}
+
+    @contextmanager
+    def turn(self) -> Generator[Mapping[int, str]]:
+        """Keep the others from answering meanwhile; yield the steps that they used since the last turn, and how."""
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        try:
+            yield self._news()
+        finally:
+            fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+    def claim(self, step: int, how: str) -> None:
+        """Tell the others that a step is used. Only within a turn."""
+        self._tell({"step": step, "how": how})
+
+    def tell_left(self, report: Report) -> None:
+        """Tell the first process where this one left the recording."""
+        own = tuple(item for item in report.divergences if item.kind not in _OF_THE_WHOLE)
+        if own or report.live:
+            told = Report(run_id=report.run_id, steps=0, entered=True, divergences=own, live=report.live)
+            with self.turn():
+                self._tell({"left": json.loads(report_to_json(told))})
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)
+
+    def joined(self, report: Report) -> Report:
+        """Return the first process's report with what the others told."""
+        with self.turn():
+            pass
+        left = tuple(item for told in self._left_by.values() for item in told.divergences)
+        live = tuple(item for told in self._left_by.values() for item in told.live)
+        here = tuple(item for item in report.divergences if not left or item.kind not in _OF_THE_WHOLE)
+        return replace(report, divergences=left + here, live=report.live + live)
+
+    def somebody_left(self) -> bool:
+        """Tell whether a process other than the first has left the recording."""
+        return any(b'"left"' in line for line in self._lines(0))
+
+    def without_the_first(self, run_id: str, steps: int) -> Report | None:
+        """Return what the others told, where the first process will write no report; None where none of them left."""
+        with self.turn() as used:
+            served = tuple(Served(step=step, how=how) for step, how in used.items())
+        told = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))
+        return told if told.divergences else None
+
+    def _tell(self, entry: dict[str, Any]) -> None:
+        os.write(self._file, json.dumps({"pid": os.getpid(), **entry}).encode() + b"\n")
+
+    def _lines(self, start: int) -> list[bytes]:
+        text = b""
+        while piece := os.pread(self._file, _PIECE, start + len(text)):
+            text += piece
+        return text.splitlines(keepends=True)
+
+    def _news(self) -> dict[int, str]:
+        used: dict[int, str] = {}
+        for line in self._lines(self._read):
+            self._read += len(line)
+            entry: dict[str, Any] = json.loads(line)
+            if entry["pid"] == os.getpid():
+                continue
+            if "step" in entry:
+                used[entry["step"]] = entry["how"]
+            else:
+                self._left_by[entry["pid"]] = report_from_json(json.dumps(entry["left"]))
+        return used

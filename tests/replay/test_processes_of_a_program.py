@@ -1,0 +1,92 @@
+"""A program of several processes: forked workers answer from the recording, and none that it starts reaches the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from capture_provider import Provider
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.fixture import Fixture
+
+pytestmark = pytest.mark.long  # each test starts processes
+
+AGENT = """
+import concurrent.futures, multiprocessing, os, sys
+import freezeframe, httpx
+freezeframe.instrument()
+
+def ask(text):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body)
+    return answer.json()["choices"][0]["message"]["content"]
+
+@freezeframe.run
+def answer(how, topics):
+    context = multiprocessing.get_context("spawn" if how == "spawn" else "fork")
+    if how == "pool":
+        with context.Pool(2) as pool:
+            parts = pool.map(ask, topics, chunksize=1)
+    else:
+        with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as executor:
+            parts = list(executor.map(ask, topics))
+    return ask("sum up " + " ".join(parts))
+
+if __name__ == "__main__":
+    answer(sys.argv[1], ["a", "b", "c", "a"])
+"""
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider() as started:
+        yield started
+
+
+def record(folder: Path, provider: Provider, how: str) -> Fixture:
+    (folder / "agent.py").write_text(AGENT)
+    environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(folder / "spans.jsonl")}
+    subprocess.run([sys.executable, "agent.py", how], cwd=folder, env=environ, timeout=60, check=True)
+    named = next(json.loads(line) for line in (folder / "spans.jsonl").read_text().splitlines() if '"answer"' in line)
+    trace = named["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"]
+    return freeze(load_run_of_file(folder / "spans.jsonl", trace))
+
+
+@pytest.mark.parametrize("how", ["executor", "pool"])
+def test_forked_workers_answer_from_the_recording_each_step_once(how: str, provider: Provider, tmp_path: Path) -> None:
+    """Whichever worker takes which task: equal requests of two workers are two steps."""
+    fixture = record(tmp_path, provider, how)
+    provider.stop()
+    assert len(fixture.steps) == 5
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
+    assert report.identical, report
+    assert sorted(served.step for served in report.served) == [step.number for step in fixture.steps]
+
+
+@pytest.mark.parametrize("how", ["executor", "pool"])
+def test_what_a_worker_asks_otherwise_is_the_divergence(how: str, provider: Provider, tmp_path: Path) -> None:
+    """Also where the program waits for ever for the worker: a pool does."""
+    fixture = record(tmp_path, provider, how)
+    provider.stop()
+    (tmp_path / "agent.py").write_text(AGENT.replace('"content": text', '"content": text.replace("b", "B")'))
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
+    assert {(item.kind, item.live) for item in report.divergences} == {(DivergenceKind.REQUEST_CHANGED, '"B"')}
+
+
+def test_a_python_that_the_program_starts_is_in_the_replay_and_not_on_the_network(provider: Provider, tmp_path: Path) -> None:
+    """Spawned workers are runs of their own in the recording, so that what they ask is not in this one."""
+    fixture = record(tmp_path, provider, "spawn")
+    asked = len(provider.requests)
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
+    assert len(provider.requests) == asked
+    assert report.first is not None
+    assert report.first.kind is DivergenceKind.REQUEST_CHANGED
