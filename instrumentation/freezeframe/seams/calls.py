@@ -5,10 +5,12 @@ Adapters describe the call; what happens to it is here. While a replay is served
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from freezeframe._context import PLACE, current_place
@@ -36,6 +38,8 @@ class FunctionCall:
 
 
 Describe = Callable[[], FunctionCall]
+DescribeMethod = Callable[[Any, tuple[Any, ...], dict[str, Any]], FunctionCall]
+"""Of a method: what it is called on, and with what."""
 Dump = Callable[[Any], str]
 Load = Callable[[str], Any]
 
@@ -203,6 +207,30 @@ def _succeed(recording: Recording, result: object, dump: Dump) -> None:
     with guard("calls.result"):
         recording.chunk(dump(result).encode())
     recording.finish(Completion.COMPLETE)
+
+
+def wrap_method(original: Callable[..., Any], *, describe: DescribeMethod) -> Callable[..., Any]:
+    """Return the method such that each call of it is a call of a seam: for `Patches.replace`."""
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_on():
+            return original(self, *args, **kwargs)
+        return run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
+
+    return method
+
+
+def wrap_async_method(original: Callable[..., Any], *, describe: DescribeMethod) -> Callable[..., Any]:
+    """Return the same of an asynchronous method."""
+
+    @functools.wraps(original)
+    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_on():
+            return await original(self, *args, **kwargs)
+        return await run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
+
+    return method
 
 
 @contextmanager

@@ -7,8 +7,6 @@ are left out: they are not what the model asked for, and hold objects that are d
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
@@ -24,36 +22,13 @@ SEAM: Final = "langchain"
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``langchain_core.tools.base``, ``langchain_core.retrievers`` or ``langchain_core.vectorstores.base``."""
     if hasattr(module, "BaseTool"):
-        patches.replace(module.BaseTool, "run", partial(_wrap, describe=_describe_tool))
-        patches.replace(module.BaseTool, "arun", partial(_wrap_async, describe=_describe_tool))
+        patches.replace(module.BaseTool, "run", partial(calls.wrap_method, describe=_describe_tool))
+        patches.replace(module.BaseTool, "arun", partial(calls.wrap_async_method, describe=_describe_tool))
     if hasattr(module, "BaseRetriever"):
-        patches.replace(module.BaseRetriever, "invoke", partial(_wrap, describe=_describe_retriever))
-        patches.replace(module.BaseRetriever, "ainvoke", partial(_wrap_async, describe=_describe_retriever))
+        patches.replace(module.BaseRetriever, "invoke", partial(calls.wrap_method, describe=_describe_retriever))
+        patches.replace(module.BaseRetriever, "ainvoke", partial(calls.wrap_async_method, describe=_describe_retriever))
     if hasattr(module, "VectorStore"):
         _install_stores(module.VectorStore, patches)
-
-
-_Describe = Callable[[Any, tuple[Any, ...], dict[str, Any]], calls.FunctionCall]
-
-
-def _wrap(original: Callable[..., Any], *, describe: _Describe) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return original(self, *args, **kwargs)
-        return calls.run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
-
-    return method
-
-
-def _wrap_async(original: Callable[..., Any], *, describe: _Describe) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return await original(self, *args, **kwargs)
-        return await calls.run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
-
-    return method
 
 
 _SEARCHES: Final = (
@@ -70,9 +45,9 @@ def _install_stores(base: Any, patches: Patches) -> None:
     def patch(store: Any) -> None:
         for name in _SEARCHES:
             if name in vars(store):
-                patches.replace(store, name, partial(_wrap, describe=_describe_search))
+                patches.replace(store, name, partial(calls.wrap_method, describe=_describe_search))
             if f"a{name}" in vars(store):
-                patches.replace(store, f"a{name}", partial(_wrap_async, describe=_describe_search))
+                patches.replace(store, f"a{name}", partial(calls.wrap_async_method, describe=_describe_search))
 
     patches.in_subclasses(base, patch)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any, Final
@@ -23,34 +21,11 @@ def install(module: ModuleType, patches: Patches) -> None:
     for name in _TOOLS:
         tool: Any = vars(module).get(name)
         if tool is not None and tool.__module__ == module.__name__:
-            patches.replace(tool, "call", partial(_wrap, describe=_describe_tool))
-            patches.replace(tool, "acall", partial(_wrap_async, describe=_describe_tool))
+            patches.replace(tool, "call", partial(calls.wrap_method, describe=_describe_tool))
+            patches.replace(tool, "acall", partial(calls.wrap_async_method, describe=_describe_tool))
     if module.__name__.endswith("base_retriever"):
-        patches.replace(module.BaseRetriever, "retrieve", partial(_wrap, describe=_describe_retriever))
-        patches.replace(module.BaseRetriever, "aretrieve", partial(_wrap_async, describe=_describe_retriever))
-
-
-_Describe = Callable[[Any, tuple[Any, ...], dict[str, Any]], calls.FunctionCall]
-
-
-def _wrap(original: Callable[..., Any], *, describe: _Describe) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return original(self, *args, **kwargs)
-        return calls.run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
-
-    return method
-
-
-def _wrap_async(original: Callable[..., Any], *, describe: _Describe) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return await original(self, *args, **kwargs)
-        return await calls.run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
-
-    return method
+        patches.replace(module.BaseRetriever, "retrieve", partial(calls.wrap_method, describe=_describe_retriever))
+        patches.replace(module.BaseRetriever, "aretrieve", partial(calls.wrap_async_method, describe=_describe_retriever))
 
 
 def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freezeframe_replay.cli.options import add_json, positive, print_json, terminal_width
+from freezeframe_replay.cli.options import add_json, positive, print_json, terminal_width, text_or_file
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
@@ -94,20 +94,10 @@ def _edits(arguments: argparse.Namespace) -> Iterable[RequestEdit]:
     if arguments.model:
         yield RequestEdit(part=Part.MODEL, value=arguments.model)
     if arguments.system is not None:
-        yield RequestEdit(part=Part.SYSTEM, value=_text(arguments.system))
+        yield RequestEdit(part=Part.SYSTEM, value=text_or_file(arguments.system, "--system"))
     for old, new in arguments.replace:
         yield RequestEdit(part=Part.TEXT, name=old, value=new)
     yield from map(parse_parameter, arguments.set)
-
-
-def _text(given: str) -> str:
-    if not given.startswith("@"):
-        return given
-    path = Path(given[1:])
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"--system: {path}: cannot be read: {error.strerror}") from error
 
 
 def _judging(arguments: argparse.Namespace) -> Any:

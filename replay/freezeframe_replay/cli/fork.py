@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json
+from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, text_or_file
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.experiments.fork import Edit, Target, fork
@@ -80,9 +80,9 @@ def _edits(arguments: argparse.Namespace) -> Iterator[Edit]:
     if step is None and (arguments.set or arguments.result is not None or arguments.response is not None):
         raise ConfigError("--step: not given, expected the number of the step whose answer is changed")
     if arguments.result is not None:
-        yield Edit(target=Target.RESULT, step=step, value=_json(_text(arguments.result), "--result"))
+        yield Edit(target=Target.RESULT, step=step, value=_json(text_or_file(arguments.result, "--result"), "--result"))
     if arguments.response is not None:
-        yield Edit(target=Target.RESPONSE, step=step, value=_text(arguments.response))
+        yield Edit(target=Target.RESPONSE, step=step, value=text_or_file(arguments.response, "--response"))
     for path, value in map(_assignment, arguments.set):
         yield Edit(target=Target.BODY, step=step, path=path, value=value)
 
@@ -110,13 +110,3 @@ def _json(text: str, where: str) -> Any:
         return json.loads(text)
     except ValueError:
         raise ConfigError(f"{where}: found {text[:80]!r}, expected JSON (a text stands in double quotes)") from None
-
-
-def _text(given: str) -> str:
-    if not given.startswith("@"):
-        return given
-    path = Path(given[1:])
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error

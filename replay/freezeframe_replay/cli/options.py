@@ -13,6 +13,7 @@ from typing import Any, Final
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
 from freezeframe_replay.report.render import WIDTH
 from freezeframe_schemas.data_directory import VARIABLE
+from freezeframe_schemas.errors import ConfigError
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -69,6 +70,22 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number above 0")
     return int(text)
+
+
+def text_or_file(given: str, option: str) -> str:
+    """Return the value of an option that may be a text or, as ``@FILE``, the text of a file.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    if not given.startswith("@"):
+        return given
+    path = Path(given[1:])
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise ConfigError(f"{option}: {path}: cannot be read: {why}") from error
 
 
 def terminal_width() -> int:
