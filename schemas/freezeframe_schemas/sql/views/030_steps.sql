@@ -24,7 +24,7 @@ SELECT
     s.lane AS lane,
     ifNull(s.resend, 0) AS resend, -- Which retry this is; 0 for the first attempt
     s.tool_call_id AS tool_call_id,
-    s.exchange_kind != '' AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    CAST(s.exchange_kind != '', 'UInt8') AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
     s.start_time AS start_time,
     s.span_id AS span_id,
     s.parent_span_id AS parent_span_id

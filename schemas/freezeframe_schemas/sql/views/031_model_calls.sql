@@ -23,7 +23,7 @@ FROM (
         if(s.status = 'Error' OR ifNull(s.http_status, 0) >= 400, 'error', 'ok') AS status, -- error or ok
         s.input_preview AS request, -- Start of what was asked
         s.output_preview AS response, -- Start of what was answered
-        s.url AS url, s.exchange_kind != '' AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+        s.url AS url, CAST(s.exchange_kind != '', 'UInt8') AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
     FROM {db}.spans AS s
     WHERE s.exchange_kind = 'model'
         OR (s.exchange_kind = '' AND s.operation IN ({MODEL_OPERATIONS})

@@ -8,7 +8,7 @@ SELECT
     s.error_type AS error_type, s.input_preview AS query, -- Start of what was asked
     s.output_preview AS documents, -- Start of the list of chunks; one each in chunks
     s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, where it was told
-    s.exchange_kind != '' AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    CAST(s.exchange_kind != '', 'UInt8') AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
 FROM {db}.spans AS s
 WHERE s.exchange_kind = 'retrieval'
     OR (s.exchange_kind = '' AND s.operation = '{OP_RETRIEVAL}'
