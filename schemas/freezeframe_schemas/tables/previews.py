@@ -33,6 +33,8 @@ _MARK: Final = b'"content":'
 _BLANKS: Final = b" \t\r\n"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*')
 _READ_BYTES: Final = 4 * PREVIEW_CHARS
+_OFTEN_ENOUGH: Final = 100
+"""Characters of a text that make a whole preview, unless many are blanks."""
 _DECODER: Final = json.JSONDecoder(strict=False)
 
 
@@ -85,5 +87,7 @@ def _said(quoted: bytes) -> str:
 
 
 def _short(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text[:_OFTEN_ENOUGH].split())
+    if len(line) <= PREVIEW_CHARS and len(text) > _OFTEN_ENOUGH:  # much of it was blanks
+        line = " ".join(text.split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
