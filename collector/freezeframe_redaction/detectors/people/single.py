@@ -6,6 +6,7 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import SURNAMES
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.invented import is_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 _SPEECH = frozenset(
@@ -136,7 +137,7 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if (
             len(words) < 3
             or given * 2 <= len(words)
-            or all(word.lower() in SURNAMES for word in words)
+            or all(word.lower() in SURNAMES or is_invented(word) for word in words)
             or any(names.is_ordinary(word) and not names.is_given(word) for word in words)
         ):
             return ()
