@@ -203,7 +203,10 @@ def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
-        raise FixtureError(f"{path}: not found, expected a fixture's file there") from None
+        raise FixtureError(
+            f"{path}: not found, expected a fixture's file there",
+            do="name the directory that `freezeframe fixture` wrote; runs of the store by id, files of spans as FILE.jsonl",
+        ) from None
     except ValueError as error:
         raise FixtureError(f"{path}: not valid JSON: {error}") from None
 

@@ -12,7 +12,8 @@ from freezeframe_schemas.divergence import DivergenceKind
 PAGE = Path(__file__).parents[2] / "docs" / "replay-coverage.md"
 
 # The SDKs are imported; the recordings name models that have retired since.
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+# Each fixture of a module takes a minute or two of CPU time.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
 def sample(conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:

@@ -36,6 +36,8 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
     spans: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in _spans_of(path):
         spans[span.trace_id].append(span)
+    if not spans:
+        raise RunError(f"{path}: holds no span", do="record into it: freezeframe run --file FILE -- python agent.py")
     runs = sorted((build_run(members) for members in spans.values()), key=lambda item: item.entry.start_time_unix_nano)
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
     if len(found) == 1:

@@ -6,6 +6,7 @@ Reads only. What it returns is what was stored, byte for byte: each piece of a p
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -92,6 +93,8 @@ def connect(url: str, *, database: str) -> Client:
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import Error
 
+    logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())  # what it says is raised, too
+
     named = parts.path.strip("/") or parse_qs(parts.query).get("database", [database])[0]
     try:
         return clickhouse_connect.get_client(
@@ -106,9 +109,20 @@ def connect(url: str, *, database: str) -> Client:
         )
     except Error as error:
         raise RetryableStoreError(
-            f"store {parts.hostname}:{parts.port or 8123}: {str(error)[:300]}",
+            f"store {parts.hostname}:{parts.port or 8123}: {_why(error)}",
             do="start it with `freezeframe up`, or name another with --store",
         ) from error
+
+
+def _why(error: BaseException) -> str:
+    """Return what the operating system said, where that is the reason; else what the driver says."""
+    cause: BaseException | None = error
+    while cause is not None:
+        found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", str(cause))
+        if found is not None:
+            return f"does not answer: {found[1]}"
+        cause = cause.__cause__ or cause.__context__
+    return str(error)[:300]
 
 
 def query_rows(
