@@ -87,6 +87,20 @@ def presidio_set(path: Path) -> list[Document]:
 Spans = Sequence[tuple[int, int, str]]
 
 
+def with_unlabelled_people(found_in: Sequence[Spans], documents: Sequence[Document]) -> Row:
+    """Return the precision of names where those count too that have no label but are people's (the README of the data tells)."""
+    people = frozenset((SAMPLE / "unlabelled_people.txt").read_text("utf-8").splitlines())
+    right = [
+        text[start:end] in people or any(start < b and a < end for a, b, _ in gold)
+        for (text, gold), spans in zip(documents, found_in, strict=False)
+        for start, end, class_ in spans
+        if class_ == "PERSON"
+    ]
+    value = sum(right) / len(right) if right else None
+    met = None if value is None else value >= 0.93
+    return Row("labelled PERSON precision, with people who have no label", value, "", ">= 0.93", met)
+
+
 def own_spans(redactor: Redactor, documents: Sequence[Document]) -> list[Spans]:
     """Return what the redactor finds in each document."""
     return [
@@ -405,7 +419,8 @@ def main() -> None:
     folder = Path(os.environ.get("FREEZEFRAME_DATA", "")) / "pii" if os.environ.get("FREEZEFRAME_DATA") else SAMPLE
     redactor = Redactor(load_policy(), KEY)
     documents, clean = labelled(folder), clean_texts()
-    rows = accuracy(own_spans(redactor, documents), documents, "labelled", labelled_goal)
+    found = own_spans(redactor, documents)
+    rows = [*accuracy(found, documents, "labelled", labelled_goal), with_unlabelled_people(found, documents)]
     for name in ("presidio_synth_v2", "presidio_generated_large"):
         if (folder / f"{name}.json").exists():
             chosen = presidio_set(folder / f"{name}.json")

@@ -126,38 +126,57 @@ _FIELD_ENDS = re.compile(
 
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Behind a label of people stands a person, unless a word of it is none of a name."""
-    label = text[max(low, at - 32) : at - 1].rstrip(" \t\n\"'*:=").lower()
-    if label and not label[-1].isascii() and not label.endswith(_PEOPLES_LABELS):
-        return ()  # beyond Latin-1 the trigger knows no more than how long the word is
-    tokens = names.tokens_at(text, at - 1, high, 5)
+    gap = _TO_VALUE.match(text, at, high)
+    start = gap.end() if gap else at
+    if start >= high or not text[start].isupper() or not _is_label_of_people(text, low, at):
+        return ()
+    tokens = names.tokens_at(text, start, high, 5)
     while len(tokens) > 1 and names.is_title(text[slice(*tokens[0])]):
         tokens = tokens[1:]
     tokens = _with_given(text, tokens, high)
     if not tokens or not _FIELD_ENDS.match(text, tokens[-1][1], min(high, tokens[-1][1] + 24)):
-        return _loose(text, low, high, at)
+        return _loose(text, low, high, start + 1)
     words = [text[a:b] for a, b in tokens]
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
     if not real or names.is_brand(words) or any(not names.may_be_name(word) for word in real):
-        return _loose(text, low, high, at)
+        return _loose(text, low, high, start + 1)
     if len(real) == 1 and len(words) == 1 and not names.is_known(real[0]) and not names.SURNAME_ENDING.search(real[0].lower()):
         return ()
     return names.accept(text, tokens, "key")
 
 
-_ASCII_LABELS = "|".join(
-    names.scanned(one).replace("-", " ").replace(" ", r"[ _\-]?") for one in sorted(set(_PEOPLES_LABELS)) if one[0].isascii()
-)
-"""As identifiers too: ``reported_by``, ``reportedBy``."""
-_OTHER_LABELS = "|".join(
+_LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}
+_LABEL_ENDS = "|".join(sorted({names.scanned(label.split()[-1][-4:]) for label in _LABELS if label[-1].isascii()}))
+"""What the engine looks for: far fewer states than the labels themselves, which are looked up behind it."""
+_OTHER_LABEL_ENDS = "|".join(
     sorted(
         {
-            names.scanned(made).replace(".", r"\.")
-            for one in _PEOPLES_LABELS
-            if not one[0].isascii()
-            for made in (one, one.capitalize(), one.upper())
+            names.scanned(made.split()[-1][-4:]).replace(".", r"\.")
+            for label in _LABELS
+            if not label[-1].isascii()
+            for made in (label, label.upper())
         }
     )
 )
+_LABEL_BEHIND = re.compile(r"[^\W\d]+(?:[ .-][^\W\d]+){0,3}\.?\Z")
+_JOINT = re.compile(r"[ _-]|(?<=[a-z])(?=[A-Z])")
+"""Between the words of a label, also where it is an identifier: ``reported_by``, ``reportedBy``."""
+
+
+_SIGN = r"\"?:|\*\*:|':| :|=[\"']| - "
+"""Between a label and its value. The triggers end here, so that they are literals, which cost next to nothing."""
+_TO_VALUE = re.compile(r"[ \t\r\n\"'*]{0,4}")
+
+
+def _is_label_of_people(text: str, low: int, end: int) -> bool:
+    """Whether the text that ends here, but for quotes and a colon, is a label of people."""
+    stem = text[max(low, end - 40) : end].rstrip(" \t\r\n\"'*:=-")
+    behind = _LABEL_BEHIND.search(stem)
+    if behind is None:
+        return False
+    words = [word.lower() for word in _JOINT.split(behind.group()) if word]
+    return any(" ".join(words[-count:]) in _LABELS for count in range(1, min(4, len(words)) + 1))
+
 
 DETECTORS = (
     Detector(
@@ -189,9 +208,8 @@ DETECTORS = (
         name="name: label of people",
         class_=names.CLASS,
         triggers=(
-            rf"(?i)[^A-Za-z_](?:{_ASCII_LABELS})[\"'*]{{0,3}}(?:\s?[:=]\s{{0,2}}| - )[\"'*]{{0,3}}(?-i:{names.CAPITAL})",
-            rf"[^A-Za-z_\xc0-\xff](?:{_OTHER_LABELS})[\"'*]{{0,3}}\s?[:=]\s{{0,2}}[\"'*]{{0,3}}{names.CAPITAL}",
-            rf"(?:^|[\x1f{{,(] ?)(?:first|middle|last): ?[\"']?{names.CAPITAL}",
+            rf"(?i)(?:{_LABEL_ENDS})(?:{_SIGN})",
+            rf"(?:{_OTHER_LABEL_ENDS})(?:{_SIGN})",
         ),
         find=_labelled,
         examples=(

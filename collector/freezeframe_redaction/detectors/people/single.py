@@ -48,8 +48,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
-    if names.is_brand([*text[max(low, start - 4) : start].split(), name]):
-        return ()  # "Dr Pepper"
+    if names.is_brand([*text[max(low, start - 4) : start].split(), *name.split("-")]):
+        return ()  # "Dr Pepper", "Viola-Jones"
     if len(name) < 3 or names.is_ordinary(name) or not all(part[1:].islower() for part in name.split("-")):
         return ()
     known = all(map(names.is_plainly_given, name.split("-"))) or names.has_form_of_surname(name)
