@@ -353,7 +353,8 @@ def coarsen(value: str) -> str:
     """Return the date as the first of January, in the same layout; a second time changes nothing."""
     groups = _GROUP.findall(value)
     if len(groups) == 1 and len(groups[0]) == 8:
-        return value.replace(groups[0], groups[0][:4] + "0101")
+        year_first = groups[0][:2] in ("19", "20")
+        return value.replace(groups[0], groups[0][:4] + "0101" if year_first else "0101" + groups[0][4:])
     word = _month_word(value)
     year = next((group for group in groups if len(group) == 4), None)
     if word is not None:

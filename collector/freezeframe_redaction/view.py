@@ -2,7 +2,7 @@
 
 Detectors read the view only, so each is written once, for plain characters: what is spelled as an HTML entity, percent-encoded
 (once or twice) or as ``\\u0040`` is read as what it spells, full-width and mathematical letters and digits become ASCII, every
-digit of every script becomes 0-9, every dash ``-``, every space a space, zero-width and bidirectional controls disappear. Plain
+digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space, zero-width and bidirectional controls disappear. Plain
 ASCII text is its own view, at no cost.
 """
 
@@ -28,6 +28,7 @@ _LOOKALIKES = str.maketrans(
         "\u201c": '"', "\u201d": '"', "\u2033": '"', "\u2215": "/", "\u2044": "/", "\u2236": ":", "\ua789": ":",
         "\u2024": ".", "\u3002": ".", "\ufe52": ".", "\uff61": ".", "\u2219": ".",
         "\u2212": "-", "\u00b7": ".", "\ufe63": "-", "\uff0d": "-", "\u30fb": ".",
+        "\u2192": ":", "\u21d2": ":", "\u27a1": ":", "\u279c": ":", "\u2794": ":", "\u27f6": ":",
     }
 )  # fmt: skip
 

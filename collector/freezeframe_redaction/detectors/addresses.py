@@ -1,4 +1,7 @@
-"""Postal addresses: the cheap tier. House number and street word in either order, or anything with a number behind ``address:``."""
+"""Postal addresses: the cheap tier. House number and street word in either order, or anything with a number behind ``address:``.
+
+It is long because it is a catalogue: the forms of thirty countries, and what may stand around a street in each.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ _SUFFIX = (
     r"|orchard|oval|overpass|passage|pike|port|prairie|ranch|shoals?|skyway|spurs?|throughway|trafficway|underpass|viaduct|ville|causeway|center|cliffs?|club|common|course|courts|curve|dale|dam|divide|expressway|extensions?|camp|canyon"
     r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?|neck|rest|rue|ramp|radial|run)"
 )
-_UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
+_UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Level|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
 _CITY = r"(?:,? (?:[A-Z\xc0-\xde](?:[^\W\d_]|['.-]){1,25}(?!\w) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
 _ENGLISH = re.compile(
     rf"(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?|(?: [0-9]{{1,2}}[A-Z]?)(?=,? ?#|,? (?:Singapore|S\()))?{_UNIT}{_CITY}"
 )
 _GERMAN = re.compile(
     r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|gate|graben|bulvarı|caddesi|cad\.|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken|ntie|kuja|polku|kaari|esplanadi|Bulvarı|Caddesi|Cad\.|Sokak|Sokağı|Sok\.|Mahallesi|Markt|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
-    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs|huis)\b)?(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
+    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs|huis)\b){0,2}(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
     r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.)"
@@ -55,7 +58,7 @@ _MILITARY = re.compile(
     re.IGNORECASE,
 )
 _JAPANESE = re.compile(
-    r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
+    r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県|[\u4e00-\u9fff]{1,3}市[\u4e00-\u9fff]{1,3}区)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
 )
 _CHINESE = re.compile(
     r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)[0-9]{1,5}(?:号|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
@@ -69,14 +72,14 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 # -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
 
 _UNIT_NUMBER = (
-    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|fl|room|rm|house no|house|holding|plot no|plot|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
+    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|house|holding|plot no|plot|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
     r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}[A-Za-z]?\b(?:/[0-9]{1,4}\b)?"
     r"|#[0-9]{1,3}-[0-9]{1,5}\b|(?i:block|blk|bl|unit|flat|esc|sc|scala|stiege|staircase|bloco|tower|b[âa]t|bâtiment|building)\b\.? [A-Z][0-9]{0,2}\b|[0-9]{1,2}\.?[oa]\.? (?:[A-Z]\b|(?i:izq\w*\.?|dcha\.?|der\.?|derecha|centro|andar|piso|floor|esq\.?|dto\.?|frente))(?!\w)|[0-9]{1,2}\. ?(?:tv|th|mf|sal)\b|Col\. (?:[A-ZÀ-Þ][\w.]+ ?){1,3})"
 )
 _POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[0-9]{2}-[0-9]{3}|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
 _PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|dos|das|du|of|the|la|le|les|el|al|ul|e|y|am|an|auf|bei|ob|der|den|dem|upon|on|in|and|och|i|sur|sous|en|aan|nad|pod)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
 _PART = re.compile(
-    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |[A-Z]{{2}} )?{_POSTCODE})?|(?P<empty>nan)\b)"
+    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} |C\.?P\.? |CEP )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |\(?[A-Z]{{2,3}}\)? )?{_POSTCODE})?|(?P<empty>nan)\b)"
 )
 _HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?:[0-9]{{1,6}}[A-Za-z]? )?)$")
 _STREET_LINE = re.compile(

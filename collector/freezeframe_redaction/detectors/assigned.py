@@ -10,7 +10,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 CLASS = "SECRET"
 
 _VALUE = re.compile(
-    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|[:=])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS|Splunk|GenieKey|PAT)\s{1,3}))?"
+    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|->|[:=>])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS|Splunk|GenieKey|PAT)\s{1,3}))?"
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|\bpass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
 _LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
@@ -41,6 +41,8 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     name = text[max(low, start - 24) : start].lower()
     value, at_value = match.group(2), match.start(2)
+    if text[start:at_value].strip(" \t\r\n\"'") == ">" and not text.startswith("</", match.end(2)):
+        return ()  # ``<YOUR_TOKEN>``, not ``<token>...</token>``
     if name.endswith("cookie") and "=" in value[:-8]:
         # ``Cookie: session=...``: the name of the cookie is not the secret.
         cut = value.index("=") + 1
@@ -122,7 +124,16 @@ def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
     return ()
 
 
-_VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest|:) ?$")
+_QUOTED = re.compile(r"['\"]([^'\"\s]{6,128})['\"]")
+
+
+def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``PASSWORD 'Fern#grove71'``: the trigger ended on the quote."""
+    match = _QUOTED.match(text, at - 1, min(high, at + 130))
+    return _judge("password", match.group(1), match.start(1), scheme=None) if match else ()
+
+
+_VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:) ?$")
 
 
 def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -170,7 +181,7 @@ def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _NAMES = (
-    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass"
+    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
     r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
 )
 
@@ -181,7 +192,7 @@ DETECTORS = (
     Detector(
         name="secret: assigned",
         class_=CLASS,
-        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=]|=>)",),
+        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->)",),
         find=_find,
         examples=(
             Example(text='password: "Tr0ub4dor&3"', value="Tr0ub4dor&3", near_miss='api_key = os.environ["OPENAI_API_KEY"]'),
@@ -207,12 +218,25 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|senha|wachtwoord|has\xe9o|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: )",
+            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|senha|wachtwoord|has\xe9o|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : )",
         ),
         find=_spoken_for,
         examples=(
             Example(
                 text="the password for staging is Winter2023!", value="Winter2023", near_miss="the password for staging is weak"
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: in SQL",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:password|identified by) ['\"]",),
+        find=_in_sql,
+        examples=(
+            Example(
+                text="ALTER USER bob WITH PASSWORD 'Fern#grove71';",
+                value="Fern#grove71",
+                near_miss="a password 'policy' is set",
             ),
         ),
     ),

@@ -19,7 +19,7 @@ _MONTH = (
 _DATE = (
     r"(?:[0-9]{4} ?[-/.年] ?[0-9]{1,2} ?[-/.月] ?[0-9]{1,2}(?:日)?|[0-9]{1,2} ?[-/.] ?[0-9]{1,2} ?[-/.] ?(?:[0-9]{4}|[0-9]{2})(?![0-9])"
     rf"|{_MONTH}\.?,? ?[0-9]{{1,2}}(?:st|nd|rd|th)?,?(?: of)? [0-9]{{4}}|(?:the )?[0-9]{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: of| de| di)?[ -]{_MONTH}\.?,?(?: de| del)?[ -](?:of )?(?:[0-9]{{4}}|'[0-9]{{2}})"
-    rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19|20)[0-9]{{2}}(?![0-9]))"
+    rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:19|20)[0-9]{{2}}(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19|20)[0-9]{{2}}(?![0-9]))"
 )
 _AFTER = re.compile(
     r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
@@ -28,7 +28,7 @@ _AFTER = re.compile(
 )
 _YEAR = re.compile(r"(?<![0-9])(?:18|19|20)[0-9]{2}(?![0-9])|^(?:19|20)[0-9]{2}(?=[01][0-9][0-3][0-9]$)")
 _FIRST_OF_JANUARY = re.compile(
-    r"^(?:(?:19|20|18)[0-9]{2} ?[-/.年] ?0?1 ?[-/.月] ?0?1日?|0?1 ?[-/.] ?0?1 ?[-/.] ?[0-9]{2,4}|(?:19|20)[0-9]{2}0101|January 1, [0-9]{4})$"
+    r"^(?:(?:19|20|18)[0-9]{2} ?[-/.年] ?0?1 ?[-/.月] ?0?1日?|0?1 ?[-/.] ?0?1 ?[-/.] ?[0-9]{2,4}|(?:19|20)[0-9]{2}0101|0101(?:19|20)[0-9]{2}|January 1, [0-9]{4})$"
 )
 
 
@@ -58,7 +58,7 @@ def year_of(value: str) -> str | None:
 
 _WORDS = (
     r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\."
-    r"|date de naissance|n[\xe9e]e?(?: le)|n\xe9\(e\)(?: le)?|fecha de nacimiento|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
+    r"|date de naissance|n[\xe9e]e?(?: le)|n\xe9\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
     r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um tarihi(?:m|n.z)?|do.umluyum|nac[i\xed]|nasc[i\xed](?: em)?|\bur\.|naissance|ng\xe0y sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|s\xfcnniaeg|f\xe6\xf0ingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[\xe1a]?|datum narozen\xed|sz\xfcletett|sz\xfclet\xe9si d\xe1tum|syntynyt|tanggal lahir|lahir|syntym\xe4aika|birth)[^A-Za-z0-9]"
 )
 

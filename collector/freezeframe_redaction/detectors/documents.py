@@ -9,7 +9,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.surrogates import is_marked_identifier
 
 _FILLER = (
-    r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|n(?=°)|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}"
+    r"(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}"
     r"[\s\"'()\[\]:=#：,.°]{0,6}(?:(?:is|was|ist|est|es|[eé])\s)?[\"'#(]{0,2}"
 )
 _PASSPORT = re.compile(
@@ -166,7 +166,7 @@ DETECTORS = (
         name="driving licence",
         class_="DRIVING_LICENCE",
         triggers=(
-            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|\bDL[ _]?(?:no|number|#|:)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_finder("DRIVING_LICENCE", _LICENCE),
         examples=(

@@ -72,6 +72,7 @@ _NUMBERS = (
     _row("NO FNR", (11,), r"f(?:ø|o|oe)dselsn|personnummer|\bfnr\b|d-nummer", check.no_fnr, "fødselsnummer 151086 95088"),
     _row("EE LT", (11,), r"isikukood|asmens kod|personal code", check.ee_isikukood, "isikukood 36805280109"),
     _row("LV PK", (11,), r"personas kod", check.lv_pk, "personas kods 161175-19997"),
+    _row("HU SZAM", (11,), r"személyi sz|szem[.] ?sz", check.always, "személyi szám 2-910615-4471"),
     _row("HR OIB", (11,), r"\boib\b|osobni", check.hr_oib, "OIB 33392005961"),
     _row("GR AMKA", (11,), r"\bamka\b|αμκα", check.gr_amka, "AMKA 01013099997"),
     _row("RU SNILS", (11,), r"snils|снилс", check.ru_snils, "СНИЛС 112-233-445 95", (3, 3, 3, 2)),

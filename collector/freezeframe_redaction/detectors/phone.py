@@ -29,6 +29,13 @@ _NEAR = re.compile(
 )
 
 
+_COUNTED = re.compile(
+    r" (?:times|bytes|rows|records|items|users|tokens|char(?:acter)?s|words|lines|ms|milliseconds|seconds|samples|events|requests|calls|iterations|points|pixels|px|entries|files|people|copies|units|euros?|dollars?|usd|eur)\b",
+    re.IGNORECASE,
+)
+"""What is counted behind a number: ``call 1234567 times``."""
+
+
 def may_be_announced(run: runs.Run) -> bool:
     """Whether `is_announced` is worth asking."""
     return bool(run.hints & context.HINT_PHONE) or is_telling(run) or is_labelled_behind(run.text, run.end, run.high)
@@ -84,6 +91,8 @@ def rule(run: runs.Run) -> Candidate | None:
         return _extended(run, "national")
     if has_area_in_brackets(run) and is_assigned_somewhere(run.digits):
         return _extended(run, "national")
+    if run.bare and _COUNTED.match(run.text, run.end, run.high):
+        return None
     if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
     near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
