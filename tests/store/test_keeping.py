@@ -14,6 +14,7 @@ import pytest
 from freezeframe_collector.migrate import migrate
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.backup import backup, restore
+from freezeframe_collector.store.deleting import delete
 from freezeframe_collector.store.keeping import (
     Retention,
     enable_search,
@@ -182,9 +183,61 @@ def test_tenants_have_their_own_days(own: Store) -> None:
     assert traces(own) == {long[0].trace_id}
 
 
+def test_a_tenant_with_fewer_days_loses_its_failed_runs_too_whenever_the_sweep_comes(own: Store) -> None:
+    """The days of a tenant are all its runs', however long nobody swept; pinned ones stay."""
+    failed = {days: run_of(days, days_ago=days, failed=True, tenant="short") for days in (5, 20, 21)}
+    for days, spans in failed.items():
+        own.insert(spans, token=f"{days}")
+    pin(own, failed[21][0].trace_id)
+    expire(own, Retention(tenant_days={"short": 3}), today=TODAY)
+    assert traces(own) == {failed[21][0].trace_id}
+
+
+def test_a_dry_run_says_what_would_go_and_drops_nothing(own: Store) -> None:
+    runs = {
+        "old": run_of(1, days_ago=20),
+        "failed": run_of(2, days_ago=20, failed=True),
+        "short": run_of(3, days_ago=5, tenant="short"),
+        "young": run_of(4, days_ago=5),
+    }
+    for name, spans in runs.items():
+        own.insert(spans, token=name)
+    retention = Retention(tenant_days={"short": 3})
+    told = expire(own, retention, today=TODAY, dry_run=True)
+    assert [(day.dropped_runs, day.kept_runs) for day in told] == [(1, 1), (1, 1)]
+    assert len(traces(own)) == 4
+    assert number_of(own, "span_rows", "kept = 1") == number_of(own, "audit") == 0
+    assert expire(own, retention, today=TODAY) == told
+    assert traces(own) == {runs["failed"][0].trace_id, runs["young"][0].trace_id}
+
+
 def test_a_retention_that_makes_no_sense_is_refused_with_all_its_faults() -> None:
     with pytest.raises(ConfigError, match=r"days: found 0.*x: found -1"):
         Retention(days=0, tenant_days={"x": -1})
+
+
+def test_a_run_may_be_pinned_unpinned_and_pinned_again_and_all_of_it_is_in_audit(own: Store) -> None:
+    """The engine drops a block that it has had: it is told that these say something new."""
+    spans = run_of(1, days_ago=20)
+    own.insert(spans, token="x")
+    for pinned in (True, False, True, False, True):
+        (pin if pinned else unpin)(own, spans[0].trace_id)
+        assert own.query(f"SELECT pinned FROM {own.database}.pins FINAL")[1] == [[int(pinned)]]
+    assert number_of(own, "audit") == 5
+    expire(own, Retention(), today=TODAY)
+    assert traces(own) == {spans[0].trace_id}
+
+
+def test_a_day_that_was_restored_is_swept_again(own: Store, tmp_path: Path) -> None:
+    """Its kept runs are copied as they were the first time, though the engine has had those very rows."""
+    spans = run_of(2, days_ago=20, failed=True)
+    own.insert(spans, token="x")
+    backup(own, tmp_path / "b")
+    for _ in range(2):
+        expire(own, Retention(), today=TODAY)
+        assert number_of(own, "spans") == len(spans)
+        delete(own, "run", spans[0].trace_id)
+        restore(own, tmp_path / "b")
 
 
 def test_a_run_that_is_not_there_cannot_be_pinned(own: Store) -> None:
@@ -272,3 +325,16 @@ def test_a_store_that_stored_twice_shows_a_span_once(own: Store) -> None:
     assert own.holds(spans)
     assert not own.holds([*spans, *others])
     assert own.query(f"SELECT count() FROM {own.database}.spans")[1] == [[len(spans)]]
+
+
+def test_a_span_that_comes_twice_in_one_batch_is_shown_once(own: Store) -> None:
+    """Alone in its partition, in a part that no merge has seen: only FINAL can tell."""
+    spans = run_of(1, days_ago=0)
+    own.insert([*spans, *spans], "a")
+    db = own.database
+    _, rows = own.query(
+        f"SELECT (SELECT count() FROM {db}.span_rows), (SELECT count() FROM {db}.spans), sum(spans) FROM {db}.runs"
+    )
+    assert rows == [[2 * len(spans), len(spans), len(spans)]]
+    own.engine.command(f"OPTIMIZE TABLE {db}.span_rows FINAL")
+    assert own.query(f"SELECT count() FROM {db}.span_rows")[1] == [[len(spans)]]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from freezeframe_collector.store.engine import quote_text, store_error
+from freezeframe_collector.store.engine import INSERT_SETTINGS, quote_text, store_error
 from freezeframe_collector.store.tiers import cold_directory, disks_xml
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
 
@@ -130,10 +130,8 @@ class EmbeddedEngine:
 
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:
         names = ", ".join(f"`{name}`" for name in columns)
-        settings = (
-            f"SETTINGS insert_deduplication_token={quote_text(token)}, async_insert=0,"
-            " deduplicate_blocks_in_dependent_materialized_views=1, max_partitions_per_insert_block=1000"
-        )
+        common = "".join(f", {name}={value}" for name, value in INSERT_SETTINGS.items())
+        settings = f"SETTINGS insert_deduplication_token={quote_text(token)}{common}"
         try:
             with self.handle() as handle:
                 insert_rows(handle, f"INSERT INTO {table} ({names}) {settings}", "Native", block)

@@ -48,6 +48,16 @@ RETRYABLE_CODES: Final = frozenset(
 """What waiting or an operator mends; of every other answer the rows may be the cause."""
 
 
+INSERT_SETTINGS: Final[Mapping[str, int]] = {
+    "async_insert": 0,
+    "deduplicate_blocks_in_dependent_materialized_views": 1,
+    "max_partitions_per_insert_block": 1000,
+    # Views read FINAL and merges do it: to look for spans that came twice in each batch as well took a third of an insert.
+    "optimize_on_insert": 0,
+}
+"""Of each insert, beside its token."""
+
+
 class Engine(Protocol):
     """A ClickHouse that runs SQL: chDB in this process, or a server."""
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import orjson
 from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
 
-from freezeframe_collector.store.engine import store_error
+from freezeframe_collector.store.engine import INSERT_SETTINGS, store_error
 from freezeframe_schemas.errors import RetryableStoreError
 
 _WINDOW_ROWS: Final = 100_000
@@ -83,13 +83,7 @@ class ServerEngine:
                 column_names=list(columns),
                 insert_block=block,
                 fmt="Native",
-                settings={
-                    "insert_deduplication_token": token,
-                    "async_insert": 0,
-                    "deduplicate_blocks_in_dependent_materialized_views": 1,
-                    "max_partitions_per_insert_block": 1000,
-                    **self._durably,
-                },
+                settings={"insert_deduplication_token": token, **INSERT_SETTINGS, **self._durably},
             )
         except ClickHouseConnectError as error:
             raise _error(error, f"insert into {table}") from error
