@@ -2,8 +2,8 @@
 
 Detectors read the view only, so each is written once, for plain characters: what is spelled as an HTML entity, percent-encoded
 (once or twice) or as ``\\u0040`` is read as what it spells, full-width and mathematical letters and digits become ASCII, every
-digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space, zero-width and bidirectional controls disappear. Plain
-ASCII text is its own view, at no cost.
+digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space; zero-width and bidirectional controls
+disappear. Plain ASCII text is its own view, at no cost.
 """
 
 from __future__ import annotations
