@@ -30,6 +30,7 @@ from serving import serving
 from store_copies import Originals
 from store_questions import GOALS, READERS, Latencies, ask_all, load_and_read
 
+from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.store import Store, open_store
 from freezeframe_schemas.span import SpanRecord
@@ -157,6 +158,7 @@ def main() -> None:
     store = open_store(f"chdb://{directory.resolve()}" + (f"?memory_bytes={_MEMORY_TO_COPY}" if arguments.grow_to else ""))
     try:
         store.migrate()
+        collect_rarely()  # as the collector's processes do
         with serving(store) as url:
             bench = Bench(store, url, arguments.spans, arguments.concurrent, arguments.times, beside=not arguments.alone)
             rows = bench.run(arguments.grow_to)
