@@ -88,7 +88,7 @@ Spans = Sequence[tuple[int, int, str]]
 
 
 def with_unlabelled_people(found_in: Sequence[Spans], documents: Sequence[Document]) -> Row:
-    """Return the precision of names where those count too that have no label but are people's (the README of the data tells)."""
+    """Return the precision of names where people who have no label count too (the README of the data tells)."""
     people = frozenset((SAMPLE / "unlabelled_people.txt").read_text("utf-8").splitlines())
     right = [
         text[start:end] in people or any(start < b and a < end for a, b, _ in gold)

@@ -65,8 +65,9 @@ _END_OF_LETTER = re.compile(
 _SIGNED = re.compile(r"[ \t]*(?:$|[\n\r|/,(\x1f]|[-–—•·] )")
 
 
+_PRESENTS_SELF = re.compile(r"(?:^|\W)(?:i am|i'm|im|this is|ich bin|je suis|soy|sono|eu sou|ik ben) \Z", re.IGNORECASE)
 _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
-_GREETING_ENDS = re.compile(r",[ \t]|[,!.:]?[ \t]*\r?\n|,$")
+_GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
 _KIN = re.compile(
     r"(?:^|\W)(?:my|his|her|our|their|your|[^\W\d_]{2,}'s) (?:late |ex-|ex |eldest |youngest |older |younger |little )?(?:wife|husband|spouse|partner|fianc[eé]e?|son|daughter|child|mother|father|mum|mom|dad|brother|sister|aunt|uncle|cousin|nephew|niece"
     r"|grandson|granddaughter|grandmother|grandfather|girlfriend|boyfriend|neighbou?r|roommate|flatmate|nanny|carer|caregiver|therapist|landlord|stepson|stepdaughter|twins)[ ,(]{1,2}\Z"
@@ -175,6 +176,13 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             else ()
         )
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+    if (
+        2 <= len(real) <= 4
+        and _PRESENTS_SELF.search(before)
+        and all(map(names.may_be_name, real))
+        and not names.is_brand(words)
+    ):
+        return names.accept(text, kept, "context")
     if not real or all(map(names.is_ordinary, real)) or (names.is_ordinary(real[0]) and not names.is_given(real[0])):
         return ()
     if any(map(names.is_known, real)) and not (names.is_ordinary(real[-1]) and real[-1].lower() not in SURNAMES):
@@ -255,7 +263,7 @@ DETECTORS = (
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
             rf"\b{_CAPITALS}\.? {names.CAPITAL}",
-            rf"\b(?i:wife|husband|spouse|partner|son|daughter|mother|father|mum|mom|dad|brother|sister|child|aunt|uncle|cousin|nephew|niece|girlfriend|boyfriend|neighbou?r|landlord|carer|nanny)[ ,(]{{1,2}}{names.CAPITAL}",
+            rf"\b(?i:wife|husband|spouse|partner|(?:grand|step)?son|(?:grand|step)?daughter|grandmother|grandfather|mother|father|mum|mom|dad|brother|sister|child|aunt|uncle|cousin|nephew|niece|girlfriend|boyfriend|neighbou?r|landlord|carer|nanny)[ ,(]{{1,2}}{names.CAPITAL}",
             rf"\b(?i:frau|mann|sohn|tochter|mutter|vater|bruder|schwester|esposa|esposo|marido|mujer|hij[oa]|madre|padre|hermano|hermana|femme|mari|fils|fille|moglie|marito|figli[oa]|filh[oa]|vrouw|man|zoon|dochter|\xe9ona|syn|c\xf3rka|e\xe9im|o\xe9lum|k\xe9z\xe9m) {names.CAPITAL}",
         ),
         find=_context,

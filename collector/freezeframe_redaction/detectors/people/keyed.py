@@ -22,10 +22,10 @@ _LOOSE_KEYS = (
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _PEOPLES_LABELS = tuple(
-    "patient|pt|passenger|assignee|sender|reviewer|approver|reported by|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
+    "patient|pt|passenger|assignee|sender|reviewer|approver|reported by|submitted by|raised by|logged by|closed by|owned by|edited by|posted by|uploaded by|filed by|cc|bcc|von|an|från|till|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
     "|applicant|claimant|claimants|defendant|plaintiff|witness|deponent|guarantor|signatory|attendee|attendees|participants|interviewer|interviewee|candidate|supervisor|line manager|teacher|student|pupil|guardian|mother|father|carer"
     "|next of kin|nok|spouse|husband|wife|partner|beneficiary|policyholder|policy holder|insured|tenant|landlord|lessee|lessor|buyer|seller|grantor|grantee|trustee|executor|heir|notary|author|authors|maintainer|shipper|consignee|payee"
-    "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention|prescriber|prescribed by|dispensed to|dispensed by|seen by|nominee|nominated by|lead|representative|instructor|lecturer|speaker|moderator|chair|panelist|panelists|recipient|guest|user|contact|customer contact|account manager|case worker|social worker|point of contact|poc|print name|printed name"
+    "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention|prescriber|prescribed by|dispensed to|dispensed by|seen by|nominee|nominated by|lead|representative|instructor|lecturer|moderator|chair|panelist|panelists|recipient|guest|user|contact|customer contact|account manager|case worker|social worker|point of contact|poc|print name|printed name"
     "|ansprechpartner|ansprechpartnerin|sachbearbeiter|sachbearbeiterin|kundin|patientin|mieter|mieterin|vermieter|versicherter|antragsteller|antragstellerin|kontaktperson|empfänger|absender|arzt|behandelnder arzt"
     "|paciente|cliente|titular|solicitante|médico|destinatario|remitente|contacto|alumno|inquilino|paziente|medico|intestatario|mittente|patiënt|klant|contactpersoon|huurder|arts|médecin|titulaire|destinataire|expéditeur|locataire|demandeur"
     "|klient|klientka|pacjent|pacjentka|zamawiający|odbiorca|nadawca|najemca|lekarz|müşteri|hasta|yetkili|alıcı|gönderen|asiakas|potilas|vastaanottaja|patient|kontaktperson|mottagare|avsändare|pasient|modtager|zákazník|zákaznice|pacient|pacientka|příjemce"
@@ -71,7 +71,7 @@ def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tup
     if not tokens or len(tokens) > 3 or text[tokens[-1][1] : tokens[-1][1] + 2] != ", ":
         return tokens
     behind = names.tokens_at(text, tokens[-1][1] + 2, high, 2)
-    behind = [token for token in behind if text[slice(*token)] not in _DEGREES]
+    behind = [token for token in behind if text[slice(*token)] not in names.DEGREES]
     word = text[slice(*behind[0])] if behind else ""
     if not word[:1].isupper() or names.is_ordinary(word) or names.is_title(word):
         return tokens
@@ -118,7 +118,6 @@ def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]
 
 
 _SMALL_FIELD = re.compile(rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}})(?=[\n\r\x1f,;\"|]|$)")
-_DEGREES = frozenset("MD PhD DDS RN NP PA DO Esq MBA MSc BSc FRCS MRCP".split())
 _FIELD_ENDS = re.compile(
     r"\.?(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und|y|et|e) ))"
 )
@@ -185,7 +184,7 @@ DETECTORS = (
         # Behind a separator of leaves stands the key of a JSON value.
         triggers=(
             _PERSON_KEYS,
-            r"(?i)(?:^|\x1f)(?:family|given): [A-Za-z\xc0-\xff]",
+            r"(?i)(?:^|\x1f)(?:family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
             r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
             r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
         ),

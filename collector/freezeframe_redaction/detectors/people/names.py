@@ -48,7 +48,7 @@ OFFICES = frozenset(
 TITLES = frozenset(
     "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Hon Capt Sgt Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle"
     " Señor Señora Señorita Sra Sr Srta Don Doña Signor Signora Sig Sig.ra Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Herra Rouva Fru"
-    " Domnule Domnul Doamna Sayın Bay Bayan Doktor Dott Ing Dott.ssa Prof.ssa Sheikh Sheikha Shaikh Rabbi Imam Pastor Bishop Sgt Cpl Insp Baroness Datuk Haji Hajah Shri Smt Kumari Engr Atty Senator"
+    " Domnule Domnul Doamna Sayın Bay Bayan Doktor Dott Ing Lic Arq Mag Mgr MUDr JUDr Dipl Dott.ssa Prof.ssa Sheikh Sheikha Shaikh Rabbi Imam Pastor Bishop Sgt Cpl Insp Baroness Datuk Haji Hajah Shri Smt Kumari Engr Atty Senator"
     " Hra Mevrou Meneer Ustadz Bapak Ibu Tuan Puan Encik Cik Mzee Bwana Bibi Kuya Ginoong Onkel Tante Κύριε Κυρία Κύριος Κύριο Господин Госпожа Гражданин Господине Госпожо Пан Пані Доктор".split()
 )
 INFLECTED_TITLES = frozenset(
@@ -58,6 +58,7 @@ INFLECTED_TITLES = frozenset(
 _ANY_TITLE = TITLES | {title.capitalize() for title in INFLECTED_TITLES} | {"Pane"}
 _TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.|[Dd]ott\.|[Pp]rof\.)?\w{2,13})\.?\s{1,3}\Z")
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
+DEGREES = frozenset("MD PhD DDS RN NP PA DO Esq MBA MSc BSc BA MA FRCS FRCP MRCP MBBS MBChB LLB LLM CPA DVM".split())
 TECHNICAL = frozenset(
     "julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
     " kibana loki tempo alice bob eve mallory trent peggy victor carol dave sun moon venus mars jupiter saturn lisp maven gradle ant ivy cassandra aurora iris titan vega princess prince queen king royal unix"
@@ -97,7 +98,7 @@ def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[in
         if match is None:
             break
         word = match.group(1)
-        if not (word[0].isupper() or word in PARTICLES):
+        if not (word[0].isupper() or word in PARTICLES) or word in DEGREES:
             break
         out.append(match.span(1))
         position = match.end() if len(word) == 1 or word in ("Jr", "Sr") else match.end(1)

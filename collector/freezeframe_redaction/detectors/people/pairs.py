@@ -226,6 +226,8 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         return ()  # "Den Haag, Rio Grande" are places
     if before[:1].isupper() and before.lower() in names.TECHNICAL:
         return ()  # "Dart Sass, Ruby on Rails"
+    if before and names.is_brand([before, text[begin:comma]]):
+        return ()  # "Harley Davidson, Johnson Controls"
     if text[max(low, begin - 2) : begin] == "& ":
         return ()  # "Johnson & Johnson, Morgan Stanley"
     second = names.WORD.match(text, comma + 2, min(high, comma + 30))
