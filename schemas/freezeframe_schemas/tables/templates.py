@@ -162,10 +162,7 @@ class CutMemory:
 def cut(raw: bytes) -> Cut:
     """Return `raw` taken apart, so that `fill` gives it back."""
     if _may_have_template(raw):
-        if len(raw) <= _LEAST:
-            made = _without_pieces(raw)
-        else:
-            made = _from_texts(raw, _texts(raw, _end_of_array))
+        made = _without_pieces(raw) if len(raw) <= _LEAST else _from_texts(raw, _texts(raw, _end_of_array))
         if made is not None:
             return made
     pieces = split(raw)
@@ -240,9 +237,8 @@ def _with_gaps_cut(
 
 def _texts(raw: bytes, end_of_array: _EndOfArray) -> _Texts:
     texts = _Texts([], [], [], [])
-    if len(raw) > _LEAST:
-        for start, end in _places(raw, 0, end_of_array):
-            texts.add(raw, start, end)
+    for start, end in _places(raw, 0, end_of_array):
+        texts.add(raw, start, end)
     return texts
 
 
