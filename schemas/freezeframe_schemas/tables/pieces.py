@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -107,15 +106,6 @@ def _split_like(raw: bytes, before: _Split) -> _Split:
         middle = _split(raw, at, len(raw))
     pieces = [*known[:head], *middle, *known[tail:]]
     return _Split(pieces, [*hashes[:head], *map(piece_hash, middle), *hashes[tail:]], len(raw))
-
-
-def join(hashes: Iterable[str], bodies: Mapping[str, bytes]) -> bytes:
-    """Return the value whose pieces have `hashes` (hex).
-
-    Raises:
-        KeyError: a piece is not among `bodies`; the argument is its hash.
-    """
-    return b"".join([bodies[digest] for digest in hashes])
 
 
 def piece_hash(piece: bytes) -> bytes:
