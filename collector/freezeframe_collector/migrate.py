@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_collector.store.engine import Engine, quote_identifier, quote_text
+from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import TABLES, checksum, migrations
 from freezeframe_schemas.tables.views import run_rows_sql, views
@@ -66,10 +67,8 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
         for statement in statements(sql):
             engine.command(render(statement, database, cluster))
             count += 1
-        engine.command(
-            f"INSERT INTO {quote_identifier(database)}.schema_migrations (name, checksum)"
-            f" VALUES ({quote_text(name)}, {quote_text(checksum(sql))})"
-        )
+        applied_row = {"name": quote_text(name), "checksum": quote_text(checksum(sql))}
+        insert_row(engine, f"{quote_identifier(database)}.schema_migrations", applied_row)
         done.append(Migration(name=name, statements=count))
     return done
 

@@ -137,4 +137,9 @@ def test_the_files_of_a_stopped_collector_take_orders_too(project: Project) -> N
     assert project.freezeframe("down").returncode == 0
     assert asked(project, "stats")["runs"] == 2
     assert asked(project, "check") == {"damaged": []}
+    run = asked(project, "pin", "last")["run"]
+    assert asked(project, "unpin", run[:10])["run"] == run
+    unknown = project.freezeframe("store", "pin", "00000000")
+    assert (unknown.returncode, "not in the store" in unknown.stderr) == (1, True)
+    assert asked(project, "expire", "--days", "1", "--tenants", "acme=30", "--dry-run") == {"days": [], "dry_run": True}
     assert project.freezeframe("up", *EPHEMERAL).returncode == 0

@@ -14,6 +14,7 @@ from freezeframe_collector.facade.errors import ClickHouseError, from_engine
 from freezeframe_collector.facade.protocol import User
 from freezeframe_collector.store.embedded import insert_rows
 from freezeframe_collector.store.engine import quote_identifier
+from freezeframe_collector.store.own_rows import as_new
 
 TABLES: Final = frozenset({"prices", "pins"})
 FORMATS: Final = frozenset({"Values", "Native", "JSONEachRow", "JSONCompactEachRow", "TabSeparated", "TSV", "CSV", "RowBinary"})
@@ -72,7 +73,8 @@ def insert(open_handle: Callable[[], Any], database: str, statement: Insert) -> 
     """
     handle = open_handle()
     try:
-        handle.query("SET input_format_values_interpret_expressions = 0")
+        # the same rows again say something new: a run may be pinned, unpinned and pinned
+        handle.query(f"SET input_format_values_interpret_expressions = 0, {as_new()}")
         target = f"{quote_identifier(database)}.{quote_identifier(statement.table)} {statement.columns}"
         insert_rows(handle, f"INSERT INTO {target}", statement.format, statement.data)
     except RuntimeError as error:

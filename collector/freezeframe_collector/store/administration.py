@@ -9,21 +9,26 @@ runs, and for a server, ``python -m freezeframe_collector.store DSN`` takes one 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_collector.config import parse_tenant_days
 from freezeframe_collector.store import deleting, keeping
 from freezeframe_collector.store.backup import backup, restore
+from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.rewriting import rewrite
 from freezeframe_collector.store.store import Store
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, RunError
 
 Order = Mapping[str, Any]
 
 TABLES: Final = ("piece_rows", "span_rows", "run_rows")
 _BODIES: Final = "piece_rows"
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_LEAST_DIGITS: Final = 4
 
 
 def administer(store: Store, order: Order) -> dict[str, Any]:
@@ -87,13 +92,15 @@ def _stats(store: Store, order: Order) -> dict[str, Any]:
 
 
 def _pin(store: Store, order: Order) -> dict[str, Any]:
-    keeping.pin(store, _text(order, "run"), note=str(order.get("note", "")))
-    return {"run": order["run"], "pinned": True}
+    run = _run(store, order)
+    keeping.pin(store, run, note=str(order.get("note", "")))
+    return {"run": run, "pinned": True}
 
 
 def _unpin(store: Store, order: Order) -> dict[str, Any]:
-    keeping.unpin(store, _text(order, "run"), note=str(order.get("note", "")))
-    return {"run": order["run"], "pinned": False}
+    run = _run(store, order)
+    keeping.unpin(store, run, note=str(order.get("note", "")))
+    return {"run": run, "pinned": False}
 
 
 def _delete(store: Store, order: Order) -> dict[str, Any]:
@@ -102,10 +109,11 @@ def _delete(store: Store, order: Order) -> dict[str, Any]:
     if len(names) != 1:
         raise ConfigError(f"store delete: found {', '.join(names) or 'none'} of run, user and tenant, expected one of them")
     subject = names[0]
+    name = _run(store, order) if subject == "run" else _text(order, subject)
     if order.get("dry_run"):
-        return {**asdict(deleting.count(store, subject, _text(order, subject))), "dry_run": True}
-    deleted = deleting.delete(store, subject, _text(order, subject), note=str(order.get("note", "")))
-    return {**asdict(deleted), "left": deleting.count(store, subject, _text(order, subject)).spans}
+        return {**asdict(deleting.count(store, subject, name)), "dry_run": True}
+    deleted = deleting.delete(store, subject, name, note=str(order.get("note", "")))
+    return {**asdict(deleted), "left": deleting.count(store, subject, name).spans}
 
 
 def _rewrite(store: Store, order: Order) -> dict[str, Any]:
@@ -149,9 +157,14 @@ def _check(store: Store, order: Order) -> dict[str, Any]:
 
 
 def _expire(store: Store, order: Order) -> dict[str, Any]:
-    retention = keeping.Retention(days=int(order.get("days", 14)), failed_days=int(order.get("failed_days", 90)))
-    done = keeping.expire(store, retention, today=dt.datetime.now(dt.UTC).date())
-    return {"days": [{**asdict(day), "day": day.day.isoformat()} for day in done]}
+    retention = keeping.Retention(
+        days=int(order.get("days", 14)),
+        failed_days=int(order.get("failed_days", 90)),
+        tenant_days=parse_tenant_days(str(order.get("tenants", ""))),
+    )
+    dry_run = bool(order.get("dry_run"))
+    done = keeping.expire(store, retention, today=dt.datetime.now(dt.UTC).date(), dry_run=dry_run)
+    return {"days": [{**asdict(day), "day": day.day.isoformat()} for day in done], "dry_run": dry_run}
 
 
 def _search_index(store: Store, order: Order) -> dict[str, Any]:
@@ -179,6 +192,28 @@ def _text(order: Order, name: str) -> str:
     if not isinstance(value, str) or not value:
         raise ConfigError(f"store {order.get('action')}: found {value!r}, expected text in the field {name!r}")
     return value
+
+
+def _run(store: Store, order: Order) -> str:
+    """Return the trace id of the run that an order names: by it, by its first digits, as ``last`` or as ``last-failed``.
+
+    Raises:
+        RunError: no such run, or several.
+    """
+    name = _text(order, "run")
+    if _TRACE_ID.fullmatch(name):
+        return name
+    if name in {"last", "last-failed"}:
+        test = "status = 'error'" if name == "last-failed" else "1"
+    else:
+        test = f"startsWith(trace_id, {quote_text(name.lower())})"
+    _, rows = store.query(f"SELECT trace_id FROM {store.database}.runs WHERE {test} ORDER BY start_time DESC, trace_id LIMIT 6")
+    found = [str(row[0]) for row in rows]
+    if not found:
+        raise RunError(f"run {name!r}: not in the store", do="give its trace id, the first digits of it, last or last-failed")
+    if test.startswith("startsWith") and (len(found) > 1 or len(name) < _LEAST_DIGITS):
+        raise RunError(f"run {name!r}: may be {', '.join(found[:5])}", do="give more digits of the run's id")
+    return found[0]
 
 
 def _ratio(whole: int, part: int) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -26,7 +25,7 @@ FORMAT: Final = 2
 _TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit")
 """`run_rows` is fed from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins")
-"""However often they are inserted. Of the others the engine knows blocks that it has, by their tokens."""
+"""However often they are inserted; rows of the others come back no second time."""
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -63,14 +62,15 @@ def restore(store: Store, directory: Path) -> dict[str, int]:
     tables = {name: manifest["tables"][name] for name in _TABLES if name in manifest["tables"]}
     for name, table in tables.items():
         _verify(directory / f"{name}.native", table)
-    # by the same token the engine would take a block for one that it has, though its rows have been deleted since
-    this_time = uuid.uuid4().hex
+    # the engine knows blocks by their tokens: one that it has had would be left out, though rows of it have been deleted since
+    _, deletions = store.query(f"SELECT count() FROM {store.database}.audit WHERE startsWith(action, 'delete_')")
     for name, table in tables.items():
         path = directory / f"{name}.native"
         with path.open("rb") as file:
             for index, block in enumerate(_blocks(file, path)):
                 columns: list[str] = table["columns"]
-                token = f"restore/{directory.name}/{name}/{index}/{this_time if name in _COUNT_ONCE else ''}"
+                since = deletions[0][0] if name in _COUNT_ONCE else 0
+                token = f"restore/{directory.name}/{name}/{index}/{since}"
                 store.engine.insert(f"{store.database}.{name}", columns, block, token)
     store.forget()
     return {name: table["rows"] for name, table in tables.items()}

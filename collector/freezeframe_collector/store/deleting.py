@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from freezeframe_collector.store.engine import quote_text
+from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 
@@ -73,7 +74,9 @@ def delete_again(store: Store) -> int:
     for subject, name, time in found:
         then = f"start_time < toDateTime64({quote_text(time)}, 3, 'UTC')"  # a tenant may have come back since
         runs = runs_where(store, f"{then} AND {_spans_of(store, subject, name)}")
-        delete_rows(store, of_runs(runs), _NAMING_RUNS)
+        if runs:
+            delete_rows(store, of_runs(runs), _NAMING_RUNS)
+            write_audit(store, "delete_again", name, len(runs), "after a backup was restored")
         again += len(runs)
     return again
 
@@ -109,10 +112,8 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
 
 def write_audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:
     """Note what was kept or taken away, and why."""
-    store.engine.command(
-        f"INSERT INTO {store.database}.audit (action, subject, rows, note) VALUES"
-        f" ({quote_text(action)}, {quote_text(subject)}, {rows}, {quote_text(note)})"
-    )
+    row = {"action": quote_text(action), "subject": quote_text(subject), "rows": str(rows), "note": quote_text(note)}
+    insert_row(store.engine, f"{store.database}.audit", row)
 
 
 def _delete(store: Store, subject: str, name: str) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from freezeframe_collector.store.deleting import RUN_TABLES, delete_rows, of_runs, runs_where, write_audit
 from freezeframe_collector.store.engine import quote_text
+from freezeframe_collector.store.own_rows import as_new, insert_row
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 
@@ -69,40 +70,30 @@ def unpin(store: Store, trace_id: str, *, note: str = "") -> None:
     _set_pin(store, trace_id, pinned=False, note=note)
 
 
-def expire(store: Store, retention: Retention, *, today: dt.date) -> list[Expired]:
-    """Drop the days that are over, keeping the runs that are to be kept; return what was done, day by day.
+def expire(store: Store, retention: Retention, *, today: dt.date, dry_run: bool = False) -> list[Expired]:
+    """Drop the runs whose days are over, keeping those that are to be kept; return what was done, or would be, day by day.
 
     Raises:
         PermanentStoreError: a copy does not have the rows that it should; nothing of that day was dropped.
     """
     done: list[Expired] = []
-    db = store.database
     for kept, day in _partitions(store):
         age = (today - day).days
-        if kept:
-            if age > retention.days:
-                _expire_kept(store, retention, day, age)
-            continue
-        shorter = {tenant: days for tenant, days in retention.tenant_days.items() if days < retention.days and age > days}
-        if age <= retention.days:
-            for tenant in shorter:
-                theirs = f"toDate(run_hour) = {_date(day)} AND tenant = {quote_text(tenant)}"
-                delete_rows(store, of_runs(runs_where(store, f"{theirs} AND trace_id NOT IN ({_pinned(store)})")))
-            continue
-        before = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)}")
-        keep = _to_keep(store, retention, age, day)
-        for table in _TABLES:
-            day_rows = f"{db}.{table} AS hot WHERE hot.kept = 0 AND toDate(hot.run_hour) = {_date(day)}"
-            store.engine.command(
-                f"INSERT INTO {db}.{table} SELECT * REPLACE (1 AS kept) FROM {day_rows} AND hot.trace_id IN ({keep})"
+        if not kept and age > retention.days:
+            over = _drop_day(store, day, _to_keep(store, retention, age, day), dry_run=dry_run)
+        elif kept and age > retention.days:
+            over = _delete_over(
+                store, day, f"trace_id NOT IN ({_to_keep(store, retention, age, day)})", kept=1, dry_run=dry_run
             )
-            _check_copy(store, table, day, keep)
-        kept_runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})")
-        for table in RUN_TABLES:
-            store.engine.command(f"ALTER TABLE {store.stored(table)} DROP PARTITION (0, {_date(day)})")
-        write_audit(store, "expire", str(day), before - kept_runs, f"{kept_runs} runs kept")
-        done.append(Expired(day=day, kept_runs=kept_runs, dropped_runs=before - kept_runs))
-    if done:
+        else:
+            tenants = [quote_text(tenant) for tenant, days in retention.tenant_days.items() if days < age <= retention.days]
+            condition = f"tenant IN ({', '.join(tenants)}) AND trace_id NOT IN ({_pinned(store)})"
+            over = _delete_over(store, day, condition, kept=int(kept), dry_run=dry_run) if tenants else None
+        if over is not None:
+            done.append(over)
+            if not dry_run:
+                write_audit(store, "expire", str(day), over.dropped_runs, f"{over.kept_runs} runs kept")
+    if done and not dry_run:
         store.forget()
     return done
 
@@ -133,12 +124,15 @@ def set_price(
     note: str = "",
 ) -> None:
     """Price the models whose name starts with `prefix` from a day on. Units: US dollars per million tokens."""
-    values = (input_usd, output_usd, input_usd if cache_read_usd is None else cache_read_usd)
-    numbers = ", ".join(repr(float(value)) for value in (*values, input_usd if cache_write_usd is None else cache_write_usd))
-    store.engine.command(
-        f"INSERT INTO {store.database}.prices"
-        f" VALUES ({quote_text(prefix)}, '{valid_from} 00:00:00', {numbers}, {quote_text(note)})"
-    )
+    prices = {
+        "input_usd": input_usd,
+        "output_usd": output_usd,
+        "cache_read_usd": input_usd if cache_read_usd is None else cache_read_usd,
+        "cache_write_usd": input_usd if cache_write_usd is None else cache_write_usd,
+    }
+    numbers = {column: repr(float(price)) for column, price in prices.items()}
+    row = {"prefix": quote_text(prefix), "valid_from": f"'{valid_from} 00:00:00'", **numbers, "note": quote_text(note)}
+    insert_row(store.engine, f"{store.database}.prices", row)
 
 
 def _partitions(store: Store) -> list[tuple[bool, dt.date]]:
@@ -153,7 +147,8 @@ def _to_keep(store: Store, retention: Retention, age: int, day: dt.date) -> str:
     db = store.database
     tests = [f"trace_id IN ({_pinned(store)})"]
     if age <= retention.failed_days:
-        tests.append("status = 'error'")
+        shorter = [quote_text(tenant) for tenant, days in retention.tenant_days.items() if days < retention.days]
+        tests.append(f"status = 'error' AND tenant NOT IN ({', '.join(shorter)})" if shorter else "status = 'error'")
     tests += [f"tenant = {quote_text(tenant)}" for tenant, days in retention.tenant_days.items() if age <= days]
     return f"SELECT trace_id FROM {db}.runs WHERE toDate(run_hour) = {_date(day)} AND ({' OR '.join(tests)})"
 
@@ -162,11 +157,33 @@ def _pinned(store: Store) -> str:
     return f"SELECT trace_id FROM {store.database}.pins FINAL WHERE pinned = 1"
 
 
-def _expire_kept(store: Store, retention: Retention, day: dt.date, age: int) -> None:
-    """Take out of a kept day what is to be kept no longer."""
-    keep = _to_keep(store, retention, age, day)
-    over = runs_where(store, f"kept = 1 AND toDate(run_hour) = {_date(day)} AND trace_id NOT IN ({keep})")
-    delete_rows(store, [f"kept = 1 AND {theirs}" for theirs in of_runs(over)])
+def _drop_day(store: Store, day: dt.date, keep: str, *, dry_run: bool) -> Expired:
+    """Drop a day as a whole, once the rows of the runs to keep are copied beside it."""
+    db = store.database
+    runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)}")
+    kept_runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})")
+    for table in () if dry_run else _TABLES:
+        day_rows = f"{db}.{table} AS hot WHERE hot.kept = 0 AND toDate(hot.run_hour) = {_date(day)}"
+        store.engine.command(
+            f"INSERT INTO {db}.{table} SELECT * REPLACE (1 AS kept) FROM {day_rows} AND hot.trace_id IN ({keep})"
+            f" SETTINGS {as_new()}"
+        )
+        _check_copy(store, table, day, keep)
+    for table in () if dry_run else RUN_TABLES:
+        store.engine.command(f"ALTER TABLE {store.stored(table)} DROP PARTITION (0, {_date(day)})")
+    return Expired(day=day, kept_runs=kept_runs, dropped_runs=runs - kept_runs)
+
+
+def _delete_over(store: Store, day: dt.date, condition: str, *, kept: int, dry_run: bool) -> Expired | None:
+    """Take some runs out of a day; None where there are none."""
+    place = f"kept = {kept} AND toDate(run_hour) = {_date(day)}"
+    over = runs_where(store, f"{place} AND {condition}")
+    if not over:
+        return None
+    runs = _count_runs(store, place)
+    if not dry_run:
+        delete_rows(store, [f"kept = {kept} AND {theirs}" for theirs in of_runs(over)])
+    return Expired(day=day, kept_runs=runs - len(over), dropped_runs=len(over))
 
 
 def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
@@ -194,10 +211,8 @@ def _set_pin(store: Store, trace_id: str, *, pinned: bool, note: str) -> None:
     tenant, count = rows[0]
     if not count:
         raise RunError(f"run {trace_id}: not in the store", do="give the whole trace id, as `freezeframe runs` shows it")
-    store.engine.command(
-        f"INSERT INTO {db}.pins (tenant, trace_id, pinned, note) VALUES"
-        f" ({quote_text(tenant)}, {quoted}, {int(pinned)}, {quote_text(note)})"
-    )
+    row = {"tenant": quote_text(tenant), "trace_id": quoted, "pinned": str(int(pinned)), "note": quote_text(note)}
+    insert_row(store.engine, f"{db}.pins", row)
     write_audit(store, "pin" if pinned else "unpin", trace_id, count, note)
 
 

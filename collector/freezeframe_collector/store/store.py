@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 from freezeframe_collector.migrate import Migration, migrate
 from freezeframe_collector.store.engine import Engine, quote_text
+from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
 from freezeframe_schemas import tables
 from freezeframe_schemas.address import shown_address, split_address
@@ -293,13 +294,12 @@ class Store:
         for tenant, label in {*named} - self._policies_noted:
             if label:
                 name, _, digest = label.partition("@")
-                texts = ", ".join(map(quote_text, (tenant, name, digest, self._policies.get(label, ""))))
                 starts = rows.values("start_time")
                 first_ns = min(start for start, of in zip(starts, named, strict=True) if of == (tenant, label))
-                self.engine.command(
-                    f"INSERT INTO {self.database}.policy_rows (tenant, name, hash, text, first_used_at)"
-                    f" VALUES ({texts}, fromUnixTimestamp64Nano({first_ns}, 'UTC'))"
-                )
+                texts = {"tenant": tenant, "name": name, "hash": digest, "text": self._policies.get(label, "")}
+                row = {column: quote_text(text) for column, text in texts.items()}
+                row["first_used_at"] = f"fromUnixTimestamp64Nano({first_ns}, 'UTC')"
+                insert_row(self.engine, f"{self.database}.policy_rows", row)
             self._policies_noted.add((tenant, label))
 
     def _run_hours(self, spans: Sequence[SpanRecord]) -> dict[str, int]:

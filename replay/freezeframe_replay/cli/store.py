@@ -72,6 +72,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     expiring = action("expire", "Drop the days that are over, but for failed and pinned runs.")
     expiring.add_argument("--days", type=positive, default=14, metavar="N", help="days that all runs are kept (default: 14)")
     expiring.add_argument("--failed-days", type=positive, default=90, metavar="N", help="days for failed runs (default: 90)")
+    expiring.add_argument("--tenants", default="", metavar="LIST", help="other days for some tenants: acme=30,beta=7")
+    expiring.add_argument("--dry-run", action="store_true", help="say what would go, and drop nothing")
     action("optimize", "Merge the files of each day into one: smaller, and quicker to read.")
     action("check", "Read everything and compare it with its checksums.")
     action("search-index", "Build the full-text index, which makes searches faster and payloads larger.")
@@ -96,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _order(arguments: argparse.Namespace) -> Order:
     order: Order = {"action": arguments.action}
-    for name in ("user", "tenant", "note", "days", "failed_days"):
+    for name in ("user", "tenant", "note", "days", "failed_days", "tenants", "dry_run"):
         if getattr(arguments, name, None) is not None:
             order[name] = getattr(arguments, name)
     if getattr(arguments, "with_deleted", False):
@@ -104,10 +106,17 @@ def _order(arguments: argparse.Namespace) -> Order:
     if getattr(arguments, "directory", None) is not None:
         order["directory"] = str(arguments.directory.resolve())
     if getattr(arguments, "run", None) is not None:
-        from freezeframe_replay.cli.target import open_store
-
-        order["run"] = open_store(arguments).find(arguments.run)
+        order["run"] = _named(arguments)
     return order
+
+
+def _named(arguments: argparse.Namespace) -> str:
+    """Return the run that is meant: its trace id, where a store answers; the files of a stopped one are asked for it later."""
+    if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or daemon.collector_answers(home_of(arguments))):
+        return str(arguments.run)
+    from freezeframe_replay.cli.target import open_store
+
+    return open_store(arguments).find(arguments.run)
 
 
 def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
@@ -235,7 +244,7 @@ def _failure(answer: bytes) -> FreezeframeError:
 def _stats_text(answer: Answer) -> str:
     payload = answer["payload"]
     lines = [
-        f"runs      {answer['runs']:,} of {answer['days']} days, {answer['kept_runs']:,} of them kept beyond theirs",
+        f"runs      {answer['runs']:,} on {answer['days']} days, {answer['kept_runs']:,} of them kept beyond theirs",
         f"spans     {answer['spans']:,}, {answer['disk_bytes_per_span']:,} bytes each on disk",
         f"disk      {_size(answer['disk_bytes'])}, of that payloads {_size(payload['disk_bytes'])}"
         + "".join(f", on disk {disk} {_size(size)}" for disk, size in answer["disks"].items() if disk != "default"),
@@ -274,8 +283,18 @@ def _rows_text(answer: Answer) -> str:
     return text
 
 
+def _deleted_text(answer: Answer) -> str:
+    text = f"deleted {answer['runs']:,} runs, {answer['spans']:,} spans; {answer['left']} left"
+    return (
+        text
+        if answer["runs"]
+        else f"{text}\n(users go by their surrogates: freezeframe sql 'SELECT DISTINCT user_id FROM runs')"
+    )
+
+
 def _days_text(answer: Answer) -> str:
-    lines = [f"{day['day']}: {day['dropped_runs']:,} runs dropped, {day['kept_runs']:,} kept" for day in answer["days"]]
+    did = "would be dropped" if answer["dry_run"] else "dropped"
+    lines = [f"{day['day']}: {day['dropped_runs']:,} runs {did}, {day['kept_runs']:,} kept" for day in answer["days"]]
     return "\n".join(lines) or "no day is over"
 
 
@@ -291,7 +310,7 @@ _TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
     "stats": _stats_text,
     "pin": lambda answer: f"run {answer['run']}: kept until it is unpinned",
     "unpin": lambda answer: f"run {answer['run']}: goes when its days are over",
-    "delete": lambda answer: f"deleted {answer['runs']:,} runs, {answer['spans']:,} spans; {answer['left']} left",
+    "delete": _deleted_text,
     "redact": lambda answer: f"run {answer['run']}: {answer['spans']:,} spans are stored under {answer['policy']}",
     "backup": _rows_text,
     "restore": _rows_text,
