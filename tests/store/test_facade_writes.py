@@ -55,6 +55,19 @@ def test_admin_inserts_prices_with_the_ordinary_client(admin: Any, store: Store)
     assert prices_of(store, "mine-1") == [[1.5, "contract"]]
 
 
+def test_a_price_that_is_set_back_is_the_price(facade_url: str, admin_token: str, store: Store) -> None:
+    """The engine drops a block that it has had; here the third says what the first did."""
+    for price in (1.5, 2.5, 1.5):
+        ask(
+            facade_url,
+            "INSERT INTO prices (prefix, valid_from, input_usd, output_usd, note)"
+            f" VALUES ('back-1', '2026-01-01 00:00:00', {price}, 1, '')",
+            user="admin",
+            password=admin_token,
+        )
+        assert prices_of(store, "back-1") == [[price, ""]]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
