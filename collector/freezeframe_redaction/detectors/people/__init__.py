@@ -1,18 +1,20 @@
 """Names of people: the cheap tier, one tell a module.
 
-A name is accepted on evidence: the word before it (``Dear``, ``my name is``, ``Herr``), the key of its JSON value
-(``customer_name``), or its own words (a given name of the lexicon followed by a word that is no ordinary word). Given names
+A name is accepted on evidence: the word before it (``Dear``, ``my name is``, ``Herr``), the key or label of its value
+(``customer_name``, ``Reporter:``), its place in a letter or a dialogue, or its own words (a given name of the lexicon followed by a word that is no ordinary word). Given names
 without evidence are left to the model tier.
 """
 
 from __future__ import annotations
 
-from freezeframe_redaction.detectors.people import announced, keyed, pairs, scripts, single, small
+from freezeframe_redaction.detectors.people import announced, dialogue, initials, keyed, pairs, scripts, single, small
 from freezeframe_redaction.model import Detector
 
 DETECTORS: tuple[Detector, ...] = (
     *announced.DETECTORS,
+    *dialogue.DETECTORS,
     *pairs.DETECTORS,
+    *initials.DETECTORS,
     *single.DETECTORS,
     *small.DETECTORS,
     *keyed.DETECTORS,

@@ -281,37 +281,6 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
-_NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
-_BEFORE_A_PERSON = frozenset(
-    "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me".split()
-)
-
-
-def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``J.R. Haversham``: initials, and a surname by its form, by the lists or by the word before."""
-    for match in _INITIALS.finditer(text, max(low, at - 14), min(high, at + 24)):
-        if match.end() < at:
-            continue
-        surname = match.group(3).removesuffix("'s")
-        letters = "".join(filter(str.isalpha, text[match.start() : match.start(3)])).lower()
-        if (
-            letters in _NOT_INITIALS
-            or surname.lower() in COMMON
-            or not surname[0].isupper()
-            or len(surname) < 4
-            or not surname[1:].islower()
-        ):
-            return ()
-        before = _last_word(text, max(low, match.start() - 16), match.start() - 1).lower() if match.start() > low else ""
-        if text[match.end() : match.end() + 3] in (" & ", ", I", " In", " Lt", ", L"):
-            return ()  # a company
-        if surname.lower() in SURNAMES or names.has_form_of_surname(surname) or before in _BEFORE_A_PERSON:
-            return names.accept(text, [match.span(3)], "initials")
-        return ()
-    return ()
-
-
 _DESCRIBED = re.compile(
     rf"(?<!\w)({names.TOKEN}) ({names.TOKEN}),? (?:is|was|will be|has been) (?:my|our|his|her|their|the|a|an|your) (?:\w+ )?(?:boss|wife|husband|son|daughter|mother|father|brother|sister|manager"
     r"|colleague|friend|neighbou?r|doctor|physician|nurse|lawyer|patient|customer|client|tenant|landlord|teacher|partner|assistant|uncle|aunt|cousin|employee|contact|accountant|applicant)"
@@ -360,13 +329,6 @@ DETECTORS = (
         examples=(
             Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
         ),
-    ),
-    Detector(
-        name="name: initials and surname",
-        class_=names.CLASS,
-        triggers=(rf"{names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",),
-        find=_initials,
-        examples=(Example(text="forward it to J.R. Haverworth", value="Haverworth", near_miss="the U.S. Treasury"),),
     ),
     Detector(
         name="name: described",

@@ -1,0 +1,108 @@
+"""Names in dialogues: who speaks in a transcript, who wrote what a mail quotes, and what is answered to "your name?"."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import COMMON
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+
+def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """What is answered to a question for a name, on the next line of a dialogue."""
+    start = at - 1
+    tokens = names.tokens_at(text, start, high)
+    words = [text[a:b] for a, b in tokens]
+    if (
+        not tokens
+        or words[0].lower() in names.NOT_NAMES
+        or not _ANSWERED.match(text, tokens[-1][1], min(high, tokens[-1][1] + 8))
+        or all(names.is_ordinary(word) and not names.is_known(word) for word in words)
+        or (len(words) == 1 and names.is_ordinary(words[0]))
+    ):
+        return ()
+    return names.accept(text, tokens, "answer")
+
+
+_ANSWERED = re.compile(r"[ \t]*(?:$|[.,;!\n\x1f(]|[-–—] )")
+_QUESTION = r"(?i:name[^?\n]*\?[\"']?\r?\n[a-z0-9 .]*[:>-] ?(?:(?:yes|sure|of course|certainly|ok|okay|hi|hello|uh|um|it's|it is|that's|that is|my name is|the name is|name's|this is|i'm|i am)[, .]{1,3}){0,3})"
+
+_WROTE = re.compile(
+    rf"(?:^|[\n,>] ?|[0-9] |schrieb |at |um )((?:{names.TOKEN}\.? ){{1,4}})(?:<[^>\n]{{3,80}}> )?(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał(?:\(a\)|a)?|написал(?:а)?|yazdı)"
+)
+_WROTE_AS_SCANNED = "(?:wrote|a \xe9crit|escribi\xf3|ha scritto|schreef|skrev|escreveu|napisa\xe9|yazd\xe9) ?:"
+
+
+def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Who wrote what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
+    for match in _WROTE.finditer(text, max(low, at - 140), min(high, at)):
+        spans = [one.span() for one in names.WORD.finditer(text, *match.span(1))]
+        while spans and not names.may_be_name(text[slice(*spans[0])]):
+            spans = spans[1:]
+        words = [text[a:b] for a, b in spans]
+        if len(words) >= 2 and all(names.may_be_name(word) or word in names.PARTICLES for word in words):
+            return names.accept(text, spans, "writer")
+    return ()
+
+
+_SPEAKER = rf"(?i:speaker|caller|agent|interviewer|participant|customer|operator|user|guest|host|client|rep|witness|student|patient) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
+_SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{names.CAPITAL}"
+
+
+def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Who speaks in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
+    start = at - 1
+    tokens = names.tokens_at(text, start, high, 4)
+    words = [text[a:b] for a, b in tokens]
+    opening = text[start - 1] if start > low else ""
+    end = tokens[-1][1] if tokens else start
+    closing = {"(": "):", "[": "]:", "<": ">"}.get(opening, ":")
+    if not text.startswith(closing, end) or text[end + len(closing) : end + len(closing) + 1] not in ("", " ", "\n", "\t"):
+        return ()
+    lowered = [word.lower() for word in words]
+    if any(word in names.NOT_NAMES or word in names.OFFICES or word in names.TECHNICAL or word in COMMON for word in lowered):
+        return ()
+    if opening not in ("(", "[") and not any(map(names.is_known, words)) and not any(map(names.has_form_of_surname, words)):
+        return ()
+    return names.accept(text, tokens, "speaker")
+
+
+DETECTORS = (
+    Detector(
+        name="name: writer of a quoted mail",
+        class_=names.CLASS,
+        triggers=(_WROTE_AS_SCANNED,),
+        find=_writer,
+        examples=(
+            Example(
+                text="On Tue, 3 Mar 2026 at 10:14, Wrenfield Ostroverkh <w@o.io> wrote:",
+                value="Wrenfield Ostroverkh",
+                near_miss="The documentation team wrote: see below",
+            ),
+        ),
+    ),
+    Detector(
+        name="name: speaker",
+        class_=names.CLASS,
+        triggers=(rf"(?:^|[\n\x1f]){_SPEAKER}", _SPOKEN_AT),
+        find=_speaker,
+        examples=(
+            Example(text="Speaker 1 (Ana-Maria): thanks", value="Ana-Maria", near_miss="Agent (Browser): started"),
+            Example(text="[00:01:12] RAJESWARI: good morning", value="RAJESWARI", near_miss="[00:01:12] ERROR: failed"),
+        ),
+    ),
+    Detector(
+        name="name: asked for",
+        class_=names.CLASS,
+        triggers=(rf"{_QUESTION}{names.CAPITAL}",),
+        find=_asked,
+        examples=(
+            Example(
+                text="Agent: What is your full name?\nCaller: Yes, it's Oyelaran Wolverton.",
+                value="Oyelaran Wolverton",
+                near_miss="Q: What is the name of the file?\nA: It depends.",
+            ),
+        ),
+    ),
+)

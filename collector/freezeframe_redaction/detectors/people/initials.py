@@ -1,0 +1,50 @@
+"""Initials and a surname: ``J.R. Haversham``, ``T. S. Oyelaran``."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+_INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
+_NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
+_BEFORE_A_PERSON = frozenset(
+    "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me".split()
+)
+
+
+def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``J.R. Haversham``: initials, and a surname by its form, by the lists or by the word before."""
+    for match in _INITIALS.finditer(text, max(low, at - 14), min(high, at + 24)):
+        if match.end() < at:
+            continue
+        surname = match.group(3).removesuffix("'s")
+        letters = "".join(filter(str.isalpha, text[match.start() : match.start(3)])).lower()
+        if (
+            letters in _NOT_INITIALS
+            or surname.lower() in COMMON
+            or not surname[0].isupper()
+            or len(surname) < 4
+            or not surname[1:].islower()
+        ):
+            return ()
+        before = text[max(low, match.start() - 16) : match.start()].rstrip(" ").rpartition(" ")[2].strip("(\"'*,:;>#-").lower()
+        if text[match.end() : match.end() + 3] in (" & ", ", I", " In", " Lt", ", L"):
+            return ()  # a company
+        if surname.lower() in SURNAMES or names.has_form_of_surname(surname) or before in _BEFORE_A_PERSON:
+            return names.accept(text, [match.span(3)], "initials")
+        return ()
+    return ()
+
+
+DETECTORS = (
+    Detector(
+        name="name: initials and surname",
+        class_=names.CLASS,
+        triggers=(rf"{names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",),
+        find=_initials,
+        examples=(Example(text="forward it to J.R. Haverworth", value="Haverworth", near_miss="the U.S. Treasury"),),
+    ),
+)
