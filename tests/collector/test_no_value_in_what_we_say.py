@@ -79,6 +79,7 @@ def faulty() -> Iterator[Callable[[int, type[BaseException]], None]]:
     finds[:] = kept
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [ValueError, UnicodeDecodeError, MemoryError, RecursionError, AssertionError])
 def test_a_detector_that_fails_costs_the_span_and_says_no_value(
     kind: type[Exception],

@@ -159,6 +159,7 @@ def set_on(server: Server, store: Store, tier: ColdTier = TIER) -> list[str]:
     return server.commands
 
 
+@pytest.mark.long
 def test_a_server_is_told_policy_and_rule_once_a_table(store: Store) -> None:
     server = Server(store, {"hot_cold": ["default", "cold"]})
     assert set_on(server, store) == [
