@@ -28,6 +28,8 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.fixture import load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
+pytestmark = pytest.mark.long  # records through a server, and replays each shape
+
 KEY = TenantKey(id="test/1", secret=b"r" * 32)
 MAIL, PHONE, CARD, NAME = "jane.roe@corp-mail.io", "+1 415-867-5309", "4242 4242 4242 4242", "Zoë Quillfeather"
 PRIVATE = ("jane.roe", "corp-mail", "867-5309", "4242 4242 4242", "4242424242", "Quillfeather")
