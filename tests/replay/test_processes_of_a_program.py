@@ -70,6 +70,7 @@ def test_forked_workers_answer_from_the_recording_each_step_once(how: str, provi
     report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
     assert report.identical, report
     assert sorted(served.step for served in report.served) == [step.number for step in fixture.steps]
+    assert sorted(made.step or 0 for made in report.made) == [step.number for step in fixture.steps]
 
 
 @pytest.mark.parametrize("how", ["executor", "pool"])

@@ -44,7 +44,7 @@ class Claims(Protocol):
     """What several processes of one replay share: no step is used twice."""
 
     def turn(self) -> AbstractContextManager[Mapping[int, str]]:
-        """Keep the others from answering; yield the steps that they used since the last turn, and how."""
+        """Keep the others from answering; yield the steps that they have used, and how."""
         ...
 
     def claim(self, step: int, how: str) -> None:
@@ -142,7 +142,7 @@ class ReplaySession:
     def _answer(self, call: Call) -> Recorded | None:
         key = self._lookup.key_of(call)
         with self._lock, self._claims.turn() as taken:
-            self._lookup.used.update(taken)
+            self._hear(taken)
             found, how = self._lookup.find(call, key)
             self._note(call, found, how)
             if found is None:
@@ -155,6 +155,14 @@ class ReplaySession:
             self._use(found, how, call)
             self._claims.claim(found.step.number, how)
             return found
+
+    def _hear(self, taken: Mapping[int, str]) -> None:
+        """Take the steps that other processes used for used, and their calls for made."""
+        for item in self._lookup.unused() if taken else ():
+            if item.step.number in taken:
+                exchange, how = item.step.exchange, taken[item.step.number]
+                self._lookup.used[item.step.number] = how
+                self._made.append(_made(exchange, how, item.step.number))
 
     def recall(self, feed: Feed, key: str) -> str | None:
         """Return the next recorded reading, or the recorded value of a flag; None where there is none."""
@@ -254,7 +262,7 @@ class ReplaySession:
     def report(self, warnings: tuple[str, ...] = ()) -> Report:
         """Return what happened so far. Steps never asked for are divergences unless something cut the run short before them."""
         with self._lock, self._claims.turn() as taken:
-            self._lookup.used.update(taken)
+            self._hear(taken)
             divergences = list(self._divergences)
             if self._entered and not self._missed and not self._raised_instead:
                 divergences += [
@@ -319,16 +327,7 @@ class ReplaySession:
             how = "stopped"
         elif self._asks_anew(found, call):
             how = "live"
-        self._made.append(
-            Made(
-                call_kind=call.kind.value,
-                name=call.name,
-                how=how,
-                step=None if found is None else found.step.number,
-                arguments=None if call.request.method else _text(call.request),
-                lane=format_lane(call.lane),
-            )
-        )
+        self._made.append(_made(call, how, None if found is None else found.step.number))
 
     def _asks_anew(self, found: Recorded, call: Call) -> bool:
         begun = bool(self._asked_anew) or self._policy.starts_live(found.step.number)
@@ -386,6 +385,17 @@ class ReplaySession:
 
     def _optional(self, text: str | None) -> Any:
         return None if text is None else self._comparable(text)
+
+
+def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:
+    return Made(
+        call_kind=asked.kind.value,
+        name=asked.name,
+        how=how,
+        step=step,
+        arguments=None if asked.request.method else _text(asked.request),
+        lane=format_lane(asked.lane),
+    )
 
 
 def _text(request: Request) -> str:

@@ -89,6 +89,7 @@ def activate() -> None:
         claims=peers,
     )
     os.register_at_fork(after_in_child=session.after_fork)
+    os.register_at_fork(after_in_child=peers.after_fork)
     fences = Fences(
         policy.fences,
         session.fence_tried,

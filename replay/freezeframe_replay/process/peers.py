@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,21 +30,29 @@ def peers_file(report: Path) -> Path:
 
 
 class Peers:
-    """This process's end of the file. Not safe for threads: the session is."""
+    """This process's end of the file. Safe to use from any thread."""
 
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._read = 0
+        self._used: dict[int, str] = {}
         self._left_by: dict[int, Report] = {}
+        self._lock = threading.RLock()
+
+    def after_fork(self) -> None:
+        """Make it usable in a process that was just forked: another thread may have held the lock."""
+        self._lock = threading.RLock()
 
     @contextmanager
     def turn(self) -> Generator[Mapping[int, str]]:
-        """Keep the others from answering meanwhile; yield the steps that they used since the last turn, and how."""
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
-        try:
-            yield self._news()
-        finally:
-            fcntl.lockf(self._file, fcntl.LOCK_UN)
+        """Keep the others from answering meanwhile; yield the steps that they have used, and how."""
+        with self._lock:
+            fcntl.lockf(self._file, fcntl.LOCK_EX)
+            try:
+                self._hear()
+                yield self._used
+            finally:
+                fcntl.lockf(self._file, fcntl.LOCK_UN)
 
     def claim(self, step: int, how: str) -> None:
         """Tell the others that a step is used. Only within a turn."""
@@ -90,15 +99,13 @@ class Peers:
             text += piece
         return text.splitlines(keepends=True)
 
-    def _news(self) -> dict[int, str]:
-        used: dict[int, str] = {}
+    def _hear(self) -> None:
         for line in self._lines(self._read):
             self._read += len(line)
             entry: dict[str, Any] = json.loads(line)
             if entry["pid"] == os.getpid():
                 continue
             if "step" in entry:
-                used[entry["step"]] = entry["how"]
+                self._used[entry["step"]] = entry["how"]
             else:
                 self._left_by[entry["pid"]] = report_from_json(json.dumps(entry["left"]))
-        return used
