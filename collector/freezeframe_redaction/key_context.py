@@ -20,7 +20,8 @@ _CODE = re.compile(r"cvv|cvc|csc\b|security_?code|pin$|pin_?code|otp$|passcode",
 _GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code", "nr", "type", "text", "content", "#"])
 SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
 """Keys that add nothing to the key around them."""
-_VALUE: Final = frozenset(["value", "val", "number", "no", "num", "nr"])
+FIELD_VALUES: Final = frozenset(["value", "val", "number", "no", "num", "nr"])
+"""Keys of values whose siblings may say what they are."""
 LEAST_NUMBER: Final = 100
 """No smaller number is anybody's."""
 _LEAST_NAMED: Final = 10_000
@@ -90,8 +91,6 @@ def _is_plain(key: str) -> bool:
 
 def field_name(held: Mapping[str, Any], key: str, keys: KeyContexts) -> str:
     """Return what ``{"name": "email", "value": ...}`` or ``{"type": "phone", "number": ...}`` calls its value, else the key."""
-    if _VALUE.isdisjoint(held):
-        return key
     for name in ("name", "key", "field", "label"):
         said = held.get(name)
         if type(said) is str and len(said) < 40:

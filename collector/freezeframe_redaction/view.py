@@ -2,8 +2,8 @@
 
 Detectors read the view only, so each is written once, for plain characters: what is spelled as an HTML entity, percent-encoded
 (once or twice) or as ``\\u0040`` is read as what it spells, full-width and mathematical letters and digits become ASCII, every
-digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space; zero-width and bidirectional controls
-disappear. Plain ASCII text is its own view, at no cost.
+digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space; zero-width and bidirectional
+controls disappear. Plain ASCII text is its own view, at no cost.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class View:
 
 def may_differ(text: str) -> bool:
     """Whether the view of the text may be another than the text."""
-    return not text.isascii() or "&" in text or "%" in text or "\\u" in text or is_form(text)
+    return not text.isascii() or "&" in text or "%" in text or "\\u" in text or ("+" in text and is_form(text))
 
 
 def is_form(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from freezeframe_redaction.key_context import LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
+from freezeframe_redaction.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
@@ -167,7 +167,8 @@ class _Walk:
         if self._stream or "delta" in held:
             return self._event(pairs, held, key, ordinal)
         keys = self._keys
-        key = field_name(held, key, keys)
+        if not FIELD_VALUES.isdisjoint(held):
+            key = field_name(held, key, keys)
         around = keys[key].prefix
         quiet = self._channel is None
         # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.

@@ -135,9 +135,9 @@ _NOT_ITS_KEY = re.compile(r"(?i)commit|sha|hash|digest|version|image|ref|rev|eta
 
 def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``WEAVIATE = a1B2...``: nothing but the vendor's name tells what the letters are."""
-    for match in _NAMED.finditer(text, max(low, at - 48), min(high, at + 96)):
-        if not match.start() < at <= match.end():
-            continue
+    for match in _NAMED.finditer(text, max(low, at - 14), min(high, at + 120)):
+        if match.start() >= at:
+            return ()
         value = match["value"]
         if is_marked_secret(value):
             return (Candidate(*match.span("value"), "*"),)
@@ -153,7 +153,7 @@ DETECTORS = (
     Detector(
         name="secret: vendor's name",
         class_=CLASS,
-        triggers=(rf"(?i){_BY_NAME}[a-z0-9_ .\-]*[\"' ]*[:=]",),
+        triggers=(rf"(?i){_BY_NAME}",),
         find=_named,
         examples=(
             Example(
