@@ -272,6 +272,48 @@ def test_a_full_log_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
     assert numbers(sealed(log)) == list(range(accepted))
 
 
+def test_a_request_larger_than_the_room_left_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    """The log's limit holds for what it would have with the request, not only for what it has."""
+    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, max_bytes=4096))
+    with pytest.raises(BusyError, match="the limit is 4096"):
+        log.append(batch(*range(200)))
+    log.append(batch(1))
+    assert numbers(sealed(log)) == [1]
+
+
+def test_a_full_segment_goes_to_the_writer_at_once(tmp_path: Path) -> None:
+    """Its size is bounded, so that one insert's memory is: it does not wait for the interval."""
+    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, segment_bytes=2000))
+    handed: list[Segment | None] = []
+    writer = threading.Thread(target=lambda: handed.append(log.next_sealed()), daemon=True)
+    writer.start()
+    log.append(batch(*range(40)))
+    writer.join(10)
+    assert [numbers([segment]) for segment in handed if segment] == [list(range(40))]
+    log.close()
+
+
+def test_spans_held_for_the_writer_are_bounded_together(tmp_path: Path) -> None:
+    """Over all segments that wait; what the store has makes room for the next ones."""
+    one = batch(*range(10)).size_bytes
+    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=one * 3 // 2))
+
+    def take(start: int) -> Segment:
+        log.append(batch(*range(start, start + 10)))
+        log.seal()
+        segment = log.next_sealed()
+        assert segment is not None
+        return segment
+
+    first, second = take(0), take(10)
+    assert first.spans is not None
+    assert second.spans is None
+    log.retire(first, stored=10, rejected=0)
+    log.retire(second, stored=10, rejected=0)
+    assert take(20).spans is not None
+    log.close()
+
+
 def test_a_segment_read_from_disk_is_the_one_that_was_held(tmp_path: Path) -> None:
     """Without memory for spans the writer gets them from the file, the same."""
     log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))

@@ -233,6 +233,17 @@ def test_a_store_that_refuses_everything_is_not_asked_for_every_span(
     assert len(taken) <= 12
 
 
+def test_the_reason_of_a_refused_span_is_its_tenants(
+    start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
+) -> None:
+    """Each tenant reads why its own spans are missing, and no other's."""
+    collector = _start(start_collector, trouble)
+    trouble.poison = {"span-000001"}
+    collector.pipeline.export(encode_traces([make_span(1), make_span(2)]), tenant="acme")
+    collector.flush()
+    assert [item.tenant for item in collector.store.rejected] == ["acme"]
+
+
 def test_a_set_aside_directory_that_cannot_be_written_is_tried_again(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
 ) -> None:
