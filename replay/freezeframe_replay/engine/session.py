@@ -14,15 +14,15 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe.seams._port import Feed
+from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import make_aliases
 from freezeframe_replay.engine.lookup import Lookup
@@ -38,29 +38,6 @@ from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.run import EntryKind
 
 _STRICT: Final = Policy()
-
-
-class Claims(Protocol):
-    """What several processes of one replay share: no step is used twice."""
-
-    def turn(self) -> AbstractContextManager[Mapping[int, str]]:
-        """Keep the others from answering; yield the steps that they have used, and how."""
-        ...
-
-    def claim(self, step: int, how: str) -> None:
-        """Tell them that a step is used."""
-        ...
-
-
-class Alone:
-    """The claims of a replay in one process."""
-
-    def turn(self) -> AbstractContextManager[Mapping[int, str]]:
-        """Yield nothing."""
-        return nullcontext({})
-
-    def claim(self, step: int, how: str) -> None:
-        """Tell nobody."""
 
 
 class ReplaySession:
