@@ -166,12 +166,13 @@ DETECTORS = (
         name="driving licence",
         class_="DRIVING_LICENCE",
         triggers=(
-            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_finder("DRIVING_LICENCE", _LICENCE),
         examples=(
             Example(text="driver's license D1234-56789-01234", value="D1234-56789-01234", near_miss="driving licence required"),
             Example(text="driving licence MORGA657054SM9IJ", value="MORGA657054SM9IJ"),
+            Example(text="NHS, then DVLA MORGA657054SM9IJ", value="MORGA657054SM9IJ", near_miss="the DVLA answered in 2 weeks"),
         ),
     ),
 )
