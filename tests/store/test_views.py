@@ -159,6 +159,18 @@ def test_a_run_is_found_by_its_ways_of_naming_it(store: Store, runs: RunStore) -
         runs.find("nothing like it")
 
 
+@pytest.mark.parametrize("first", range(3))
+def test_the_row_of_a_run_is_the_same_in_whatever_batches_its_spans_come(store: Store, runs: RunStore, first: int) -> None:
+    row = "SELECT * EXCEPT (trace_id, run_hour) FROM runs WHERE trace_id = {t:String}"
+    spans = kept(2, f"{first:x}a" * 16)
+    whole = [replace(span, trace_id=f"{first:x}b" * 16) for span in spans]
+    store.insert(whole, token=f"whole {first}")
+    for part in range(3):
+        store.insert(spans[(first + part) % 3 :: 3], token=f"part {first} {part}")
+    assert runs.sql(row, {"t": spans[0].trace_id})[1] == runs.sql(row, {"t": whole[0].trace_id})[1]
+    assert asked(runs, spans[0].trace_id) == asked(runs, whole[0].trace_id)
+
+
 def test_a_prefix_of_several_runs_is_refused_with_their_names(store: Store, runs: RunStore) -> None:
     store.insert(kept(5, "6b6b" + "1" * 28), token="amb1")
     store.insert(kept(6, "6b6b" + "2" * 28), token="amb2")

@@ -78,7 +78,7 @@ COMMENT 'One row per run: for each field of the replay kit, how many of the span
 def readiness_sql() -> str:
     """Return the view `readiness`: the level that each run reaches, and the kit fields that it lacks by name.
 
-    Over `run_rows`, where each run has its bits: `replay_kit`, which counts, reads every span.
+    Over `run_rows`, where each run has its bits: `replay_kit`, which counts, reads every span. Read as `runs` does.
     """
     fields = ", ".join(f"({quoted(f.name)}, {f.level}, {bit})" for bit, f in enumerate(KIT))
     names = ", ".join(f"{level}, {quoted(text)}" for level, text in LEVELS.items())
@@ -88,8 +88,8 @@ WITH arrayFilter(field -> bitTest(bitOr(r.lacks, r.entry_lacks.lacks), field.3),
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
-    r.run_id AS run_id,
-    r.start_time AS start_time, -- First start of a span
+    r.run_id::String AS run_id,
+    r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
     multiIf(exchanges = 0, 1, least(
         if(empty(lacking), 7, arrayMin(arrayMap(field -> field.2, lacking))) - 1,
         if(empty(gaps), 6, 5))) AS level, -- How far the run can be re-enacted
@@ -101,14 +101,7 @@ SELECT
     arraySort(if(length(arrayIntersect(r.parents, mapKeys(r.marks))) = length(r.parents), r.gaps,
         arrayConcat(r.gaps, ['orphan_spans']))) AS gaps, -- What spans of it are known to lack
     arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges -- Exchanges
-FROM (
-    SELECT
-        tenant, trace_id, max(x.run_id) AS run_id, min(x.start_time) AS start_time, maxMap(x.marks) AS marks,
-        groupBitOr(x.lacks) AS lacks, min(x.entry_lacks) AS entry_lacks, groupUniqArrayArray(x.gaps) AS gaps,
-        groupUniqArrayArray(x.parents) AS parents
-    FROM {{db}}.run_rows AS x
-    GROUP BY tenant, trace_id
-) AS r
+FROM (SELECT * FROM {{db}}.run_rows FINAL) AS r
 COMMENT 'The level that each run reaches (run.LEVELS), and the fields of the replay kit that it lacks by name';
 """
 

@@ -1,5 +1,6 @@
 -- One row per run. Calls and tokens are counted on exchanges where the run has them, else on the spans of its
--- instrumentation, so that a call which both saw counts once.
+-- instrumentation, so that a call which both saw counts once. The inner SELECT reads whole columns: FINAL would not gather the
+-- fields of `entry` where only these are read. FINAL, because rows that are merged already are then taken as they are.
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
 WITH
     arrayFilter((span, mark) -> bitAnd(mark, 30) > 0, mapKeys(r.marks), mapValues(r.marks)) AS exchange_ids,
@@ -8,20 +9,20 @@ WITH
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
-    r.run_id AS run_id,
+    r.run_id::String AS run_id,
     if(r.entry.failed, 'error', 'ok') AS status, -- error where the entry point failed, else ok
     r.entry.name AS name, -- Name of the entry point's span
     r.entry.target AS entry_target,
-    r.service AS service,
-    r.agent AS agent, -- Agent, of any span that names one
-    r.user_id AS user_id,
-    r.session_id AS session_id,
-    r.conversation_id AS conversation_id,
-    r.commit AS commit,
+    r.service::String AS service,
+    r.agent::String AS agent, -- Agent, of any span that names one
+    r.user_id::String AS user_id,
+    r.session_id::String AS session_id,
+    r.conversation_id::String AS conversation_id,
+    r.commit::String AS commit,
     if(r.commit_dirty < 0, NULL, r.commit_dirty = 1) AS commit_dirty,
     r.entry.flag_values AS flag_values,
-    r.start_time AS start_time, -- First start of a span
-    r.end_time AS end_time, -- Last end of a span
+    r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
+    r.end_time::DateTime64(9, 'UTC') AS end_time, -- Last end of a span
     (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms, -- Milliseconds from start to end
     length(r.marks) AS spans, -- Spans
     length(exchange_ids) AS exchanges, -- Exchanges
@@ -32,20 +33,11 @@ SELECT
     arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitAnd(bitShiftRight(mark, 8), 268435455), 0), mapValues(r.marks))
         AS input_tokens, -- Tokens in, of all model calls
     arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitShiftRight(mark, 36), 0), mapValues(r.marks)) AS output_tokens, -- Tokens out, of all model calls
-    arraySort(r.models) AS models, -- Models that were asked for
+    arraySort(r.models::Array(String)) AS models, -- Models that were asked for
     r.entry.input AS input, -- Start of what the entry point was called with
     r.entry.output AS output, -- Start of what it returned
     r.first_error.error AS first_error, -- Error of the first span that failed
     r.run_hour AS run_hour,
     r.kept AS kept
-FROM (
-    SELECT
-        tenant, run_hour, trace_id, max(x.kept) AS kept, min(x.start_time) AS start_time, max(x.end_time) AS end_time,
-        max(x.run_id) AS run_id, max(x.service) AS service, max(x.agent) AS agent, max(x.user_id) AS user_id,
-        max(x.session_id) AS session_id, max(x.conversation_id) AS conversation_id, max(x.commit) AS commit,
-        max(x.commit_dirty) AS commit_dirty, min(x.entry) AS entry, min(x.first_error) AS first_error,
-        groupUniqArrayArray(x.models) AS models, maxMap(x.marks) AS marks
-    FROM {db}.run_rows AS x
-    GROUP BY tenant, run_hour, trace_id
-) AS r
+FROM (SELECT * FROM {db}.run_rows FINAL) AS r
 COMMENT 'One row per run: SELECT * FROM runs WHERE status = ''error'' ORDER BY start_time DESC';
