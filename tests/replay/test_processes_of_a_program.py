@@ -39,7 +39,7 @@ def answer(how, topics):
     else:
         with concurrent.futures.ProcessPoolExecutor(2, mp_context=context) as executor:
             parts = list(executor.map(ask, topics))
-    return ask("sum up " + " ".join(parts))
+    return ask("sum up " + " ".join(sorted(parts)))  # which of two equal requests came first is for the processes to race
 
 if __name__ == "__main__":
     answer(sys.argv[1], ["a", "b", "c", "a"])
