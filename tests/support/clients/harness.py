@@ -100,15 +100,17 @@ def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[
         asked = [item.path for item in crossed]
         faults.append(f"{len(crossed)} requests were made {asked}, {len(http)} recorded {[item.name for item in http]}")
     for exchange, item in zip(http, crossed, strict=False):
-        early = exchange.response.completion is Completion.CLOSED_EARLY
+        completion = exchange.response.completion
+        # A reader that is cancelled while it waits for more has stopped reading too.
+        early = completion is Completion.CLOSED_EARLY or (
+            completion is Completion.BROKEN and column is Column.ABANDONED and "CancelledError" in (exchange.error or "")
+        )
         body = exchange.response.body
         if exchange.request.body != item.request:
             faults.append(f"{exchange.name}: the request has other bytes")
         taken = item.sent.startswith(body) and (body or column is not Column.ABANDONED)
         if not (taken if early else body == item.sent):
-            faults.append(
-                f"{exchange.name}: {len(item.sent)} bytes were sent, {len(body)} recorded, {exchange.response.completion}"
-            )
+            faults.append(f"{exchange.name}: {len(item.sent)} bytes were sent, {len(body)} recorded, {completion}")
         if exchange.response.status != item.status:
             faults.append(f"{exchange.name}: the status was {item.status}, {exchange.response.status} is recorded")
         if exchange.kind is not Kind.MODEL:
