@@ -25,6 +25,8 @@ _VALUE_FOR = re.compile(
     re.IGNORECASE,
 )
 """``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, maybe behind what the code is for."""
+_PIN_BESIDE = re.compile(r" ([0-9]{4,6})(?![\w]|[.,-][0-9]|[ ]?%| (?:of|is|on)\b)")
+"""``PIN 4821``: in capitals the word is the code's own, and no leg of a chip has a number of four digits."""
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%| [a-z])")
 _FOREIGN = re.compile(
@@ -48,6 +50,8 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _VALUE_FOR.match(text, at, min(high, at + 60))
+    if match is None and text[max(low, at - 3) : at] == "PIN":
+        match = _PIN_BESIDE.match(text, at, min(high, at + 16))
     return _candidate(match) if match and len(match.group(1)) > 3 else ()
 
 
@@ -91,7 +95,10 @@ DETECTORS = (
         class_=CLASS,
         triggers=(r"(?i)\bpin\b",),
         find=_find_pin,
-        examples=(Example(text="o pin do cartão é 4482", value="4482", near_miss="pin 1234 of the header, pin: 13"),),
+        examples=(
+            Example(text="o pin do cartão é 4482", value="4482", near_miss="pin 1234 of the header, pin: 13"),
+            Example(text="wo ist A-7? PIN 4821", value="4821", near_miss="GPIO PIN 13, PIN 1024 of the BGA, PIN 3.3 V"),
+        ),
     ),
     Detector(
         name="secret: code beside a card",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from freezeframe_replay.cli.options import add_store, print_json
 from freezeframe_replay.cli.target import open_store
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError
+
+_FORMAT = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.IGNORECASE)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Ask and print the rows."""
     query = sys.stdin.read() if arguments.query == "-" else arguments.query
+    if said := _FORMAT.search(query):
+        # The driver names a format of its own behind the query; a second one is a syntax error that explains nothing.
+        raise ConfigError(f"query: found FORMAT {said[1]} at its end, expected none", do="give --format table, json or csv")
     columns, rows = open_store(arguments).sql(query, _parameters(arguments.parameter))
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
