@@ -13,7 +13,7 @@ _SENSITIVE = re.compile(
     r"name|phone|tel\b|mobil|cell|fax|mail|ssn|social|nation|passport|licen[cs]e|birth|dob\b|born|mrn|medic|patient|npi|mbi|dea\b|card|\bcc\b|pan\b|iban|account|acct|routing|token(?!s)|secret|passw|pwd|api|auth|cred"
     r"|address|addr|street|customer|contact|assignee|author|owner|holder|cpf|nhs|bsn|tax|ssn|aadhaar|identi|\bid_?(?:no|num)|id_?number|nin\b|nir\b|dni|nie\b|nif|rut\b|pesel|tfn|sin\b|cpr|personn|member|insur|sender|recipient"
     r"|passenger|guest|employee|user|client|vorname|nachname|nombre|apellido|adresse|direcci|telef|geburt|naissance|nacimiento|nascimento|cookie|signature|key$|_key|cvv|cvc|security_?code|pin$|pin_?code|otp|line_?[123]$|uid$|^family$|^given$|^first$|^middle$|^last$|prenom|imie|jmeno|soyad|spouse|husband|wife|mother|father|kin$|\bnok\b|emergency|attend|doctor|physician|nurse|surgeon|consultant|reporter|requester|submitter|applicant|claimant|tenant|landlord|benefici|signator"
-    r"|witness|candidate|interviewer|supervisor|manager|maintainer|teacher|student|guardian|buyer|seller|payee|reviewer|approver|participant|speaker|instructor|moderator|representative|lecturer|prescriber|to$|cc$|from$|complet$|_?[bB]y$|kunde|kundin|klient|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
+    r"|witness|candidate|interviewer|supervisor|manager|maintainer|teacher|student|guardian|(?:caller|callee|from|to|called)_?n(?:o|um|umber)$|buyer|seller|payee|reviewer|approver|participant|speaker|instructor|moderator|representative|lecturer|prescriber|to$|cc$|from$|complet$|_?[bB]y$|kunde|kundin|klient|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"cvv|cvc|csc\b|security_?code|pin$|pin_?code|otp$|passcode", re.IGNORECASE)
@@ -95,7 +95,7 @@ def field_name(held: Mapping[str, Any], key: str, keys: KeyContexts) -> str:
         said = held.get(name)
         if type(said) is str and len(said) < 40:
             return said
-    for name in ("type", "kind"):
+    for name in ("type", "kind", "system"):  # the last is FHIR's: ``{"system": "phone", "value": ...}``
         said = held.get(name)
         if type(said) is str and len(said) < 40 and keys[said].prefix:
             return said

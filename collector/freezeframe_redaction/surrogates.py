@@ -368,7 +368,9 @@ def coarsen(value: str) -> str:
         if year == groups[0]:
             return f"{year} January 1"
         return f"January 1, {groups[-1]}" if value.index(word) < value.index(groups[0]) else f"1 January {groups[-1]}"
-    kept = groups.index(year) if year is not None else len(groups) - 1
+    # Of the years of Japanese eras (``昭和60年4月12日``) the first group is the year.
+    last = 0 if "年" in value else len(groups) - 1
+    kept = groups.index(year) if year is not None else last
     made = iter([group if index == kept else "1".rjust(len(group), "0") for index, group in enumerate(groups)])
     return _GROUP.sub(lambda match: next(made), value)
 

@@ -41,13 +41,47 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     name = text[max(low, start - 24) : start].lower()
     value, at_value = match.group(2), match.start(2)
+    following = _NEXT_FIELD.search(value)
+    if following is not None:
+        value = value[: following.start()]
     if text[start:at_value].strip(" \t\r\n\"'") == ">" and not text.startswith("</", match.end(2)):
         return ()  # ``<YOUR_TOKEN>``, not ``<token>...</token>``
-    if name.endswith("cookie") and "=" in value[:-8]:
-        # ``Cookie: session=...``: the name of the cookie is not the secret.
-        cut = value.index("=") + 1
-        value, at_value = value[cut:], at_value + cut
+    if name.endswith("cookie"):
+        return _cookies(text, at_value, high)
     return _judge(name, value, at_value, scheme=match.group(1))
+
+
+_NEXT_FIELD = re.compile(r"&[A-Za-z_][\w.\[\]-]{0,40}=")
+"""What follows a password in the query of a URL."""
+_COOKIE = re.compile(
+    r"(?P<name>[\w.-]{1,64})=(?P<value>[^\s;,\"'\\]{1,4096})(?:;[ ]?|(?=[\s\"'\\]|$))|[\w-]{1,16}(?:;[ ]?|(?=[\s\"'\\]|$))"
+)
+_NO_COOKIE = frozenset(["path", "domain", "expires", "max-age", "samesite", "priority", "version"])
+_MOST_COOKIES = 100
+
+
+def _cookies(text: str, start: int, high: int) -> tuple[Candidate, ...]:
+    """``Cookie: theme=dark; sessionid=9f2c...``: each value that looks random; names and attributes stay."""
+    out: list[Candidate] = []
+    for _ in range(_MOST_COOKIES):
+        match = _COOKIE.match(text, start, min(high, start + 4300))
+        if match is None:
+            break
+        start = match.end()
+        if match["name"] and match["name"].lower() not in _NO_COOKIE and _is_random(match["value"]):
+            marked = is_marked_secret(match["value"])
+            out.append(Candidate(*match.span("value"), "*" if marked else CLASS, "generic"))
+    return tuple(out)
+
+
+def _is_random(value: str) -> bool:
+    """Whether the value is long and mixed enough to be drawn at random."""
+    return (
+        len(value) >= _LEAST_RANDOM and any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and len(set(value)) >= 8
+    )
+
+
+_LEAST_RANDOM = 10
 
 
 def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:
@@ -113,6 +147,83 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, start + len(value), CLASS, "password"),)
 
 
+_PHRASE = re.compile(
+    r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
+)
+_NO_PHRASE = frozenset(
+    "the and for with that this are was not can has have had must should shall will may from when which who your you its our their any all but use used be been"
+    " required needed stored missing optional words characters letters phrase phrases".split()
+)
+_SEED_WORDS = 12
+"""Words of the shortest recovery phrase. Source: BIP-39, "Generating the mnemonic"."""
+
+
+def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``passphrase: orchid lantern mosaic twelve``: words by themselves, that make no sentence."""
+    match = _PHRASE.match(text, at, min(high, at + 320))
+    if match is None:
+        return ()
+    words = re.findall("[a-z]{3,}", match.group(1))
+    signed = text[at : match.start(1)].rstrip("\"'`( \n")[-1:] in ("=", ":", ">")
+    if not _NO_PHRASE.isdisjoint(words) or (len(words) < _SEED_WORDS and not (signed and len(words) <= 8)):
+        return ()
+    return (Candidate(match.start(1), match.end(1), CLASS, "password"),)
+
+
+_LOGIN_LINE = re.compile(r"\blogin\s{1,9}\S{1,80}\s{1,9}password\s{1,9}(\S{4,128})")
+
+
+def _netrc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``machine h login u password p``: the trigger ended in the password. Source: GNU inetutils, ".netrc"."""
+    for match in _LOGIN_LINE.finditer(text, max(low, at - 120), min(high, at + 130)):
+        if match.end() >= at:
+            marked = is_marked_secret(match.group(1))
+            return (Candidate(match.start(1), match.end(1), "*" if marked else CLASS, "password"),)
+    return ()
+
+
+_PGPASS = re.compile(r"(?<![\w.-])[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,63}:[\w.*@-]{1,63}:([^\s:/]{4,128})(?=\s|$)")
+
+
+def _pgpass(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``host:port:database:user:password``. Source: PostgreSQL, "The Password File"."""
+    for match in _PGPASS.finditer(text, max(low, at - 160), min(high, at + 270)):
+        if match.start() < at <= match.end():
+            return _judge("password", match.group(1), match.start(1), scheme=None)
+    return ()
+
+
+_DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
+_BELOW = re.compile(
+    r"[\"']?([\w.-]{1,64})[\"']?,?\s{1,60}[\"']?value[\"']?\s?[:=]\s{0,4}[\"']?([^\s\"'`,{}]{4,256})", re.IGNORECASE
+)
+
+
+def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``variable "db_password" { default = "..." }`` of Terraform: the trigger ended in the value."""
+    for match in _DEFAULT.finditer(text, max(low, at - 420), min(high, at + 260)):
+        if match.end() >= at:
+            return _judge_named(match.group(1), match.group(2), match.start(2))
+    return ()
+
+
+def _below(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``name: DB_PASSWORD``, and below it ``value: ...``, as manifests have it: the trigger ended behind ``value:``."""
+    for match in _BELOW.finditer(text, max(low, at - 140), min(high, at + 270)):
+        if match.end() >= at:
+            return _judge_named(match.group(1), match.group(2), match.start(2))
+    return ()
+
+
+def _judge_named(name: str, value: str, start: int) -> tuple[Candidate, ...]:
+    return _judge(name.lower().removesuffix("_value"), value, start, scheme=None) if _SECRET_NAME.search(name) else ()
+
+
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|secret|token|api_?key|access_?key|private_?key|credential|_pass$|_key$", re.IGNORECASE
+)
+
+
 _CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)[: ]+[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
 
 
@@ -155,7 +266,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _FLAG = re.compile(
-    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p|(?:docker|podman|helm registry) login\b[^\n|;]{0,80}? (?:-p|--password)[ =])[\"']?([^\s\"']{4,128})"
+    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p|(?:docker|podman|helm registry) login\b[^\n|;]{0,80}? (?:-p|--password)[ =]|sqlcmd\b[^\n|;]{0,80}? -P |mongo(?:sh|dump|restore|export|import)?\b[^\n|;]{0,80}? -p |ldap(?:search|modify|add|passwd|whoami)\b[^\n|;]{0,80}? -w |smbclient\b[^\n|;]{0,80}? -U [\w.\\-]{1,40}%)[\"']?([^\s\"']{4,128})"
 )
 
 
@@ -257,7 +368,7 @@ DETECTORS = (
         name="secret: command line flag",
         class_=CLASS,
         triggers=(
-            r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =])[ \"']{0,2}[^\s]",
+            r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =]|sqlcmd(?: [^\s|;]+)* -P|mongo[a-z]*(?: [^\s|;]+)* -p|ldap[a-z]+(?: [^\s|;]+)* -w|smbclient(?: [^\s|;]+)* -U [^\s%]+%)[ \"']{0,2}[^\s]",
         ),
         find=_flag,
         examples=(
@@ -281,5 +392,66 @@ DETECTORS = (
         triggers=(r"(?i)\b(?:creds?|credentials|logins?)[: ]+[^\s/]{2,40} ?/ ?[^\s]{6}",),
         find=_credentials,
         examples=(Example(text="use creds svc_deploy / kJ8#mW2$qL", value="kJ8#mW2$qL", near_miss="login page / dashboard"),),
+    ),
+    Detector(
+        name="secret: phrase of words",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:passphrase|(?:seed|recovery|secret|backup|mnemonic|wallet) (?:phrase|words)|mnemonic)\b",),
+        find=_phrase,
+        examples=(
+            Example(
+                text="passphrase: orchid lantern mosaic twelve",
+                value="orchid lantern mosaic twelve",
+                near_miss="passphrase: must be long, and nobody may know the words",
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: .netrc",
+        class_=CLASS,
+        triggers=(r"\spassword\s{1,9}[^\s:=]{4}",),
+        find=_netrc,
+        examples=(
+            Example(
+                text="machine api.acme.io login ci password Tr0ub4dor-x",
+                value="Tr0ub4dor-x",
+                near_miss="the login page, and the password prompt",
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: .pgpass",
+        class_=CLASS,
+        triggers=(r":(?:5432|5433|6432|6543|\*):[^:\s]+:[^:\s]+:[^:\s]",),
+        find=_pgpass,
+        examples=(
+            Example(text="db.acme.io:5432:prod:app:zX9dxe3Cu0no", value="zX9dxe3Cu0no", near_miss="a:5432:b:c:password"),
+        ),
+    ),
+    Detector(
+        name="secret: declared with a default",
+        class_=CLASS,
+        triggers=(r"\bdefault\s{0,20}=\s{0,4}\"[^\"\s]{6}",),
+        find=_declared,
+        examples=(
+            Example(
+                text='variable "db_password" {\n  default = "Zx7bfE1UVAk5Bk"\n}',
+                value="Zx7bfE1UVAk5Bk",
+                near_miss='variable "region" {\n  default = "eu-central-1"\n}',
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: named above",
+        class_=CLASS,
+        triggers=(r"(?i)(?:password|secret|token|_pass|_key)[\"']?,?\s{1,60}[\"']?value[\"']?\s?[:=]",),
+        find=_below,
+        examples=(
+            Example(
+                text="- name: DB_PASSWORD\n  value: Zx7bfE1UVAk5\n",
+                value="Zx7bfE1UVAk5",
+                near_miss="- name: DB_PASSWORD\n  valueFrom:\n",
+            ),
+        ),
     ),
 )

@@ -61,8 +61,11 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
     return near
 
 
+TAGS = r"(?:\s{0,8}</?[A-Za-z][^<>\n]{0,60}>\s{0,8}){0,6}"
+"""Mark-up between a label and its value: ``<th>Passport</th><td>``, ``<Acct><Id><Othr><Id>``."""
+
 PHONE = words(
-    r"phone", r"\btel\b", r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"\bmob\b", r"\bcell", r"\bfax", r"\btext\b",
+    r"(?:from|to|caller|calling|called|callee|dest|destination|dialed|originating)[ _]?(?:number|no|num|phone)\b|caller[ _]?id", r"phone", r"\btel\b", r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"\bmob\b", r"\bcell", r"\bfax", r"\btext\b",
     r"\btext(?:ing|ed)?\b", r"\bsms\b", r"whats ?app", r"contact", r"\bdial", r"\bring(?:e|er|en)?\b", r"\breach", r"hotline", r"callback", r"voicemail",
     r"handy", r"\brufnummer", r"durchwahl", r"erreich", r"\banruf", r"\bruf(?:en)?\b", r"appel", r"portable", r"joindre", r"ll[aá]m", r"\bhabl(?:ar|a|e|o) con\b", r"\bfijo\b", r"m[oó]vil",
     r"celular", r"telem[oó]vel", r"ligue", r"ligar", r"chiam", r"cellulare", r"bel mij", r"bellen", r"telefoon", r"komórk", r"zadzwoń",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 CLASS = "DOB"
@@ -16,19 +17,23 @@ _MONTH = (
     r"|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık"
     r"|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря)"
 )
+_ERA = r"(?:明治|大正|昭和|平成|令和|[MTSHR])(?:[0-9]{1,2}|元)年"
 _DATE = (
-    r"(?:[0-9]{4} ?[-/.年] ?[0-9]{1,2} ?[-/.月] ?[0-9]{1,2}(?:日)?|[0-9]{1,2} ?[-/.] ?[0-9]{1,2} ?[-/.] ?(?:[0-9]{4}|[0-9]{2})(?![0-9])"
+    rf"(?:{_ERA}[0-9]{{1,2}}月[0-9]{{1,2}}日|"
+    r"[0-9]{4} ?[-/.年] ?[0-9]{1,2} ?[-/.月] ?[0-9]{1,2}(?:日)?|[0-9]{1,2} ?[-/.] ?[0-9]{1,2} ?[-/.] ?(?:[0-9]{4}|[0-9]{2})(?![0-9])"
     rf"|{_MONTH}\.?,? ?[0-9]{{1,2}}(?:st|nd|rd|th)?,?(?: of)? [0-9]{{4}}|(?:the )?[0-9]{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: of| de| di)?[ -]{_MONTH}\.?,?(?: de| del)?[ -](?:of )?(?:[0-9]{{4}}|'[0-9]{{2}})"
     rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:19|20)[0-9]{{2}}(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19|20)[0-9]{{2}}(?![0-9]))"
 )
 _AFTER = re.compile(
-    r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
+    context.TAGS
+    + r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
     rf"({_DATE})(?:(?=T[0-9]{{2}}:)|(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"(?<![0-9])(?:18|19|20)[0-9]{2}(?![0-9])|^(?:19|20)[0-9]{2}(?=[01][0-9][0-3][0-9]$)")
 _FIRST_OF_JANUARY = re.compile(
     r"^(?:(?:19|20|18)[0-9]{2} ?[-/.年] ?0?1 ?[-/.月] ?0?1日?|0?1 ?[-/.] ?0?1 ?[-/.] ?[0-9]{2,4}|(?:19|20)[0-9]{2}0101|0101(?:19|20)[0-9]{2}|January 1, [0-9]{4})$"
+    rf"|^{_ERA}0?1月0?1日$"
 )
 
 

@@ -11,7 +11,7 @@ import re
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9])")
+_IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
 _VERSION = re.compile(
     r"(?:version|ver|section|sec\.|§|chapter|clause|paragraph|\bv|release|rev|build|==|>=|<=|~=|chrome/|[a-z]/)[ .:=]{0,2}$"
 )
@@ -27,7 +27,7 @@ _TEMPLATE = re.compile(r"^(?:\$|\{|<|%[sd({]|\[|\*{3}|x{3,}$|\.{3}|password$|pas
 
 
 def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _IPV4.search(text, max(low, at - 16), min(high, at + 4))
+    match = _IPV4.search(text, max(low, at - 16), min(high, at + 16))
     if match is None or match.end() < at:
         return ()
     value = match.group()

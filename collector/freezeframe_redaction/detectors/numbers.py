@@ -16,6 +16,7 @@ from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
 RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule)
 """The first that takes a run decides."""
 _WINDOW = 48
+_LEAST_FLOAT = 10
 _RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\(|\)? [/-] )[0-9]+)*")
 _TIMESTAMP = re.compile(
     r"(?:19|20)[0-9]{2}(?:[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12][0-9]|3[01])(?:[ ][0-2][0-9])?|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[ -][0-9]{4,6})?)$"
@@ -23,7 +24,7 @@ _TIMESTAMP = re.compile(
     r"|[0-9]{1,4}\.[0-9]{5,}$"
     r"|(?:19|20)[0-9]{2}-[0-9]{4}-[0-9]{4}$"
 )
-_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.[0-9]{1,2}$")
+_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.(?!0$)[0-9]{1,2}$")
 """A measurement; no class of value is written so."""
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
@@ -67,7 +68,11 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     ):
         return examined
     raw = text[start:end]
+    if raw[-2:] == ".0" and len(raw) > _LEAST_FLOAT and raw[:-2].isdigit():
+        raw, end = raw[:-2], end - 2  # a spreadsheet's number
     near = runs.context_of(text, low, start)
+    if following in " ,(" and not near[1] & ~context.HINT_ORDER:
+        near = runs.said_behind(text, end, high) or near
     if _is_nothing(text, end, raw, near[1]) if raw.isdigit() else _DECIMAL.match(raw):
         return examined
     whole = runs.run_at(text, low, high, start, end, near=near)

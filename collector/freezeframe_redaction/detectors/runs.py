@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -70,6 +71,21 @@ def context_of(text: str, low: int, start: int) -> tuple[str, int]:
     """Return the text that may say what a number at `start` is, and its hints."""
     before = context.before(text, low, start)
     return before, context.hints(before)
+
+
+def said_behind(text: str, end: int, high: int) -> tuple[str, int] | None:
+    """Return the same of what says behind a number what it is: ``4417882031 is my account number``, ``4417882031 (PESEL)``."""
+    match = _SAID_BEHIND.match(text, end, min(high, end + REACH_BEHIND))
+    if match is None:
+        return None
+    words = f"{match.group(1) or match.group(2)}: ".lower()
+    return words, context.hints(words)
+
+
+REACH_BEHIND = 56
+_SAID_BEHIND = re.compile(
+    r",? (?:is|was|ist|es|est|è|é|to|jest|är|er|adalah)(?: also)? ((?:(?!not\b|in\b|at\b|on\b)[^\W\d_][^\W\d]*[ -]?){1,5})|,? ?[(\[]((?:[^\W\d_][^\W\d]*[ .-]{0,2}){1,4})[)\]]"
+)
 
 
 Rule = Callable[[Run], "Candidate | None"]
