@@ -27,6 +27,9 @@ class Settings:
     endpoint: str
     protocol: Protocol
     headers: tuple[tuple[str, str], ...]
+    certificate: str | None
+    client_certificate: str | None
+    client_key: str | None
     service_name: str
     file: str | None
     root: Root
@@ -200,6 +203,38 @@ OPTIONS: Final[tuple[Option, ...]] = (
         accepts=_is_pairs,
         expected="key=value pairs joined by commas (a dict in code)",
         help="Headers sent with every batch, for example the collector's token.",
+    ),
+    Option(
+        name="certificate",
+        variables=("FREEZEFRAME_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+        default=None,
+        parse=str,
+        accepts=_is_text,
+        expected="a path",
+        help="A PEM file of the authorities that may have signed the collector's certificate (`https://`); by default those"
+        " that the system trusts. Read again at each connection.",
+    ),
+    Option(
+        name="client_certificate",
+        variables=(
+            "FREEZEFRAME_CLIENT_CERTIFICATE",
+            "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
+            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+        ),
+        default=None,
+        parse=str,
+        accepts=_is_text,
+        expected="a path",
+        help="A PEM file of the certificate to show to a collector that asks for one (mTLS).",
+    ),
+    Option(
+        name="client_key",
+        variables=("FREEZEFRAME_CLIENT_KEY", "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CLIENT_KEY"),
+        default=None,
+        parse=str,
+        accepts=_is_text,
+        expected="a path",
+        help="The PEM file of its private key, where that is another file.",
     ),
     Option(
         name="service_name",

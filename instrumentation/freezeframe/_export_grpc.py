@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from freezeframe._delivery import DeliveryError, Refused, TooLarge, TryAgain, Unreachable
 from freezeframe._export_http import rejected_spans
+from freezeframe._export_tls import TlsFiles
 from freezeframe_schemas.errors import ConfigError
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -20,7 +21,9 @@ _RETRY_INFO: Final = "google.rpc.RetryInfo"
 class GrpcWire:
     """One channel, made at the first batch and again after a fork: a channel does not survive one."""
 
-    def __init__(self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none") -> None:
+    def __init__(
+        self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none", tls: TlsFiles | None = None
+    ) -> None:
         try:
             import grpc
         except ImportError:
@@ -30,6 +33,7 @@ class GrpcWire:
         parts = urlsplit(endpoint)
         self.target = f"{parts.hostname}:{parts.port or 4317}"
         self._secure = parts.scheme == "https"
+        self._tls = tls or TlsFiles()
         self._metadata = tuple((name.lower(), value) for name, value in headers)
         self._compression: Any = grpc.Compression.NoCompression if encoding == "none" else grpc.Compression.Gzip
         self._channel: Any = None
@@ -42,7 +46,10 @@ class GrpcWire:
         import grpc
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-        call = self._connect().unary_unary(_METHOD, response_deserializer=ExportTraceServiceResponse.FromString)
+        try:
+            call = self._connect().unary_unary(_METHOD, response_deserializer=ExportTraceServiceResponse.FromString)
+        except OSError as error:  # a certificate or a key that is just being renewed
+            raise TryAgain(f"{type(error).__name__}: {error}") from error
         try:
             return rejected_spans(call(body, timeout=timeout_s, metadata=self._metadata))
         except grpc.RpcError as error:
@@ -71,7 +78,7 @@ class GrpcWire:
         if self._channel is None:
             options = [("grpc.max_send_message_length", _MAX_MESSAGE_BYTES)]
             if self._secure:
-                credentials = grpc.ssl_channel_credentials()
+                credentials = self._tls.channel_credentials()
                 self._channel = grpc.secure_channel(self.target, credentials, options, compression=self._compression)
             else:
                 self._channel = grpc.insecure_channel(self.target, options, compression=self._compression)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from freezeframe._delivery import Refused, TooLarge, TryAgain, Unreachable
+from freezeframe._export_tls import TlsFiles
 from freezeframe._guard import guard, logger
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
@@ -18,11 +19,14 @@ _BATCH_IS_WRONG: Final = frozenset({400, 415, 422})
 class HttpWire:
     """One connection, kept open."""
 
-    def __init__(self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none") -> None:
+    def __init__(
+        self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none", tls: TlsFiles | None = None
+    ) -> None:
         from urllib.parse import urlsplit
 
         parts = urlsplit(endpoint)
         self._secure = parts.scheme == "https"
+        self._tls = tls or TlsFiles()
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or (443 if self._secure else 4318 if self._host == "127.0.0.1" else 80)
         path = parts.path.rstrip("/")
@@ -62,8 +66,12 @@ class HttpWire:
         if self._pid != os.getpid():  # the connection is the parent's: two processes on it would cut into each other's requests
             self._connection, self._pid = None, os.getpid()
         if self._connection is None:
-            make = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-            self._connection = make(self._host, self._port, timeout=timeout_s)
+            if self._secure:
+                self._connection = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=timeout_s, context=self._tls.context()
+                )
+            else:
+                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
         elif self._connection.sock is not None:
             self._connection.sock.settimeout(timeout_s)
         return self._connection

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._config import Settings, load_settings
+from freezeframe._config import Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port
 
@@ -236,6 +236,23 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
 
 
+def record_replay(file: str, *, service_name: str, root: Root) -> None:
+    """Record the replay that this process is, to a file of spans, whatever the program itself asks of `instrument()`.
+
+    The tracer provider is our own affair, and what the process runs in is read now, before clock and fences are a replay's.
+    """
+    from freezeframe._environment import environment_attributes
+    from freezeframe._tracing import make_provider
+
+    settings = load_settings({"file": file, "root": root, "record_hosts": ("*",)}, environ={})
+    surroundings = environment_attributes()
+    handle = start_recording(
+        settings, make_exporter(settings), provider=make_provider(service_name), environment=lambda: surroundings
+    )
+    atexit.register(handle._close)
+    _flush_forked_workers(handle)
+
+
 def make_exporter(settings: Settings) -> Exporter:
     """Return the exporter that the settings ask for."""
     if settings.file is not None:
@@ -246,21 +263,29 @@ def make_exporter(settings: Settings) -> Exporter:
 
 
 def make_collector_exporter(settings: Settings) -> CollectorExporter:
-    """Return the exporter to the collector alone."""
+    """Return the exporter to the collector alone.
+
+    Raises:
+        ConfigError: what the protocol needs is not installed, or the files for TLS cannot be used.
+    """
     from freezeframe._compression import make_compression
     from freezeframe._delivery import CollectorExporter
+    from freezeframe._export_tls import TlsFiles
 
     compression = make_compression(settings.compression, settings.protocol)
     if compression.notice:
         say_once("compression", "freezeframe: %s", compression.notice)
+    tls = TlsFiles(authorities=settings.certificate, certificate=settings.client_certificate, key=settings.client_key)
+    if settings.endpoint.startswith("https:"):
+        tls.check()
     if settings.protocol == "grpc":
         from freezeframe._export_grpc import GrpcWire
 
-        wire = GrpcWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name)
+        wire = GrpcWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
     else:
         from freezeframe._export_http import HttpWire
 
-        wire = HttpWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name)
+        wire = HttpWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
     return CollectorExporter(wire, compression.compress)
 
 

@@ -1,25 +1,23 @@
-"""Who may send: bearer tokens by tenant, TLS and client certificates."""
+"""Who may send: bearer tokens by tenant, TLS and client certificates; of the agent's side, what it trusts and shows."""
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
-import ipaddress
 import os
 import ssl
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import grpc
 import httpx
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from certificates import Certificates, issue_certificates
 
+from freezeframe._config import load_settings
+from freezeframe._delivery import CollectorExporter, Unreachable
+from freezeframe._export import Deadline
+from freezeframe._instrument import make_collector_exporter
 from freezeframe_collector.auth import read_tokens
 from freezeframe_collector.config import TlsConfig
 from freezeframe_collector.otlp import encode_traces
@@ -109,53 +107,10 @@ def test_a_token_written_in_plain_is_refused_and_not_repeated(tmp_path: Path) ->
     assert len(caught.value.message.splitlines()) == 4
 
 
-@dataclass(frozen=True)
-class Certificates:
-    """PEM files of an authority, a server and a client."""
-
-    authority: Path
-    server: tuple[Path, Path]
-    client: tuple[Path, Path]
-
-
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """Return fresh certificates for 127.0.0.1."""
-    return _issue_all(tmp_path_factory.mktemp("certificates"))
-
-
-def _issue_all(directory: Path) -> Certificates:
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
-
-    def issue(name: str, key: ec.EllipticCurvePrivateKey, *, authority: bool) -> x509.Certificate:
-        now = dt.datetime.now(dt.UTC)
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-        return (
-            x509.CertificateBuilder()
-            .subject_name(authority_name if authority else subject)
-            .issuer_name(authority_name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(days=1))
-            .not_valid_after(now + dt.timedelta(days=1))
-            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
-            .add_extension(address, critical=False)
-            .sign(authority_key, hashes.SHA256())
-        )
-
-    def write(name: str, key: ec.EllipticCurvePrivateKey, *, authority: bool = False) -> tuple[Path, Path]:
-        certificate_file, key_file = directory / f"{name}.pem", directory / f"{name}.key"
-        certificate_file.write_bytes(issue(name, key, authority=authority).public_bytes(serialization.Encoding.PEM))
-        key_file.write_bytes(
-            key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        )
-        return certificate_file, key_file
-
-    authority_file, _ = write("authority", authority_key, authority=True)
-    server, client = (write(name, ec.generate_private_key(ec.SECP256R1())) for name in ("server", "client"))
-    return Certificates(authority=authority_file, server=server, client=client)
+    return issue_certificates(tmp_path_factory.mktemp("certificates"))
 
 
 def _tls(certificates: Certificates, *, mutual: bool) -> dict[str, Any]:
@@ -224,7 +179,7 @@ def test_renewed_certificates_are_served_without_a_restart(
     """
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
-    former, renewed = _issue_all(tmp_path / "old"), _issue_all(tmp_path / "new")
+    former, renewed = issue_certificates(tmp_path / "old"), issue_certificates(tmp_path / "new")
     collector = start_collector(**_tls(former, mutual=True))
     body = encode_traces([make_span(1)])
 
@@ -249,3 +204,63 @@ def test_renewed_certificates_are_served_without_a_restart(
     assert served(old) == (True, True)  # the key is still the former one's
     former.server[1].write_bytes(renewed.server[1].read_bytes())
     assert (served(old), served(renewed)) == ((False, False), (True, True))
+
+
+def _exporter(collector: Any, protocol: str, options: Mapping[str, str]) -> CollectorExporter:
+    port = collector.http_port if protocol == "http/protobuf" else collector.grpc_port
+    given = {"endpoint": f"https://127.0.0.1:{port}", "protocol": protocol, **options}
+    return make_collector_exporter(load_settings(given, environ={}))
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_an_agent_trusts_the_authority_that_is_named_and_shows_its_own_certificate(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any], certificates: Certificates, protocol: str
+) -> None:
+    """`certificate`, `client_certificate` and `client_key`; without the latter a collector with mTLS takes nothing."""
+    collector = start_collector(**_tls(certificates, mutual=True))
+    trusting = {"certificate": str(certificates.authority)}
+    showing = {"client_certificate": str(certificates.client[0]), "client_key": str(certificates.client[1])}
+    known = _exporter(collector, protocol, {**trusting, **showing})
+    assert known.export([make_span(1)], Deadline(20)).delivered == 1
+    known.close()
+    for options in (trusting, showing):
+        stranger = _exporter(collector, protocol, options)
+        with pytest.raises(Unreachable):
+            stranger.export([make_span(2)], Deadline(0.3))
+        stranger.close()
+    collector.flush()
+    assert collector.store.names() == ["span-000001"]
+
+
+def test_a_renewed_certificate_is_shown_at_the_next_connection(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any], certificates: Certificates, tmp_path: Path
+) -> None:
+    """Certificate and key may stand in one file, which is replaced while the agent runs."""
+    collector = start_collector(**_tls(certificates, mutual=True))
+    mine = tmp_path / "mine.pem"
+    (tmp_path / "other").mkdir()
+    foreign = issue_certificates(tmp_path / "other").client
+    mine.write_bytes(b"".join(part.read_bytes() for part in foreign))
+    options = {"certificate": str(certificates.authority), "client_certificate": str(mine)}
+    exporter = _exporter(collector, "http/protobuf", options)
+    with pytest.raises(Unreachable):
+        exporter.export([make_span(1)], Deadline(0.3))
+    mine.write_bytes(b"".join(part.read_bytes() for part in certificates.client))
+    assert exporter.export([make_span(1)], Deadline(20)).delivered == 1
+    exporter.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"certificate": "nowhere.pem"}, "nowhere.pem: No such file"),
+        ({"client_key": "mine.key"}, "found no client_certificate"),
+        ({"certificate": __file__}, "test_access.py"),
+    ],
+)
+def test_files_that_cannot_be_used_are_named_at_the_start(options: dict[str, str], found: str) -> None:
+    """An agent that would never deliver says so when it is set up; without TLS the files are not asked for."""
+    with pytest.raises(ConfigError) as caught:
+        make_collector_exporter(load_settings({"endpoint": "https://127.0.0.1:1", **options}, environ={}))
+    assert found in caught.value.message
+    make_collector_exporter(load_settings({"endpoint": "http://127.0.0.1:1", **options}, environ={})).close()

@@ -1,0 +1,73 @@
+"""TLS on the way to the collector: whom to trust and what to show. Files are read at each connection: they are renewed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    import ssl
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """PEM files; None where the system's authorities do and nothing is to be shown."""
+
+    authorities: str | None = None
+    """Who may have signed the collector's certificate, in place of those that the system trusts."""
+    certificate: str | None = None
+    """Our own, for a collector that asks for one."""
+    key: str | None = None
+    """Of `certificate`; None where it stands in the same file."""
+
+    def check(self) -> None:
+        """Read the files once, before anything waits for them.
+
+        Raises:
+            ConfigError: one cannot be read, or they are no certificates and key.
+        """
+        if self.key and not self.certificate:
+            raise ConfigError("client_key: found no client_certificate that it belongs to", do="name both, or none")
+        try:
+            self.context()
+        except OSError as error:  # ssl.SSLError is one
+            named = ", ".join(name for name in (self.authorities, self.certificate, self.key) if name)
+            said = error.strerror or type(error).__name__
+            raise ConfigError(
+                f"certificate, client_certificate, client_key: {named}: {said}", do="name PEM files that belong together"
+            ) from None
+
+    def context(self) -> ssl.SSLContext:
+        """Return the context of an HTTPS connection.
+
+        Raises:
+            OSError: a file cannot be read, or is no certificate or key.
+        """
+        import ssl
+
+        context = ssl.create_default_context(cafile=self.authorities)
+        if self.certificate:
+            # A password would be asked for on the terminal of the user's program.
+            context.load_cert_chain(self.certificate, self.key, password=b"")
+        return context
+
+    def channel_credentials(self) -> Any:
+        """Return the credentials of a gRPC channel.
+
+        Raises:
+            OSError: a file cannot be read.
+        """
+        import grpc
+
+        return grpc.ssl_channel_credentials(
+            root_certificates=_read(self.authorities),
+            private_key=_read(self.key or self.certificate),
+            certificate_chain=_read(self.certificate),
+        )
+
+
+def _read(name: str | None) -> bytes | None:
+    return Path(name).read_bytes() if name else None
