@@ -22,7 +22,7 @@ _BETWEEN_STRINGS: Final = ",:[]{} \t\r\n0123456789+-.eEtrufalsnNIiy"
 """What may stand between the end of one JSON string and the beginning of the next."""
 _spell_ascii: Final = json.JSONEncoder().encode
 _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F]))")
-_NOT_OF_ASCII: Final = re.compile(r"\x7f|\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
+_NOT_OF_ASCII: Final = re.compile(r"\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
 """What the two spellings above never write: with none of it in a JSON text, each of its strings has that spelling."""
 
 
@@ -123,7 +123,9 @@ def _speller(raw: str) -> Callable[[str], str] | None:
     """Return how every string of the JSON text is spelled, or None where there may be several ways."""
     if ("\\u" not in raw and "\\/" not in raw) or _NOT_OF_UTF8.search(raw) is None:
         return _spell_utf8
-    return _spell_ascii if raw.isascii() and _NOT_OF_ASCII.search(raw) is None else None
+    if not raw.isascii() or "\x7f" in raw:
+        return None
+    return _spell_ascii if _NOT_OF_ASCII.search(raw) is None else None
 
 
 def _spell_utf8(text: str) -> str:

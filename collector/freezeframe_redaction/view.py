@@ -36,7 +36,8 @@ _LOOKALIKES = str.maketrans(
 _ENTITY: Final = re.compile(r"&(?:amp;)?(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]{2,24}));")
 _PERCENT: Final = re.compile(r"%(?:25)*[0-9a-fA-F]{2}")
 _PERCENTS: Final = re.compile(r"(?:%(?:25)*[0-9a-fA-F]{2})+")
-_ESCAPE: Final = re.compile(r"\\u(?!d[89a-f])([0-9a-fA-F]{4})", re.IGNORECASE)
+_ESCAPE: Final = re.compile(r"\\u(?![dD][89a-fA-F])([0-9a-fA-F]{4})")
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
 
 _FORM: Final = re.compile(
     r"(?:https?://[^\s?#]{1,2000}\?)?[^\s&=?{}\"'<>]{1,200}=[^\s&\"'<>{}]*(?:&[^\s&=\"'<>{}]{1,200}(?:=[^\s&\"'<>{}]*)?)*"
@@ -137,13 +138,14 @@ class View:
 
 
 def may_differ(text: str) -> bool:
-    """Whether the view of the text may be another than the text."""
-    return not text.isascii() or "&" in text or "%" in text or "\\u" in text or ("+" in text and is_form(text))
+    """Whether the view of the text may be another than the text; also right for texts joined."""
+    return not text.isascii() or "&" in text or "%" in text or "\\u" in text or ("+" in text and "=" in text)
 
 
 def is_form(text: str) -> bool:
     """Whether the whole text is fields of a form, as bodies and queries have them."""
-    return "+" in text and "=" in text and _FORM.fullmatch(text) is not None
+    # Most texts with a plus have a space as well, which is cheaper to see than that they are no form.
+    return "+" in text and "=" in text and " " not in text and _FORM.fullmatch(text) is not None
 
 
 def view_of(text: str) -> View:
@@ -154,7 +156,7 @@ def view_of(text: str) -> View:
     plain, origin = _without_spellings(text, spelled) if spelled else (text, None)
     if plain.isascii():
         return View(plain, None if origin is None else tuple(origin))
-    folded = plain.translate(_FOLD)
+    folded = _BEYOND_ASCII.sub(_folded, plain)
     if _DROPPED.search(folded) is None:
         return View(folded, None if origin is None else tuple(origin))
     kept: list[int] = []
@@ -168,6 +170,10 @@ def view_of(text: str) -> View:
     parts.append(folded[last:])
     kept.append(len(folded))
     return View("".join(parts), tuple(kept) if origin is None else tuple([origin[at] for at in kept]))
+
+
+def _folded(run: re.Match[str]) -> str:
+    return run.group().translate(_FOLD)
 
 
 def _without_spellings(text: str, spelled: list[_Spelled]) -> tuple[str, list[int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES
 from freezeframe_redaction.invented import holds_invented
@@ -24,7 +24,20 @@ _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
 
 _MARKED_SCRIPTS = range(0x0591, 0x1CD0)
 """From Hebrew points to Vedic signs: vowels and tones that Python counts as no part of a word."""
-MARKS = "".join(rf"\u{code:04x}" for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+
+
+def _ranges(codes: Iterable[int]) -> str:
+    """Return the code points, which ascend, as ranges for a character class: compiled many times faster than one by one."""
+    runs: list[list[int]] = []
+    for code in codes:
+        if runs and runs[-1][1] == code - 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return "".join(rf"\u{first:04x}-\u{last:04x}" for first, last in runs)
+
+
+MARKS = _ranges(code for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
 """For a character class: the marks that stand within words of scripts beyond Latin, Greek and Cyrillic."""
 
 # For triggers, which read one byte a character.
