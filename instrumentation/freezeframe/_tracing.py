@@ -113,7 +113,7 @@ class CaptureProcessor(SpanProcessor):
                 return
             with self._lock:
                 payload = self._expected.pop((context.trace_id, context.span_id), None)
-            if _port.serving() is not None:
+            if _port.serving() is not None and _port.recorder() is None:
                 return
             if self._sampling is not None and not self._sampling.keeps(context.trace_id):
                 self._hold(self._sampling, context.trace_id, span, payload)

@@ -76,6 +76,12 @@ def is_opaque(text: str) -> bool:
     return _OPAQUE_MARK in text
 
 
+def is_exception(text: str) -> bool:
+    """Tell whether tagged JSON is that of an exception."""
+    value = json.loads(text)
+    return isinstance(value, dict) and value.get(TAG) == "exception"
+
+
 def class_path(cls: type) -> str:
     """Return ``module:qualname``, the form in which a class is named in tagged JSON."""
     return f"{cls.__module__}:{cls.__qualname__}"

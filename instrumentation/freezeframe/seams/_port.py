@@ -84,33 +84,36 @@ STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; s
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("edit", "real_time", "recorder", "responder")
+    __slots__ = ("edit", "is_recorded", "real_time", "recorder", "responder")
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
         self.responder: Responder | None = None
         self.edit: EditRequest | None = None
         self.real_time = False
+        self.is_recorded = False
 
 
 _switch: Final = _Switch()
 
 
-def serve(responder: Responder, *, edit: EditRequest | None = None, real_time: bool = False) -> None:
+def serve(responder: Responder, *, edit: EditRequest | None = None, real_time: bool = False, is_recorded: bool = False) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
 
     `edit` changes HTTP requests before they are looked up or sent; aiohttp and botocore refuse to send edited ones. With
-    `real_time` functions take as long as they took, and chunks of httpx come when they came, counted from the call.
+    `real_time` functions take as long as they took, and chunks of httpx come when they came, counted from the call. A replay
+    that `is_recorded` is a run of its own: each call is recorded with what it was served, or with what a live one came to.
     """
     from freezeframe import seams
 
-    _switch.responder, _switch.edit, _switch.real_time = responder, edit, real_time
+    _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
     seams.install()
 
 
 def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
     _switch.responder = _switch.edit = None
+    _switch.is_recorded = False
 
 
 def edited(request: Request) -> bytes | None:
@@ -140,8 +143,21 @@ def serving() -> Responder | None:
 
 
 def recorder() -> Recorder | None:
-    """Return what records, or None where nothing does (a replay is on, or `instrument()` was not called)."""
-    return None if _switch.responder is not None else _switch.recorder
+    """Return what records, or None where nothing does (a replay is on that nobody keeps, or `instrument()` was not called)."""
+    return None if _switch.responder is not None and not _switch.is_recorded else _switch.recorder
+
+
+def respond(responder: Responder, call: Call) -> Exchange | None:
+    """Return the recorded answer to a call, None where it is to be made for real. A replay that is recorded keeps both.
+
+    Raises:
+        ReplayMiss: there is none.
+    """
+    answer = responder.respond(call)
+    kept_by = recorder()
+    if answer is not None and kept_by is not None:
+        kept_by.keep(call, answer)
+    return answer
 
 
 def set_recorder(recorder: Recorder | None) -> None:

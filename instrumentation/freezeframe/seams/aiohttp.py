@@ -17,7 +17,7 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, while_sending
+from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 SEAM: Final = "aiohttp"
@@ -45,13 +45,12 @@ def _wrap_connect(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awai
         responder = _port.serving()
         if responder is not None:
             answer = await _ask(req, responder)
-            if answer is None:
-                with while_sending():
-                    return await original(connector, req, *args, **kwargs)
-            return await _serve(responder, answer)
+            if answer is not None:
+                return await _serve(responder, answer)
         recording = await _start(req)
         if recording is None:
-            return await original(connector, req, *args, **kwargs)
+            with unrecorded():
+                return await original(connector, req, *args, **kwargs)
         setattr(req, _RECORDING, recording)
         try:
             with while_sending():

@@ -17,7 +17,7 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, while_sending
+from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
 from freezeframe.seams.urllib3 import Watch, served_response
 from freezeframe_schemas.exchange import SECRET_REMOVED, Completion, Exchange, Request
 
@@ -54,11 +54,13 @@ def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
         responder = _port.serving()
         if responder is not None:
             answer = _ask(request, responder)
-            with while_sending():
-                return original(session if answer is None else _ServedConnection(session, answer), request)
+            if answer is not None:
+                with while_sending():
+                    return original(_ServedConnection(session, answer), request)
         recording = _start(request)
         if recording is None:
-            return original(session, request)
+            with unrecorded():
+                return original(session, request)
         token = _SENDING.set(recording)
         try:
             with while_sending():

@@ -59,15 +59,14 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
-        if answer is None:
-            with inside_live_call():
-                return invoke()
-        if _port.is_real_time():
-            time.sleep(_port.time_to_take_s(answer))
-        return load(_result(answer))
+        if answer is not None:
+            if _port.is_real_time():
+                time.sleep(_port.time_to_take_s(answer))
+            return load(_result(answer))
     recording = _start(describe)
     if recording is None:
-        return invoke()
+        with _unrecorded():
+            return invoke()
     try:
         with recording.inside():
             result = invoke()
@@ -85,14 +84,13 @@ async def run_async(
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
-        if answer is None:
-            with inside_live_call():
-                return await invoke()
-        await _port.take_turn(responder, answer)
-        return load(_result(answer))
+        if answer is not None:
+            await _port.take_turn(responder, answer)
+            return load(_result(answer))
     recording = _start(describe)
     if recording is None:
-        return await invoke()
+        with _unrecorded():
+            return await invoke()
     try:
         with recording.inside():
             result = await invoke()
@@ -234,8 +232,11 @@ def wrap_async_method(original: Callable[..., Any], *, describe: DescribeMethod)
 
 
 @contextmanager
-def inside_live_call() -> Generator[None]:
-    """Mark the code that answers a call for real in a replay, for the responder to tell what it calls in turn."""
+def _unrecorded() -> Generator[None]:
+    """Make a call that nothing records; in a replay mark the code, for the responder to tell what it calls in turn."""
+    if _port.serving() is None:
+        yield
+        return
     place = current_place()
     token = PLACE.set(replace(place, lane=place.lane.aside(), inside_call=True))
     try:
@@ -253,7 +254,8 @@ def _recorded(responder: _port.Responder, call: FunctionCall) -> Exchange:
 
 
 def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange | None:
-    return responder.respond(
+    return _port.respond(
+        responder,
         _port.Call(
             kind=call.kind,
             name=call.name,
@@ -262,7 +264,7 @@ def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange | None:
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
             call_id=call.call_id,
-        )
+        ),
     )
 
 

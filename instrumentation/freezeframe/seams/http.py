@@ -175,7 +175,8 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
         content_type, body = look_up
         response = Response(status=200, headers=(("content-type", content_type),), chunks=(Chunk(data=body),))
         return Exchange(kind=Kind.HTTP, name="credentials", seam=seam, request=request, response=response)
-    return responder.respond(
+    return _port.respond(
+        responder,
         _port.Call(
             kind=subject.kind,
             name=name_of(request.method, request.url),
@@ -185,7 +186,7 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
             provider=subject.provider,
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
-        )
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, while_sending
+from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 Send = Callable[[Any, Any], Any]
@@ -60,13 +60,12 @@ class _Seam:
                 request.read()
                 request = self._edited(request)
                 answer = self._ask(responder, request, request.content)
-                if answer is None:
-                    with while_sending():
-                        return original(client, request)
-                return self._response(client, request, answer, self._streams.Served)
+                if answer is not None:
+                    return self._response(client, request, answer, self._streams.Served)
             recording = self._start(request)
             if recording is None:
-                return original(client, request)
+                with unrecorded():
+                    return original(client, request)
             try:
                 with while_sending():
                     response = original(client, request)
@@ -95,14 +94,13 @@ class _Seam:
                 await request.aread()
                 request = self._edited(request)
                 answer = self._ask(responder, request, request.content)
-                if answer is None:
-                    with while_sending():
-                        return await original(client, request)
-                await _port.take_turn(responder, answer)
-                return self._response(client, request, answer, self._streams.AsyncServed)
+                if answer is not None:
+                    await _port.take_turn(responder, answer)
+                    return self._response(client, request, answer, self._streams.AsyncServed)
             recording = self._start(request)
             if recording is None:
-                return await original(client, request)
+                with unrecorded():
+                    return await original(client, request)
             try:
                 with while_sending():
                     response = await original(client, request)

@@ -22,6 +22,7 @@ from weakref import WeakSet
 from freezeframe._context import PLACE, Place, current_place, leave
 from freezeframe._enrich import describe_exchange, genai_attributes, span_name
 from freezeframe._guard import guard
+from freezeframe.seams import _port
 from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
 
@@ -158,10 +159,48 @@ class Recorder:
         self._under_way.add(recording)
         return recording
 
+    def keep(self, call: _port.Call, answer: Exchange) -> None:
+        """Record a call that a replay answered: asked here and now, answered as it was and when it was."""
+        with guard("recorder.keep"):
+            context = self.root.context_for_exchange()
+            span = self.tracer.start_span(call.name, context=context, start_time=answer.start_time_unix_nano)
+            changed = replace(
+                answer,
+                kind=call.kind,
+                name=call.name,
+                seam=call.seam,
+                dialect=call.dialect,
+                lane=call.lane,
+                sequence=call.sequence,
+                call_id=call.call_id,
+                request=call.request,
+            )
+            self.sink.expect(span, Answered(changed, call.provider))
+            span.end(answer.end_time_unix_nano)
+
     def finish_all(self) -> None:
         """End what is under way as the process ends: streams that nobody closed, calls of daemon threads."""
         for recording in list(self._under_way):
             recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
+
+
+class Answered:
+    """The payload of a call that a replay answered."""
+
+    __slots__ = ("_exchange", "_provider")
+
+    def __init__(self, exchange: Exchange, provider: str | None) -> None:
+        self._exchange = exchange
+        self._provider = provider
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return len(self._exchange.request.body) + len(self._exchange.response.body)
+
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the span's name and attributes with the exchange."""
+        return describe_exchange(own, self._exchange, self._provider)
 
 
 class RootSpan(Protocol):
@@ -338,6 +377,16 @@ def while_sending() -> Generator[None]:
         yield
     finally:
         leave(token)
+
+
+@contextmanager
+def unrecorded() -> Generator[None]:
+    """Make a network call that nothing records; in a replay it is one call, however many clients have a part in it."""
+    if _port.serving() is None:
+        yield
+        return
+    with while_sending():
+        yield
 
 
 def lane_of_call() -> exchange.Lane:

@@ -16,7 +16,7 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recorder, Recording, while_sending
+from freezeframe.seams.recording import Body, Recorder, Recording, unrecorded, while_sending
 from freezeframe.seams.urllib3 import Watch, served_response
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
@@ -34,13 +34,12 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         responder = _port.serving()
         if responder is not None:
             answer = _ask(request, responder)
-            if answer is None:
-                with while_sending():
-                    return original(adapter, request, *args, **kwargs)
-            return _serve(adapter, request, answer)
+            if answer is not None:
+                return _serve(adapter, request, answer)
         recording = _start(request)
         if recording is None:
-            return original(adapter, request, *args, **kwargs)
+            with unrecorded():
+                return original(adapter, request, *args, **kwargs)
         try:
             with while_sending():
                 response = original(adapter, request, *args, **kwargs)

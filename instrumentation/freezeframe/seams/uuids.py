@@ -73,11 +73,9 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     with guard("uuids.feed"):
         feed = f"uuid {format_lane(place.lane.path)} {os.path.basename(sys._getframe(_ASKER).f_code.co_filename)}"
     responder = _port.serving()
-    if responder is not None:
-        recorded = responder.recall(_port.Feed.READING, feed)
-        return draw(size) if recorded is None else bytes.fromhex(recorded)
-    drawn = draw(size)
+    recorded = None if responder is None else responder.recall(_port.Feed.READING, feed)
+    given = draw(size) if recorded is None else bytes.fromhex(recorded)
     if _port.recorder() is not None:
         with guard("uuids.note"):
-            run.note_reading(feed, drawn.hex(), MAX_READINGS)
-    return drawn
+            run.note_reading(feed, given.hex(), MAX_READINGS)
+    return given

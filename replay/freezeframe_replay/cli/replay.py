@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Kind
 
 if TYPE_CHECKING:
+    from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.fixture import Fixture
 
 
@@ -54,6 +56,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at-commit", action="store_true", help="run the code of the recorded commit, checked out for as long as it takes"
     )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="keep what the program did as a fixture of its own, the answers that it got live in it",
+    )
     parser.add_argument("--real-time", action="store_true", help="take as long as the run took, streams chunk by chunk")
     parser.add_argument("--hermetic", action="store_true", help="fence off started processes and changed files, too")
     parser.add_argument(
@@ -86,24 +95,52 @@ def execute(arguments: argparse.Namespace) -> int:
         from freezeframe_replay.engine.freeze import freeze
 
         fixture = freeze(load_run(arguments))
-    try:
-        report = reenact(
-            fixture if arguments.begin is None else _begin(fixture, arguments.begin),
-            arguments.program,
-            policy=_policy(arguments),
-            at_commit=arguments.at_commit,
-            timeout_s=arguments.timeout,
-            quiet=arguments.json or not arguments.show_output,
-        )
-    except ReplayError as error:
-        print(f"freezeframe replay: {error}", file=sys.stderr)
-        return EXIT_CODES[Verdict.INCOMPARABLE]
-    if arguments.json:
-        print(report_to_json(report))
-    else:
-        again = typed_again(arguments, report.run_id)
-        print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
+    if arguments.begin is not None:
+        fixture = _begin(fixture, arguments.begin)
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        spans = None if arguments.output is None else Path(scratch) / "spans.jsonl"
+        try:
+            report = reenact(
+                fixture,
+                arguments.program,
+                policy=_policy(arguments),
+                at_commit=arguments.at_commit,
+                timeout_s=arguments.timeout,
+                quiet=arguments.json or not arguments.show_output,
+                spans=spans,
+            )
+        except ReplayError as error:
+            print(f"freezeframe replay: {error}", file=sys.stderr)
+            return EXIT_CODES[Verdict.INCOMPARABLE]
+        if arguments.json:
+            print(report_to_json(report))
+        else:
+            again = typed_again(arguments, report.run_id)
+            print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
+        if spans is not None:
+            _keep(fixture, spans, report, arguments)
     return EXIT_CODES[verdict(report)]
+
+
+def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argparse.Namespace) -> None:
+    """Write the run that the replay was.
+
+    Raises:
+        ReplayError: it was cut short.
+        FixtureError: the directory cannot be written.
+    """
+    from freezeframe_replay.cli.writing import write_to
+    from freezeframe_replay.process.kept import kept_run
+    from freezeframe_schemas.fixture import load_fixture
+
+    directory: Path = arguments.output
+    made = kept_run(load_fixture(origin) if isinstance(origin, Path) else origin, spans, report)
+    write_to(directory, made, command="replay")
+    if not arguments.json:
+        print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {len(report.live)} calls made for real")
+        print(
+            f"  freezeframe replay {directory} asks nobody; as a test: freezeframe fixture {directory} -o {directory} --pytest"
+        )
 
 
 def _begin(fixture: Fixture | Path, number: int) -> Fixture:

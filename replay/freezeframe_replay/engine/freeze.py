@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
@@ -16,6 +16,9 @@ from freezeframe_schemas.keys import RequestKey, request_key
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import find_dialect
+
+if TYPE_CHECKING:
+    from freezeframe_redaction import Policy
 
 ENVIRONMENT: Final = (
     genai.VCS_REVISION,
@@ -118,13 +121,19 @@ def make_aliases(redaction: Redaction) -> Aliases:
     """Return how texts of the run are compared, by the policy that it was redacted under and the surrogates in it."""
     if not redaction.policy:
         return _Verbatim()
-    from freezeframe_redaction import Aliaser, load_policy
+    from freezeframe_redaction import Aliaser
+
+    return Aliaser(policy_of(redaction), redaction.surrogates)
+
+
+def policy_of(redaction: Redaction) -> Policy:
+    """Return the policy that a run was redacted under; the default where it is one of the collector's own."""
+    from freezeframe_redaction import load_policy
 
     try:
-        policy = load_policy(redaction.policy.partition("@")[0])
-    except ConfigError:  # a policy of the collector's own, which this machine does not have
-        policy = load_policy()
-    return Aliaser(policy, redaction.surrogates)
+        return load_policy(redaction.policy.partition("@")[0])
+    except ConfigError:
+        return load_policy()
 
 
 def _redaction(spans: tuple[SpanRecord, ...]) -> Redaction:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe_schemas import values
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ReplayError, ReplayMiss
 from freezeframe_schemas.fixture import Fixture, load_fixture
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
 POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
+KEPT_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEPT"
+"""File of spans that the replay is recorded to, as a run of its own; where it is not set, it is not."""
 FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
 """Process id of the first process of the replay, which writes the report. Those that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
@@ -46,6 +48,7 @@ def activate() -> None:
     if directory is None or _state:
         return
     import freezeframe
+    from freezeframe._instrument import record_replay
     from freezeframe._streams import StandardStreams
     from freezeframe.seams import serve
     from freezeframe.seams.framework_state import BEGINNINGS
@@ -98,16 +101,26 @@ def activate() -> None:
     )
     _state.update(fixture=fixture, session=session, fences=fences, peers=peers)
     BEGINNINGS.put(fixture.begin)
+    kept = os.environ.get(KEPT_VARIABLE)
+    if fixture.entry.kind is EntryKind.COMMAND and first:
+        _state["streams"] = streams = StandardStreams()
+        streams.begin()
     serve(
-        session, edit=lambda request: edit_request(request, policy.edits) if policy.edits else None, real_time=policy.real_time
+        session,
+        edit=lambda request: edit_request(request, policy.edits) if policy.edits else None,
+        real_time=policy.real_time,
+        is_recorded=kept is not None,
     )
+    if kept is not None:
+        record_replay(
+            kept,
+            service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
+            root="never" if fixture.entry.kind is EntryKind.FUNCTION else "always",
+        )
     freezeframe.instrument()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
-    if fixture.entry.kind is EntryKind.COMMAND and first:
-        _state["streams"] = streams = StandardStreams()
-        streams.begin()
     atexit.register(_write_report)
     fences.raise_fences()
     fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first

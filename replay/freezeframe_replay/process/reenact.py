@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import freezeframe
 from freezeframe_replay.engine.policy import Fence, Policy, policy_to_json
-from freezeframe_replay.process.child import FIXTURE_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.process.child import FIXTURE_VARIABLE, KEPT_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
 from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
@@ -46,6 +46,7 @@ def reenact(
     at_commit: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     quiet: bool = True,
+    spans: Path | None = None,
 ) -> Report:
     """Re-enact a run offline and report where it leaves the recording.
 
@@ -60,6 +61,7 @@ def reenact(
         at_commit: run the code of the recorded commit, checked out into a worktree for as long as the replay takes.
         timeout_s: seconds after which the program is ended.
         quiet: keep the program's own standard output away from ours.
+        spans: file that the replay is recorded to, as the run that it is; `kept.kept_run` makes a fixture of it.
 
     Raises:
         FixtureError: the fixture cannot be read.
@@ -85,10 +87,14 @@ def reenact(
             policy = replace(policy, allow_paths=(*policy.allow_paths, str(temporary)))
             # A late import would write byte code, and be stopped.
             of_the_fence = {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+            if spans is not None:
+                policy = replace(policy, allow_paths=(*policy.allow_paths, str(spans.resolve())))
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
         variables[POLICY_VARIABLE] = policy_to_json(policy)
+        if spans is not None:
+            variables[KEPT_VARIABLE] = str(spans.resolve())
         started = list(command or _entry_command(loaded))
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)

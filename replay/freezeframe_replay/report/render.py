@@ -39,8 +39,8 @@ _WORDS: Final[Mapping[DivergenceKind, str]] = {
 
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.EXTRA_CALL: "a new call has no recording: run the agent live to record it, or lock the change in with "
-    "`freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.EXTRA_CALL: "a new call has no recording: have it made for real and kept, `freezeframe replay RUN --live "
+    "model -o DIR`, or lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or give the program that input",
@@ -327,12 +327,14 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
     first = report.first
     if verdict(report) is Verdict.INCOMPARABLE:
         advice = "see what the program prints (--show-output), or name the one to start: freezeframe replay RUN -- CMD"
+    elif report.live:
+        advice = "if this is the fix, keep it with the answers that it got: the same command with -o DIR"
     elif first is not None:
         advice = _NEXT[first.kind]
     else:
         return
     yield from _wrapped("  next: ", advice.replace("RUN", again), width)
-    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
+    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed and not report.live:
         yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 
 

@@ -33,12 +33,9 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
         RunError: no such run, or several.
         WireError: a line is no OTLP/JSON.
     """
-    spans: dict[str, list[SpanRecord]] = defaultdict(list)
-    for span in _spans_of(path):
-        spans[span.trace_id].append(span)
-    if not spans:
+    runs = load_runs_of_file(path)
+    if not runs:
         raise RunError(f"{path}: holds no span", do="record into it: freezeframe run --file FILE -- python agent.py")
-    runs = sorted((build_run(members) for members in spans.values()), key=lambda item: item.entry.start_time_unix_nano)
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
     if len(found) == 1:
         return found[0]
@@ -46,6 +43,18 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
     raise RunError(
         f"{path}: run {run!r} names {len(found)} of its {len(runs)} runs", do=f"name one as {path}:ID; the last ones are {ids}"
     )
+
+
+def load_runs_of_file(path: Path) -> list[Run]:
+    """Return all runs of the file, the newest last.
+
+    Raises:
+        WireError: a line is no OTLP/JSON.
+    """
+    spans: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in _spans_of(path):
+        spans[span.trace_id].append(span)
+    return sorted((build_run(members) for members in spans.values()), key=lambda item: item.entry.start_time_unix_nano)
 
 
 def _spans_of(path: Path) -> Iterator[SpanRecord]:

@@ -1,0 +1,100 @@
+"""Kept: the run that a replay came to, as a fixture of its own. What was served stays as recorded, what was live is new.
+
+A fix that was tried against the real model is frozen so: its answers are in the fixture, and the next replay needs nobody.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.engine.freeze import freeze, policy_of
+from freezeframe_replay.sources.span_file import load_runs_of_file
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import DivergenceKind, Report
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture, Redaction
+from freezeframe_schemas.run import Entry, EntryKind, Run, build_run
+
+_CUT: Final = (DivergenceKind.NETWORK, DivergenceKind.FENCED)
+
+
+def kept_run(origin: Fixture, spans: Path, report: Report) -> Fixture:
+    """Return the run that a replay of `origin` was, out of the file of spans that `reenact` was given.
+
+    A run of which the origin is redacted is brought under the same policy: a live model may say what the recording never held.
+
+    Raises:
+        ReplayError: the replay was cut short, so that its run is none that could be replayed.
+    """
+    _check(report)
+    run = _own(load_runs_of_file(spans), origin) if spans.exists() else None
+    if run is None:
+        raise ReplayError(
+            f"run {origin.run_id}: the replay left no run behind",
+            do="it may have ended before what it recorded was written, by os._exit or a signal",
+        )
+    made = freeze(_redacted(run, origin.redaction))
+    return replace(
+        made,
+        entry=_entry(made.entry, origin.entry, report),
+        redaction=replace(origin.redaction, surrogates={**origin.redaction.surrogates, **made.redaction.surrogates}),
+        forked_from=origin.run_id,
+        edits=tuple(_told(report)),
+        ignore=origin.ignore,
+    )
+
+
+def _check(report: Report) -> None:
+    missed = next((call.name for call in report.made if call.how == "missed"), None)
+    cut = next((item.name for item in report.divergences if item.kind in _CUT), None)
+    if missed is None and cut is None:
+        return
+    raise ReplayError(
+        f"run {report.run_id}: not kept, since the replay was cut short at {missed or cut}",
+        do="let what the recording does not hold be made for real: --live model, --allow-tool NAME",
+    )
+
+
+def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
+    """Return the run of the entry point; calls before it are traces of their own."""
+    entered = [run for run in runs if run.entry.kind is not None]
+    alike = [run for run in entered if (run.entry.kind, run.entry.name) == (origin.entry.kind, origin.entry.name)]
+    return next(reversed(alike or entered), None)
+
+
+def _redacted(run: Run, redaction: Redaction) -> Run:
+    """Return the run as the collector of the recorded one would have kept it, under a key that nobody keeps."""
+    if not redaction.policy:
+        return run
+    from freezeframe_redaction import Redactor, TenantKey
+
+    key = TenantKey(id=redaction.key_id, secret=os.urandom(32))
+    redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
+    return build_run([redactor.redact_span(span) for span in run.spans])
+
+
+def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
+    """Return the entry of the new run: what it came to is new, what a replay gives it is the recorded one's."""
+    entry = replace(made, environment=origin.environment)
+    if made.kind is origin.kind:  # a script's functions have another module in a replay
+        entry = replace(entry, target=origin.target, file=origin.file)
+    if made.kind is not EntryKind.COMMAND or origin.kind is not EntryKind.COMMAND:
+        return entry
+    # A command's streams are heard by the replay itself; its run holds neither what it read nor what it printed.
+    raised = report.outcome is not None and values.is_exception(report.outcome)
+    return replace(
+        entry, input=origin.input, output=None if raised else report.outcome, error=report.outcome if raised else None
+    )
+
+
+def _told(report: Report) -> list[str]:
+    """Return what is not the recorded run's, one line each."""
+    lines = [
+        f"{call.call_kind} {call.name} answered live" + (f" in place of step {call.step}" if call.step else "")
+        for call in report.live
+    ]
+    return lines or ["replayed with other code"]
