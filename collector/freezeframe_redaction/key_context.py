@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 _SENSITIVE = re.compile(
     r"name|phone|tel\b|mobil|cell|fax|mail|ssn|social|nation|passport|licen[cs]e|birth|dob\b|born|mrn|medic|patient|npi|mbi|dea\b|card|\bcc\b|pan\b|iban|account|acct|routing|token(?!s)|secret|passw|pwd|api|auth|cred"
-    r"|address|addr|street|customer|contact|assignee|author|owner|holder|cpf|nhs|bsn|tax|ssn|aadhaar|identi|\bid_?(?:no|num)|id_?number|nin\b|nir\b|dni|nie\b|nif|rut\b|pesel|tfn|sin\b|cpr|personn|member|insur|sender|recipient"
+    r"|address|addr|street|zip(?:_?code)?$|postal|postcode|customer|contact|assignee|author|owner|holder|cpf|nhs|bsn|tax|ssn|aadhaar|identi|\bid_?(?:no|num)|id_?number|nin\b|nir\b|dni|nie\b|nif|rut\b|pesel|tfn|sin\b|cpr|personn|member|insur|sender|recipient"
     r"|passenger|guest|employee|user|client|vorname|nachname|nombre|apellido|adresse|direcci|telef|geburt|naissance|nacimiento|nascimento|cookie|signature|key$|_key|cvv|cvc|security_?code|pin$|pin_?code|otp|line_?[123]$|uid$|^family$|^given$|^first$|^middle$|^last$|prenom|imie|jmeno|soyad|spouse|husband|wife|mother|father|kin$|\bnok\b|emergency|attend|doctor|physician|nurse|surgeon|consultant|reporter|requester|submitter|applicant|claimant|tenant|landlord|benefici|signator"
     r"|witness|candidate|interviewer|supervisor|manager|maintainer|teacher|student|guardian|(?:caller|callee|from|to|called)_?n(?:o|um|umber)$|buyer|seller|payee|reviewer|approver|participant|speaker|instructor|moderator|representative|lecturer|prescriber|to$|cc$|from$|complet$|_?[bB]y$|kunde|kundin|klient|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
     re.IGNORECASE,

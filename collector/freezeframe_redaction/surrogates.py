@@ -337,8 +337,18 @@ def _person(prf: Prf, value: str, kind: str) -> str:
 
 
 def _address(prf: Prf, value: str, kind: str) -> str:
+    if kind == "postcode":
+        return _postcode(prf, value)
     canonical = _address_canonical(value, kind)
     return f"{1 + prf.number('ADDRESS', canonical) % 9998} {invent(prf, 'STREET', canonical)} Street"
+
+
+def _postcode(prf: Prf, value: str) -> str:
+    """Return what stands for a postcode: as long, a small r in front, and so none that any country has."""
+    text = bare(value)
+    if len(text) <= _CODE_BY_PERMUTATION and text.isdigit():
+        return _code(prf, text)
+    return "r" + prf.letters("POSTCODE", text, _CAPITALS, 1) + prf.letters("POSTCODE/BODY", text, BASE62, len(text) - 2)
 
 
 def _address_canonical(value: str, kind: str) -> str:

@@ -43,6 +43,8 @@ _FORM: Final = re.compile(
     r"(?:https?://[^\s?#]{1,2000}\?)?[^\s&=?{}\"'<>]{1,200}=[^\s&\"'<>{}]*(?:&[^\s&=\"'<>{}]{1,200}(?:=[^\s&\"'<>{}]*)?)*"
 )
 """A form or the query of a URL: no white space, so a plus is a space."""
+_FIELD: Final = re.compile(r"[^&;]+")
+_PIECE: Final = re.compile(r"[A-Za-z0-9/]{12,}")
 
 _Spelled = tuple[int, int, str]
 """Start, end, and the one character that is spelled there."""
@@ -77,6 +79,21 @@ def _percents(text: str) -> list[_Spelled]:
             out.append((bytes_[at].start(), bytes_[end - 1].end(), char))
             at = end
     return out
+
+
+def _pluses(form: str) -> list[_Spelled]:
+    """Return the pluses that stand for spaces: not those of a key in base64, which no form spells so."""
+    return [
+        (at, at + 1, " ")
+        for field in _FIELD.finditer(form)
+        if "+" in field.group() and not any(_is_mixed(piece) for piece in _PIECE.findall(field.group()))
+        for at in range(*field.span())
+        if form[at] == "+"
+    ]
+
+
+def _is_mixed(piece: str) -> bool:
+    return any(map(str.isdigit, piece)) and any(map(str.isupper, piece)) and any(map(str.islower, piece))
 
 
 def _escapes(text: str) -> list[_Spelled]:
@@ -152,7 +169,7 @@ def view_of(text: str) -> View:
     """Return the scan view of the text."""
     spelled = _spelled(text)
     if is_form(text):
-        spelled = sorted([*spelled, *((at, at + 1, " ") for at, char in enumerate(text) if char == "+")])
+        spelled = sorted([*spelled, *_pluses(text)])
     plain, origin = _without_spellings(text, spelled) if spelled else (text, None)
     if plain.isascii():
         return View(plain, None if origin is None else tuple(origin))

@@ -15,7 +15,7 @@ CLASS = "ADDRESS"
 
 _SUFFIX = (
     r"(?:street|str|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|way|place|pl|square|sq|terrace|close|crescent|highway|hwy|parkway|pkwy|circle|cir|trail|route|turnpike|plaza|loop|row|mews|grove|gardens"
-    r"|junctions?|forge|bypass|points?|estates?|hills?|creek|ridges?|views?|valleys?|villages?|mountains?|islands?|lakes?|meadows?|mills?|parks?|path|pines?|plains?|rapids?|river|shores?|springs?|station|stream|summit|track|tunnel"
+    r"|junctions?|forge|bypass|points?|estates?|hills?|creek|ridges?|views?|valleys?|villages?|mountains?|islands?|lakes?|meadows?|mills?|parks?|path|pines?|plains?|rapids?|river|shores?|springs?|station|stream|summit|track|tunnel|marg|nagar|chowk|salai|colony|layout|enclave|vihar|bagh|gali|cross|main|soi"
     r"|union|vista|walk|wells?|crossing|cove|corners?|falls?|fields?|flats?|fords?|forest|fork|freeway|garden|gateway|glens?|greens?|harbors?|haven|heights|hollow|inlet|knolls?|landing|locks?|lodge|manors?|mission|motorway"
     r"|orchard|oval|overpass|passage|pike|port|prairie|ranch|shoals?|skyway|spurs?|throughway|trafficway|underpass|viaduct|ville|causeway|center|cliffs?|club|common|course|courts|curve|dale|dam|divide|expressway|extensions?|camp|canyon"
     r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?|neck|rest|rue|ramp|radial|run)"
@@ -30,11 +30,12 @@ _GERMAN = re.compile(
     r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs|huis)\b){0,2}(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
-    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.)"
-    r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[A-ZÀ-ÞА-Я][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|đường|phố|ngõ|ngách|hẻm|phường|duong)"
+    r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[^\W\d_a-zß-öø-ÿ][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
 _NEEDS_NUMBER = re.compile(
-    r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja)\b", re.IGNORECASE
+    r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja|gang|soi|lorong|ph|duong|lebuh)\b",
+    re.IGNORECASE,
 )
 _KEYED = re.compile(
     r"((?=[^\n\x1f;\"]{0,100}[0-9])[^\n\x1f;\"<>{}\[\]|]{6,120}?)(?=\"|\n|\x1f|$|\. |\.$|;| and | but | or | so |, (?:please|and|which)|\))"
@@ -47,12 +48,18 @@ _COLOMBIAN = re.compile(
 _NO_SPACES = re.compile(
     r"(?:[0-9]{1,4}(?:/[0-9]{1,4})? )?(?:ถนน|ซอย)[\u0e00-\u0e7f]{2,40}(?: [0-9]{1,3})?"
     r"|(?:شارع|طريق|خیابان)(?: [\u0621-\u06cc]+){1,4}[ ،,]{1,2}(?:رقم )?[0-9]{1,5}"
+    r"|[0-9]{1,5}[ ،,]{1,2}(?:شارع|طريق|خیابان)(?: [\u0621-\u06cc]+){1,3}"
     r"|(?:רחוב|רח'|שדרות|שד')(?: [\u05d0-\u05ea\"'-]+){1,4} [0-9]{1,4}"
 )
 _POSTBOX = re.compile(
-    r"(?i:P\.?\s?O\.?\s?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale|Boîte Postale|B\.P\.) ?[0-9]{1,6}"
-    + _CITY
+    r"(?:(?i:P\.?\s?O\.?\s?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|Bo[iî]te Postale|Postbus|Postboks|Postbox|Postilokero|Skrytka(?: pocztowa)?|(?:private|locked) bag|абонентский ящик|а/я|私書箱|郵政信箱|邮政信箱|사서함|صندوق البريد|صندوق بريد|ص\. ?ب\.?|ת\. ?ד\.?)(?: (?:no|nr|n[º°])\b\.?)?[ :#第]{0,2}[0-9]{1,6}(?: [0-9]{2,4}\b(?! [A-Z]))?[号號]?"
+    r"|\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z][\w-]+)" + _CITY
 )
+_QUARTER = re.compile(
+    r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
+    re.IGNORECASE,
+)
+"""``SQS 308 Bloco C Apto 402``, ``Mz. F Lt. 12``: blocks and lots in the place of a street."""
 _MILITARY = re.compile(
     r"(?:(?:PSC|CMR|Unit|USS|USNS|USNV|USCGC) [\w ]{1,24},? ?(?:Box [0-9]{1,6},?)?\s+)?(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}(?:-[0-9]{4})?",
     re.IGNORECASE,
@@ -350,7 +357,7 @@ DETECTORS = (
         name="address: street word first",
         class_=CLASS,
         triggers=(
-            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
         ),
         find=_romance,
         examples=(
@@ -421,9 +428,25 @@ DETECTORS = (
     Detector(
         name="address: post box",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|Apartado(?: de correos)?|Caixa Postal|Casella Postale) ?[0-9]",),
+        triggers=(
+            r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|bo.te postale|postbus|postboks|postilokero|skrytka(?: pocztowa)?|(?:private|locked) bag)(?: n[ro\xba\xb0]\.?)? ?[0-9]",
+            r"\xe9/\xe9 [0-9]",
+            r"\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z]",
+        ),
         find=lambda text, low, high, at: _other(_POSTBOX, text, low, high, at),
-        examples=(Example(text="write to P.O. Box 1234, Austin, TX 78701", value="P.O. Box 1234, Austin, TX 78701"),),
+        examples=(
+            Example(text="write to P.O. Box 1234, Austin, TX 78701", value="P.O. Box 1234, Austin, TX 78701"),
+            Example(text="Casilla 4482, Correo Central", value="Casilla 4482", near_miss="BP 120 over 80"),
+        ),
+    ),
+    Detector(
+        name="address: blocks and lots",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:bloco|quadra|conjunto|lote|manzana|mz|smz)\.? ?[A-Z0-9]{1,4}[ ,\-]{1,3}[a-z]{2,7}\.? ?[A-Z0-9]",),
+        find=lambda text, low, high, at: _other(_QUARTER, text, low, high, at),
+        examples=(
+            Example(text="SQS 308 Bloco C Apto 402, Asa Sul", value="SQS 308 Bloco C Apto 402", near_miss="bloco 7 de notas"),
+        ),
     ),
     Detector(
         name="address: military post",
@@ -444,19 +467,24 @@ DETECTORS = (
     Detector(
         name="address: Thai, Arabic, Hebrew",
         class_=CLASS,
-        triggers=(r"\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}", r"[0-9] [\xe9\xb7]{6}"),
-        find=lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at),
+        triggers=(r"\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}", r"[0-9] [\xe9\xb7]{6}", r"[0-9] \xe9{4} \xe9{3}"),
+        find=lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at) or _other(_POSTBOX, text, low, high, at),
         examples=(
             Example(text="شارع الملك فهد 44", value="شارع الملك فهد 44", near_miss="العدد الكلي 44"),
             Example(text="רחוב דיזנגוף 99, תל אביב", value="רחוב דיזנגוף 99"),
             Example(text="99/4 ถนนสุขุมวิท กรุงเทพฯ", value="99/4 ถนนสุขุมวิท"),
+            Example(text="رقم 14 شارع الملك فيصل", value="14 شارع الملك فيصل"),
         ),
     ),
     Detector(
         name="address: East Asia",
         class_=CLASS,
         triggers=(r"[\xe9]{3}[0-9]{1,5}\xe9", r"\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
-        find=lambda text, low, high, at: _other(_CHINESE, text, low, high, at) or _other(_JAPANESE, text, low, high, at),
+        find=lambda text, low, high, at: (
+            _other(_CHINESE, text, low, high, at)
+            or _other(_JAPANESE, text, low, high, at)
+            or _other(_POSTBOX, text, low, high, at)
+        ),
         examples=(Example(text="北京市海淀区中关村大街27号", value="北京市海淀区中关村大街27号"),),
     ),
     Detector(

@@ -97,7 +97,7 @@ def rule(run: runs.Run) -> Candidate | None:
         return None
     near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
     if near or is_assigned_somewhere(run.digits):
-        return _extended(run, "nanp" if length == 10 and _is_nanp(run.digits) else "national")
+        return _extended(run, national_kind(run.digits))
     return None
 
 
@@ -112,6 +112,12 @@ def _is_nanp(digits: str) -> bool:
 def _looks_written(run: runs.Run) -> bool:
     """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
+
+
+def national_kind(digits: str) -> str:
+    """Return the kind of a number without ``+``: of ten digits, or of eleven behind a 1, it may be North American."""
+    ten = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
+    return "nanp" if len(ten) == 10 and _is_nanp(ten) else "national"
 
 
 def _stands_alone(run: runs.Run) -> bool:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from freezeframe_redaction.detectors import dates, runs, secrets
+from freezeframe_redaction.detectors import dates, phone, runs, secrets
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_number, is_marked_subscriber
@@ -33,7 +33,7 @@ _TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 _NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .,'’-]{1,2}[^\W\d_]+){0,4}\.?")
 _FULL_NAME = re.compile(r"[^\W\d_a-z][^\W\d_.'’-]*(?:(?:, |[ .'’-]{1,2})[^\W\d_]+){1,4}\.?")
 """Two words at least: such a column may hold teams and services too."""
-_PHONE = re.compile(r"[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9]")
+_PHONE = re.compile(r"[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9](?:\.0)?")
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}")
 _NUMBER = re.compile(r"(?=.*[0-9]{4})[A-Z0-9][A-Z0-9 -]{4,20}[A-Z0-9]", re.IGNORECASE)
 _STREET = re.compile(r"(?=.*[0-9])(?=.*[^\W\d_]{3}).{6,120}")
@@ -45,8 +45,8 @@ def _is_phone_mark(value: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
-    """What a column holds under one of its headings."""
+class Column:
+    """What the cells of a column, or the fields of one place, hold."""
 
     class_: str
     words: str
@@ -65,76 +65,76 @@ class _Column:
 
 
 _COLUMNS = (
-    _Column(
+    Column(
         class_="PERSON",
         words="(?:full|first|last|given|family|sur|middle|maiden|customer|patient|employee|contact|client|cardholder|holder) name|surname|vorname|nachname|pr[eé]nom|apellidos?|cognome|imi[eę]|nazwisko",
         look=_NAME,
         is_marked=holds_invented,
     ),
-    _Column(
+    Column(
         class_="PHONE",
         words="(?:(?:home|work|cell|mobile|contact|day|customer) )?(?:tele)?phone(?: (?:no|number|num))?|mobile(?: (?:no|number))?|cell|fax|gsm|msisdn|whatsapp|telefon(?:nummer)?|handy(?:nummer)?|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon|(?:nr|numer|nomor) tel(?:efonu|epon)?|puhelin",
         look=_PHONE,
         is_marked=_is_phone_mark,
     ),
-    _Column(
+    Column(
         class_="DOB",
         words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geb datum|date de naissance|fecha(?: de)? nacimiento|data(?: de)? nascimento|data(?: di)? nascita|geboortedatum|data urodzenia|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
         look=_DATE,
         is_marked=dates.is_surrogate,
     ),
-    _Column(
+    Column(
         class_="US_SSN",
         words="ssn|social security(?: (?:no|number))?",
         look=re.compile(r"[0-9]{3}-?[0-9]{2}-?[0-9]{4}"),
         is_marked=lambda value: SSN_SHAPE.fullmatch(value.replace("-", "")) is not None,
     ),
-    _Column(
+    Column(
         class_="NATID",
         words="national id(?: (?:no|number))?|identity (?:no|number)|tax (?:id|no|number)|id (?:card|number|no)|nin|nino|pesel|cpf|cnp|egn|dni|nie|nif|nik|curp|cui[tl]|rut|oib|jmbg|bsn|cpr|personnummer|codice fiscale|steuer id|tc kimlik(?: no)?|aadhaar|nhs (?:no|number)",
         look=_NUMBER,
     ),
-    _Column(
+    Column(
         class_="MEDID",
         words="mrn|medical record(?: (?:no|number))?|patient (?:id|no|number)|member id|insurance (?:id|no|number)",
         look=_NUMBER,
     ),
-    _Column(class_="PASSPORT", words="passport(?: (?:no|num|number))?|passeport|pasaporte|reisepass(?:nummer)?", look=_NUMBER),
-    _Column(
+    Column(class_="PASSPORT", words="passport(?: (?:no|num|number))?|passeport|pasaporte|reisepass(?:nummer)?", look=_NUMBER),
+    Column(
         class_="DRIVING_LICENCE", words="(?:driv(?:er'?s?|ing) )?licen[cs]e(?: (?:no|number))?|dl (?:no|number)", look=_NUMBER
     ),
-    _Column(
+    Column(
         class_="BANK_ACCOUNT",
         words="account (?:no|number)|acct(?: no)?|konto(?:nummer|nr)|numer konta",
         look=re.compile(r"[0-9][0-9 -]{4,20}[0-9]"),
     ),
-    _Column(
+    Column(
         class_="SECRET",
         words="cvv2?|cvc2?|cvn|security code|pin(?: code)?|otp",
         look=re.compile(r"[0-9]{3,8}"),
         kind="code",
     ),
-    _Column(
+    Column(
         class_="SECRET",
-        words="password|passwd|pwd|passwort|contraseña|senha|has[lł]o|mot de passe|secret|api key|(?:access )?token",
+        words="pass(?:word|wd)?|pwd|passwort|contraseña|senha|has[lł]o|mot de passe|secret|api key|(?:access )?token|(?:password|pwd|pass) (?:hash|digest)",
         look=re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[!-~]{6,128}"),
         is_marked=secrets.is_marked_secret,
         kind="password",
     ),
-    _Column(
+    Column(
         class_="ADDRESS",
         words="(?:street|home|mailing|postal|billing|shipping) address|street|address(?:(?: line)? 1)?|adresse?|anschrift|direcci[oó]n|endere[cç]o|indirizzo",
         look=_STREET,
         is_marked=holds_invented,
         fires=False,
     ),
-    _Column(
+    Column(
         class_="PERSON",
         words="patient|employee|assignee|reporter|passenger|attendee|participant|applicant|requester",
         look=_FULL_NAME,
         is_marked=holds_invented,
     ),
-    _Column(
+    Column(
         class_="PERSON",
         words="student|candidate|tenant|guest|author|doctor|manager|player|speaker",
         look=_FULL_NAME,
@@ -142,8 +142,10 @@ _COLUMNS = (
         fires=False,
     ),
     # E-mails are found by themselves; the column says that the table is one of people.
-    _Column(class_="EMAIL", words="e-?mail(?: address)?", look=re.compile("(?!)")),
+    Column(class_="EMAIL", words="e-?mail(?: address)?", look=re.compile("(?!)")),
 )
+COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
+"""Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
 _PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee", re.IGNORECASE)
 
@@ -159,7 +161,9 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         delimiter = next((one for one in _DELIMITERS if one in text[begin:stop]), "") if stop >= 0 else ""
     else:
         begin, stop, delimiter = opening + 1, closing, ","
-    if not delimiter or not _HEADINGS_ONLY.fullmatch(text, begin, stop):
+    if not delimiter and stop >= 0:
+        return _single(text, begin, stop, high)
+    if not _HEADINGS_ONLY.fullmatch(text, begin, stop):
         return ()
     headings = list(_cells(text, begin, stop, delimiter))
     if any(text.count(" ", a, b) >= _MOST_WORDS for a, b in headings):
@@ -178,15 +182,46 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             break
         read = end
         for at_cell, column in columns:
-            value = text[slice(*cells[at_cell])]
-            if column.look.fullmatch(value) and not (column.class_ == "PERSON" and value[0].islower()):
-                kind = column.kind or (("international" if value[0] == "+" else "national") if column.class_ == "PHONE" else "")
-                out.append(Candidate(*cells[at_cell], "*" if column.is_marked(value) else column.class_, kind))
+            found = judge(text, *cells[at_cell], column)
+            if found is not None:
+                out.append(found)
     # Headings inside the table are not read again, so that hostile ones cost no more than their length.
     return (*out, Candidate(begin, read, runs.EXAMINED))
 
 
-def _column(names: list[str], at: int) -> _Column | None:
+def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...]:
+    """Read a table of one column: a heading alone on its line, and below it lines that all look like its cells."""
+    column = _column([text[begin:stop].strip(" \"'`*\r")], 0)
+    if column is None or column.class_ in _NOT_ALONE:
+        return ()
+    out: list[Candidate] = []
+    end = stop
+    for start, end in _lines(text, stop + 1, high):
+        found = judge(text, *next(_cells(text, start, end, "\n")), column)
+        if found is None:
+            break
+        out.append(found)
+    return (*out, Candidate(begin, end, runs.EXAMINED))
+
+
+_NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
+"""Classes whose cells look like any line."""
+
+
+def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
+    """Return what the cell holds, or None where it does not look like its column."""
+    value = text[start:end]
+    if not column.look.fullmatch(value) or (column.class_ == "PERSON" and (value[0].islower() or len(value) < 2)):
+        return None
+    kind = column.kind
+    if column.class_ == "PHONE":
+        if value.endswith(".0"):  # a spreadsheet's number
+            value, end = value[:-2], end - 2
+        kind = "international" if value[0] == "+" else phone.national_kind("".join(filter(str.isdigit, value)))
+    return Candidate(start, end, "*" if column.is_marked(value) else column.class_, kind)
+
+
+def _column(names: list[str], at: int) -> Column | None:
     for heading, column in _HEADINGS:
         if heading.fullmatch(names[at]):
             return column
@@ -249,7 +284,10 @@ DETECTORS = (
         name="column of a table",
         class_="PERSON",
         # What may stand around the words is judged by the check: each choice here is paid for at every byte.
-        triggers=(rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",),
+        triggers=(
+            r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
+            rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
+        ),
         find=_find,
         others=frozenset(column.class_ for column in _COLUMNS),
         examples=(

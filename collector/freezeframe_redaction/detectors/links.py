@@ -1,0 +1,65 @@
+"""What the path of a link gives away: the token of a magic link, the number of a chat."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors import phone
+from freezeframe_redaction.detectors.secrets import CLASS, is_marked_secret
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.plans import is_assigned
+from freezeframe_redaction.shapes import is_marked_nanp, is_marked_subscriber
+
+_STEPS = (
+    r"(?:magic(?:[_-]?link)?|reset(?:[_-]?password)?|password[_-]?reset|forgot[_-]password|verify(?:[_-]?email)?|confirm(?:[_-]?email)?|activate"
+    r"|invit(?:e|es|ation|ations)|unsubscribe|one[_-]time|autologin|signin|passwordless|share[_-]?link)"
+)
+_TOKEN = re.compile(rf"(?i)/{_STEPS}/(?:[a-z]{{1,12}}/)?(?P<token>[A-Za-z0-9_\-.~]{{16,600}})(?![\w/])")
+_CHAT = re.compile(r"wa\.me/\+?(?P<number>[1-9][0-9]{7,14})(?![0-9])")
+
+
+def _token(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = next((one for one in _TOKEN.finditer(text, max(low, at - 80), min(high, at + 620)) if one.end() >= at), None)
+    if match is None:
+        return ()
+    value = match["token"]
+    if is_marked_secret(value):
+        return (Candidate(*match.span("token"), "*"),)
+    # Words joined by dashes name a page; what is random has digits among letters.
+    if sum(map(str.isdigit, value)) < 2 or len(set(value)) < 8 or not any(map(str.isalpha, value)):
+        return ()
+    return (Candidate(*match.span("token"), CLASS, "generic"),)
+
+
+def _chat(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = next((one for one in _CHAT.finditer(text, max(low, at - 40), min(high, at + 16)) if one.end() >= at), None)
+    if match is None:
+        return ()
+    digits = match["number"]
+    if is_marked_nanp(digits) or is_marked_subscriber(digits, international=True):
+        return (Candidate(*match.span("number"), "*"),)
+    return (Candidate(*match.span("number"), phone.CLASS, "international"),) if is_assigned(digits) else ()
+
+
+DETECTORS = (
+    Detector(
+        name="secret: token in the path of a link",
+        class_=CLASS,
+        triggers=(rf"(?i)/{_STEPS}/[^\s/]",),
+        find=_token,
+        examples=(
+            Example(
+                text="https://app.acme.io/magic/a1B2c3D4e5F6g7H8i9",
+                value="a1B2c3D4e5F6g7H8i9",
+                near_miss="https://docs.acme.io/reset/how-to-reset-a-password",
+            ),
+        ),
+    ),
+    Detector(
+        name="phone: link of a chat",
+        class_=phone.CLASS,
+        triggers=(r"wa\.me/\+?[0-9]{8}",),
+        find=_chat,
+        examples=(Example(text="https://wa.me/4915124688013", value="4915124688013", near_miss="https://wa.me/message"),),
+    ),
+)

@@ -1,0 +1,48 @@
+"""Postcodes by themselves: ``zip: 94117``. Beside a street they belong to the address (`addresses`)."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction.detectors import context
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.surrogates import is_marked_identifier
+
+CLASS = "ADDRESS"
+KIND = "postcode"
+"""The surrogate of a postcode is as long, and no street."""
+
+_VALUE = re.compile(
+    context.TAGS
+    + r"(?:(?:[ _-]?(?:code|number|no)\b)?(?: (?:is|was|ist|est|es|è|é|to|for (?:me|delivery|billing) is)\b)?[\s\"'`]{0,3}(?:=>|[:=：]|[\"'] ?,)?[\s\"'`(]{0,3}"
+    r"|[\s\"':=]{1,4})"
+    r"((?:[A-Z]{1,2}-)?[0-9]{5}(?:-[0-9]{3,4})?|[0-9]{4}(?: [A-Z]{2})?|[0-9]{6}|[0-9]{3} [0-9]{2,3}|[0-9]{2}-[0-9]{3}|[0-9]{3}-[0-9]{4}|[0-9]{4}-[0-9]{3}|[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])"
+    r"(?![\w%]|[.,:-][0-9]|-[A-Za-z]| (?:bytes|files|entries|lines|rows|items))"
+)
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}$")
+
+
+def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _VALUE.match(text, at, min(high, at + 80))
+    if match is None or _YEAR.match(match.group(1)):
+        return ()
+    # In JSON a postcode may be a number, whose surrogate is one.
+    marked = match.group(1).isdigit() and is_marked_identifier(match.group(1))
+    return (Candidate(*match.span(1), "*" if marked else CLASS, KIND),)
+
+
+DETECTORS = (
+    Detector(
+        name="address: postcode by itself",
+        class_=CLASS,
+        triggers=(
+            r"(?i)\b(?:zip(?:[ _]?code)?|postal[ _]?code|post[ _]?code|postleitzahl|plz|code postal|c\xf3digo postal|cod(?:igo)?[ _]?postal|codice postale|postnummer|postinumero|postcode|kod pocztowy|irsz|ir\xe1ny\xedt\xf3sz\xe1m|posta kodu|kode pos|eircode|cep)\b",
+            r"(?i)\bps[\xc9\xe9][ :]",
+        ),
+        find=_find,
+        examples=(
+            Example(text="zip code: 94117", value="94117", near_miss="zip 3 files, postcode is required"),
+            Example(text="my postcode is SW1A 1AA", value="SW1A 1AA"),
+        ),
+    ),
+)

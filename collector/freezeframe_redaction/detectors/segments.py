@@ -1,0 +1,131 @@
+"""Records whose fields say by their place what they are: segments of HL7 v2 and of X12.
+
+Source: HL7 v2.5.1, chapters 3 and 6 (PID, NK1, PV1, GT1, IN1); ASC X12, segments NM1, N3, N4, DMG, REF, PER.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from freezeframe_redaction.detectors import dates, postcodes, runs
+from freezeframe_redaction.detectors.tables import COLUMN_OF, Column, judge
+from freezeframe_redaction.model import Candidate, Detector, Example
+
+_DATE = Column(class_="DOB", words="", look=re.compile(r"(?:19|20)[0-9]{6}"), is_marked=dates.is_surrogate)
+_POSTCODE = Column(class_="ADDRESS", words="", look=re.compile(r"[A-Z0-9]{4,9}(?: [A-Z0-9]{3})?"), kind=postcodes.KIND)
+_MEDICAL = Column(class_="MEDID", words="", look=re.compile(r"(?=.*[0-9])[A-Z0-9-]{5,24}", re.IGNORECASE))
+_NAME, _STREET, _PHONE, _SSN, _LICENCE = (
+    COLUMN_OF[class_] for class_ in ("PERSON", "ADDRESS", "PHONE", "US_SSN", "DRIVING_LICENCE")
+)
+_Parts = Mapping[int, Column]
+"""Component of a field, counted from one -> what it holds."""
+_WHOLE_NAME: Final[_Parts] = {1: _NAME, 2: _NAME, 3: _NAME}
+_NAME_BEHIND_ID: Final[_Parts] = {2: _NAME, 3: _NAME, 4: _NAME}
+_ADDRESS: Final[_Parts] = {1: _STREET, 2: _STREET, 5: _POSTCODE}
+_NUMBER: Final[_Parts] = {1: _PHONE}
+_RECORD: Final[_Parts] = {1: _MEDICAL}
+_ONE_NAME: Final[_Parts] = {1: _NAME}
+
+_HL7: Final[Mapping[str, Mapping[int, _Parts]]] = {
+    "PID": {
+        **dict.fromkeys((2, 3, 4, 18), _RECORD),
+        **dict.fromkeys((5, 6, 9), _WHOLE_NAME),
+        **dict.fromkeys((13, 14), _NUMBER),
+        7: {1: _DATE},
+        11: _ADDRESS,
+        19: {1: _SSN},
+        20: {1: _LICENCE},
+    },
+    "NK1": {2: _WHOLE_NAME, 4: _ADDRESS, 5: _NUMBER, 6: _NUMBER},
+    "PV1": dict.fromkeys((7, 8, 9, 17), _NAME_BEHIND_ID),
+    "GT1": {3: _WHOLE_NAME, 5: _ADDRESS, 6: _NUMBER, 7: _NUMBER, 8: {1: _DATE}, 12: {1: _SSN}},
+    "IN1": {16: _WHOLE_NAME, 18: {1: _DATE}, 19: _ADDRESS, 36: _RECORD, 49: _RECORD},
+}
+_X12: Final[Mapping[str, Mapping[int, _Parts]]] = {
+    "NM1": {**dict.fromkeys((3, 4, 5), _ONE_NAME), 9: _RECORD},
+    "N3": {1: {1: _STREET}, 2: {1: _STREET}},
+    "N4": {3: {1: _POSTCODE}},
+    "DMG": {2: {1: _DATE}},
+    "REF": {2: {1: _SSN}},
+    "PER": {2: {1: _NAME}, 4: {1: _PHONE}, 6: {1: _PHONE}},
+}
+_LONGEST = 4000
+_END_OF_HL7 = re.compile(r"[\r\n]|\\r|\\n")
+_END_OF_X12 = re.compile(r"[~\r\n]")
+
+
+def _hl7(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    return _read(text, at, high, _HL7[text[at - 4 : at - 1]], "|", "^", _END_OF_HL7)
+
+
+_X12_NAME = re.compile(r"\b(?:NM1|N3|N4|DMG|REF|PER)\*")
+
+
+def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended behind the first fields."""
+    name = next(_X12_NAME.finditer(text, max(low, at - 10), at), None)
+    return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _END_OF_X12) if name else ()
+
+
+def _read(
+    text: str, at: int, high: int, fields: Mapping[int, _Parts], field: str, component: str, ends: re.Pattern[str]
+) -> tuple[Candidate, ...]:
+    """Read the segment whose first field begins at `at`."""
+    limit = min(high, at + _LONGEST)
+    ending = ends.search(text, at, limit)
+    end = ending.start() if ending else limit
+    out: list[Candidate] = []
+    for place, (start, stop) in enumerate(_split(text, at, end, field), 1):
+        for first, last in _split(text, start, stop, "~") if place in fields else ():
+            for part, (a, b) in enumerate(_split(text, first, last, component), 1):
+                column = fields[place].get(part)
+                found = judge(text, a, b, column) if column is not None else None
+                if found is not None:
+                    out.append(found)
+    return (*out, Candidate(at, end, runs.EXAMINED)) if out else ()
+
+
+def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, int]]:
+    while True:
+        stop = text.find(sign, start, end)
+        if stop < 0:
+            yield start, end
+            return
+        yield start, stop
+        start = stop + 1
+
+
+_CLASSES: Final = frozenset(["PERSON", "ADDRESS", "PHONE", "US_SSN", "MEDID", "DRIVING_LICENCE", "DOB"])
+
+DETECTORS = (
+    Detector(
+        name="segment of HL7",
+        class_="MEDID",
+        triggers=(r"\b(?:PID|NK1|PV1|GT1|IN1)\|",),
+        find=_hl7,
+        others=_CLASSES,
+        examples=(
+            Example(
+                text="PID|1||88213^^^HOSP^MR||DOE^ANNA||19790412|F|||12 ELM ST^^BOSTON^MA^02115||(617)733-2041",
+                value="88213",
+                near_miss="PID|1||||STATUS-1|",
+            ),
+        ),
+    ),
+    Detector(
+        name="segment of X12",
+        class_="MEDID",
+        triggers=(r"\b(?:NM1\*[A-Z0-9]{2,3}\*1|DMG\*D8|REF\*SY|PER\*IC)\*", r"~[\r\n]{0,2}N[34]\*"),
+        find=_x12,
+        others=_CLASSES,
+        examples=(
+            Example(
+                text="NM1*IL*1*DOE*JOHN****MI*W123456789~",
+                value="W123456789",
+                near_miss="NM1*PR*2*ACME INSURANCE*****PI*88213~",
+            ),
+        ),
+    ),
+)
