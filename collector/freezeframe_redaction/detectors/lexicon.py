@@ -15,3 +15,5 @@ COMMON = _load("common_words")
 """Words of ordinary prose and of documentation; as a name they need context."""
 NAMED_AFTER = frozenset((files("freezeframe_redaction") / "lexicon" / "named_after.txt").read_text("utf-8").splitlines())
 """Companies, products, places and methods of two words that bear the names of people."""
+COUNTRIES = frozenset((files("freezeframe_redaction") / "lexicon" / "countries.txt").read_text("utf-8").splitlines())
+"""Countries and territories, but for those that are given names more often (Chad, Georgia, Jordan)."""
