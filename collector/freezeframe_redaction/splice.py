@@ -63,6 +63,13 @@ def findings_of(node: Node) -> list[Span]:
 def _placed(node: Node, spans: Callable[[Leaf], Sequence[Span]], spell: Callable[[str], str]) -> list[Span]:
     if node.whole:
         return list(spans(node.leaves[0]))
+    if node.starts:
+        return [
+            (start + a, start + b, note)
+            for start, leaf in zip(node.starts, node.leaves, strict=True)
+            if leaf.child is not None
+            for a, b, note in _placed(leaf.child, spans, spell)
+        ]
     pending: list[_Pending] = []
     for leaf in node.leaves:
         own = spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell)
@@ -79,6 +86,8 @@ def _count(raw: str, pending: Sequence[_Pending]) -> Iterator[Span]:
     tokens = enumerate(_TOKEN.finditer(raw))
     for leaf, own in pending:
         token = next(match for ordinal, match in tokens if ordinal == leaf.ordinal)
+        if leaf.is_number and not token.group().startswith(leaf.text):
+            continue  # ``1.4e10``: no number of anybody is written so
         start = token.start()
         offsets = {at: at for at in _ends(own)} if leaf.is_number else _offsets_by_escapes(token.group(), _ends(own))
         for a, b, note in own:

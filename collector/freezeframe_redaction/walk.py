@@ -8,6 +8,7 @@ the slower parser that keeps everything takes over. Text that is no JSON is one 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ import orjson
 
 from freezeframe_redaction.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 
+_LEAST_FLOAT: Final = 1e6
+"""Spreadsheets hand out whole numbers with ``.0`` behind; smaller ones are measurements."""
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
@@ -59,13 +62,15 @@ class Leaf:
 class Node:
     """A text and its leaves, in the order of the text."""
 
-    __slots__ = ("leaves", "raw", "whole")
+    __slots__ = ("leaves", "raw", "starts", "whole")
 
-    def __init__(self, raw: str, leaves: list[Leaf], *, whole: bool = False) -> None:
+    def __init__(self, raw: str, leaves: list[Leaf], *, whole: bool = False, starts: Sequence[int] = ()) -> None:
         self.raw = raw
         self.leaves = leaves
         self.whole = whole
         """The text is no JSON: its one leaf is all of it."""
+        self.starts = starts
+        """The text is the lines of a stream: each leaf has a tree of its own, whose text begins here."""
 
 
 def plant(text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False) -> Node:
@@ -73,7 +78,7 @@ def plant(text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stre
 
     `stream` marks one event of a stream. `keys` says what keys tell about their values.
     """
-    return _plant(text, keys, key, parent, 0, stream)
+    return _plant(text, keys, key, parent, 0, () if stream else None)
 
 
 def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Node | None:
@@ -101,17 +106,57 @@ def looks_like_json(text: str) -> bool:
     return bare[:1] + bare[-1:] in _JSON_BRACKETS
 
 
-def _plant(text: str, keys: KeyContexts, key: str, parent: str, depth: int, stream: bool) -> Node:
+def _plant(text: str, keys: KeyContexts, key: str, parent: str, depth: int, channel: Channel | None) -> Node:
     if depth < MAX_DEPTH and looks_like_json(text):
         for load in (orjson.loads, _load_pairs):
-            walk = _Walk(keys, depth, stream)
+            walk = _Walk(keys, depth, channel)
             try:
                 strings = walk.value(load(text), key, parent, 0) - walk.numbers
             except (ValueError, RecursionError):
                 continue
             if load is _load_pairs or walk.saw_all(text, strings):
                 return Node(text, walk.leaves)
+    if depth < MAX_DEPTH and holds_events(text):
+        lines = _plant_events(text, keys, key, parent, depth)
+        if lines is not None:
+            return lines
     return Node(text, [Leaf(text, keys.prefix(key, parent), 0)], whole=True)
+
+
+def holds_events(text: str) -> bool:
+    """Whether the text may hold the lines of a stream, as somebody pastes them or a tool prints them."""
+    return "data: {" in text or '"delta":' in text
+
+
+_EVENT = re.compile(r"^(?:data: ?)?(\{.*\})[ \t]*\r?$", re.MULTILINE)
+_FEWEST_EVENTS: Final = 2
+_NO_TEXT: Final = frozenset(["", "data:"])
+
+
+def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int) -> Node | None:
+    """Return the tree of a text with several lines of JSON, whose deltas spell one text; None where it has no such lines."""
+    events = list(_EVENT.finditer(text))
+    if len(events) < _FEWEST_EVENTS:
+        return None
+    channel: Channel = (object(),)  # another dump of events in the same span is another stream
+    leaves: list[Leaf] = []
+    starts: list[int] = []
+
+    def add(start: int, end: int, channel: Channel | None) -> None:
+        leaf = Leaf(text[start:end], "", len(leaves))
+        leaf.child = _plant(leaf.text, keys, key, parent, depth + 1 if channel else MAX_DEPTH, channel)
+        leaves.append(leaf)
+        starts.append(start)
+
+    last = 0
+    for event in events:
+        if text[last : event.start(1)].strip() not in _NO_TEXT:
+            add(last, event.start(1), None)
+        add(*event.span(1), channel)
+        last = event.end(1)
+    if text[last:].strip():
+        add(last, len(text), None)
+    return Node(text, leaves, starts=starts)
 
 
 def _load_pairs(text: str) -> Any:
@@ -132,11 +177,11 @@ class _Walk:
 
     __slots__ = ("_channel", "_depth", "_keys", "_quotes", "_stream", "leaves", "numbers")
 
-    def __init__(self, keys: KeyContexts, depth: int, stream: bool) -> None:
+    def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None) -> None:
         self._keys = keys
         self._depth = depth
-        self._stream = stream
-        self._channel: Channel | None = () if stream else None
+        self._stream = channel is not None
+        self._channel = channel
         self._quotes = 0
         self.leaves: list[Leaf] = []
         self.numbers = 0
@@ -156,8 +201,8 @@ class _Walk:
             return self._object(value.items(), value, key, ordinal)
         if kind is tuple:
             return self._object(value, dict(value), key, ordinal)
-        if kind is int:
-            self._number(value, key, parent, ordinal)
+        if kind is int or (kind is float and value > _LEAST_FLOAT and value.is_integer()):
+            self._number(int(value), key, parent, ordinal)
         if kind is int or kind is float:
             self.numbers += 1
             return ordinal + 1
@@ -250,8 +295,8 @@ class _Walk:
         leaf = Leaf(text, prefix, ordinal)
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
-        elif text[0] in _JSON_BEGINS and looks_like_json(text):
-            child = _plant(text, self._keys, key, parent, self._depth + 1, stream=False)
+        elif (text[0] in _JSON_BEGINS and looks_like_json(text)) or holds_events(text):
+            child = _plant(text, self._keys, key, parent, self._depth + 1, None)
             if not child.whole:
                 leaf.child = child
         self.leaves.append(leaf)
