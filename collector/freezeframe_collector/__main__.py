@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ("grpc.port", options.grpc_port),
             ("http.port", options.http_port),
             ("clickhouse.port", options.clickhouse_port),
+            ("pages.port", options.pages_port),
         )
         if value is not None
     }
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--grpc-port", type=int, metavar="PORT", help="OTLP/gRPC port; 0 takes a free one")
     parser.add_argument("--http-port", type=int, metavar="PORT", help="OTLP/HTTP port; 0 takes a free one")
     parser.add_argument("--clickhouse-port", type=int, metavar="PORT", help="ClickHouse HTTP port; 0 takes a free one")
+    parser.add_argument("--pages-port", type=int, metavar="PORT", help="port of the collector's own pages beside TLS")
     parser.add_argument("--version", action="version", version=f"freezeframe-collector {version('freezeframe')}")
     return parser
 

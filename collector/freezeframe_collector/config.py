@@ -88,6 +88,14 @@ class ClickhouseConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PagesConfig:
+    """A plain listener of `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush` alone, beside TLS."""
+
+    host: str = _setting("127.0.0.1", "Address to listen on. Who reaches it may read figures, and no payload.")
+    port: int = _setting(0, "Port; 0 takes a free one where `[tls]` is set, and opens none where it is not.", **_PORT_RANGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:
     """TLS of both receivers. Empty paths mean plain text."""
 
@@ -194,6 +202,7 @@ class CollectorConfig:
     grpc: GrpcConfig = GrpcConfig()
     http: HttpConfig = HttpConfig()
     clickhouse: ClickhouseConfig = ClickhouseConfig()
+    pages: PagesConfig = PagesConfig()
     tls: TlsConfig = TlsConfig()
     auth: AuthConfig = AuthConfig()
     admission: AdmissionConfig = AdmissionConfig()
@@ -435,7 +444,7 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     if config.auth.tokens_file and not Path(config.auth.tokens_file).is_file():
         yield f"auth.tokens_file: {config.auth.tokens_file}: no such file"
     ports = [("grpc.port", config.grpc.port, config.grpc.enabled), ("http.port", config.http.port, True)]
-    ports.append(("clickhouse.port", config.clickhouse.port, config.clickhouse.enabled))
+    ports += [("clickhouse.port", config.clickhouse.port, config.clickhouse.enabled), ("pages.port", config.pages.port, True)]
     taken: dict[int, str] = {}
     for name, port, enabled in ports:
         if enabled and port and port in taken:

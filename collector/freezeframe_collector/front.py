@@ -22,7 +22,8 @@ from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.receivers.grpc import GrpcReceiver
-from freezeframe_collector.receivers.http import HttpReceiver, Pages
+from freezeframe_collector.receivers.http import HttpReceiver
+from freezeframe_collector.receivers.pages import Pages
 from freezeframe_collector.tls import grpc_credentials, http_context
 from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_redaction.policy import load_policy

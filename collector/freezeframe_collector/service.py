@@ -25,6 +25,7 @@ from freezeframe_collector.front import Front, build_own_spans, build_pipeline, 
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
+from freezeframe_collector.receivers.pages import PagesReceiver
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.keeping import Retention
 from freezeframe_collector.store.tiers import ColdTier
@@ -46,9 +47,10 @@ ADMIN_FILE = "admin-token"
 class Ports:
     """Where the collector listens; 0 where it does not."""
 
-    grpc: int
-    http: int
-    clickhouse: int
+    grpc: int = 0
+    http: int = 0
+    clickhouse: int = 0
+    pages: int = 0
 
 
 class Service:
@@ -57,8 +59,9 @@ class Service:
     def __init__(self, config: CollectorConfig) -> None:
         self._config = config
         self._lock = DirectoryLock(config.data_directory)
-        self.ports = Ports(grpc=0, http=0, clickhouse=0)
+        self.ports = Ports()
         self._facade: web.AppRunner | None = None
+        self._pages: web.AppRunner | None = None
         self._policies: dict[str, str] = {}
         several = config.service.workers > 1
         with ThreadPoolExecutor(1) as beside:
@@ -115,9 +118,17 @@ class Service:
         else:
             assert self._pool is not None
             grpc, http = await asyncio.to_thread(self._pool.start)
-        self.ports = Ports(grpc=grpc, http=http, clickhouse=clickhouse)
+        self.ports = Ports(grpc=grpc, http=http, clickhouse=clickhouse, pages=await self._open_pages())
         replace_durably(config.data_directory / PORTS_FILE, json.dumps(self._describe()).encode())
         _LOG.info("ready: grpc %d, http %d, clickhouse %d, data %s", grpc, http, clickhouse, config.data_directory)
+
+    async def _open_pages(self) -> int:
+        """Listen in plain text for those who watch: a probe or a command on this machine has no certificate to show."""
+        pages = self._config.pages
+        if not (pages.port or self._config.tls.cert_file):
+            return 0
+        self._pages = PagesReceiver(self._reporter).build_runner(self._config.service.shutdown_s / 4)
+        return await listen(self._pages, pages.host, pages.port, "pages")
 
     async def stop(self) -> bool:
         """Stop taking requests, answer the ones in work, store what is in the log; return whether all of it was stored.
@@ -131,8 +142,9 @@ class Service:
             await self._front.stop(max(0.0, deadline - time.monotonic()))
         if self._pool is not None:
             await asyncio.to_thread(self._pool.stop, max(0.1, deadline - time.monotonic()))
-        if self._facade is not None:
-            await self._facade.cleanup()
+        for runner in (self._facade, self._pages):
+            if runner is not None:
+                await runner.cleanup()
         await asyncio.to_thread(self._own_spans.close)
         await asyncio.to_thread(self._log.close)
         swept = self._sweeper is None or await asyncio.to_thread(self._sweeper.stop, max(0.1, deadline - time.monotonic()))
@@ -197,6 +209,8 @@ class Service:
             "grpc": self.ports.grpc,
             "http": self.ports.http,
             "clickhouse": self.ports.clickhouse,
+            "pages": self.ports.pages,
+            "tls": bool(self._config.tls.cert_file),
         }
 
 

@@ -62,7 +62,7 @@ def test_the_pods_configuration_has_no_faults_and_its_probes_are_pages(tmp_path:
     assert pod["terminationGracePeriodSeconds"] > config.service.shutdown_s
     assert {port["containerPort"] for port in container["ports"]} == {config.grpc.port, config.http.port}
     probes = {name: container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")}
-    assert probes == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+    assert probes == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/healthz"}
     assert config.service.data in {mount["mountPath"] for mount in container["volumeMounts"]}
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from aiohttp import web
 from google.protobuf.message import Message
@@ -29,6 +29,7 @@ from freezeframe_collector.otlp_json import decode_json_traces
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_collector.receivers.compression import decompress
 from freezeframe_collector.receivers.cross_origin import admit_origins, parse_origins
+from freezeframe_collector.receivers.pages import Pages, PagesReceiver
 from freezeframe_schemas.errors import WireError
 
 _LOG = logging.getLogger(__name__)
@@ -38,7 +39,6 @@ _SMALL_BYTES: Final = 16 << 10
 """A body up to this size is worked on in the event loop: a millisecond at most, and a thread costs half of one."""
 _GIVES_UP_ON_429: Final = "OTel-OTLP-Exporter-Python/"
 """Its HTTP exporter of versions below 1.45 loses a batch that is answered 429. The specification has 503 for the same."""
-_T = TypeVar("_T")
 _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UNAUTHENTICATED = 3, 8, 12, 14, 16
 
 
@@ -64,30 +64,6 @@ _TRACES: Final = _Signal(json_field="rejectedSpans", answer=_answer_traces)
 _LOGS: Final = _Signal(json_field="rejectedLogRecords", answer=_answer_logs)
 
 
-class Pages(Protocol):
-    """What the collector says about itself."""
-
-    def health(self) -> str:
-        """Return an empty text where the process works, else what is wrong."""
-        ...
-
-    def readiness(self) -> str:
-        """Return an empty text where requests would be taken, else what is in the way."""
-        ...
-
-    def metrics(self) -> str:
-        """Return the Prometheus text."""
-        ...
-
-    def status(self) -> dict[str, object]:
-        """Return the state as one JSON object."""
-        ...
-
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until everything acked is in the store; return whether that came about."""
-        ...
-
-
 class HttpReceiver:
     """The HTTP application; work on a request happens in its own threads."""
 
@@ -99,7 +75,7 @@ class HttpReceiver:
         self._authenticator = authenticator
         self._config = config
         self._pipeline = pipeline
-        self._pages = pages
+        self._pages = PagesReceiver(pages)
         self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:
@@ -118,11 +94,7 @@ class HttpReceiver:
                 web.post("/v1/traces", self._traces),
                 web.post("/v1/logs", self._logs),
                 web.post("/v1/metrics", self._metrics),
-                web.post("/v1/flush", self._flush),
-                web.get("/healthz", self._healthz),
-                web.get("/readyz", self._readyz),
-                web.get("/metrics", self._prometheus),
-                web.get("/status", self._status),
+                *self._pages.routes(),
             ]
         )
         return app
@@ -196,37 +168,6 @@ class HttpReceiver:
         self._pipeline.meter.add(metrics_refused=1)
         text = "freezeframe keeps traces and log events; send metrics elsewhere"
         return _error(request.content_type, 404, _GRPC_UNIMPLEMENTED, text)
-
-    async def _flush(self, request: web.Request) -> web.Response:
-        try:
-            timeout_s = min(300.0, max(0.0, float(request.query.get("timeout_s", "30"))))
-        except ValueError:
-            return web.json_response({"flushed": False, "error": "timeout_s: expected a number of seconds"}, status=400)
-        try:
-            done = await asyncio.get_running_loop().run_in_executor(None, self._pages.flush, timeout_s)
-        except BusyError as error:
-            return web.json_response({"flushed": False, "error": error.message}, status=503)
-        return web.json_response({"flushed": done}, status=200 if done else 504)
-
-    async def _healthz(self, request: web.Request) -> web.Response:
-        return _verdict(await self._page(self._pages.health))
-
-    async def _readyz(self, request: web.Request) -> web.Response:
-        return _verdict(await self._page(self._pages.readiness))
-
-    async def _prometheus(self, request: web.Request) -> web.Response:
-        return web.Response(text=await self._page(self._pages.metrics), content_type="text/plain", charset="utf-8")
-
-    async def _status(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._page(self._pages.status))
-
-    async def _page(self, page: Callable[[], _T]) -> _T:
-        # The books are read under the log's lock, or asked for in another process: not in the event loop.
-        return await asyncio.get_running_loop().run_in_executor(None, page)
-
-
-def _verdict(fault: str) -> web.Response:
-    return web.Response(text=f"{fault or 'ok'}\n", status=503 if fault else 200)
 
 
 def _protobuf(status: int, message: Message) -> web.Response:

@@ -49,9 +49,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _figures(home: Home, service: daemon.Service) -> Any:
     """Return what the service says of itself; None where it does not run."""
-    port = service.ports.get("http")
+    port = daemon.pages_port_of(home, service.name)
     is_there = service.note is not None or (service.name == daemon.COLLECTOR and daemon.collector_answers(home))
-    if not is_there or not port:
+    if not is_there or port is None:
         return None
     path = "/status" if service.name == daemon.COLLECTOR else "/healthz"
     try:
@@ -72,7 +72,8 @@ def _service_text(service: daemon.Service, pid: int | None, figures: Any) -> str
         return f"{service.name:<10} does not run; start it with `freezeframe up`"
     lines = [f"{service.name:<10} runs, pid {pid}"]
     for name, port in service.ports.items():
-        scheme = "" if name == "grpc" else "http://"
+        secure = name == "http" and isinstance(figures, dict) and figures.get("tls") is True
+        scheme = "" if name == "grpc" else "https://" if secure else "http://"
         lines.append(f"  {_LISTENERS[service.name, name]:<16} {scheme}127.0.0.1:{port}")
     if service.name == daemon.COLLECTOR and isinstance(figures, dict):
         lines += [f"  {label:<16} {printable(text)}" for label, text in collector_figures(figures) if text]
@@ -83,6 +84,7 @@ _LISTENERS: Final[Mapping[tuple[str, str], str]] = {
     (daemon.COLLECTOR, "http"): "OTLP/HTTP",
     (daemon.COLLECTOR, "grpc"): "OTLP/gRPC",
     (daemon.COLLECTOR, "clickhouse"): "ClickHouse HTTP",
+    (daemon.COLLECTOR, "pages"): "status, metrics",
     (daemon.REPLAY, "http"): "runs, as a page",
 }
 

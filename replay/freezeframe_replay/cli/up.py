@@ -10,7 +10,7 @@ from types import FrameType
 
 from freezeframe_replay.cli.options import add_data, home_of, port
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.local.home import Home, otlp_url, read_ports
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -60,18 +60,17 @@ def execute(arguments: argparse.Namespace) -> int:
 def addresses_text(home: Home) -> str:
     """Return what listens where, and what to type next."""
     ports = {service.name: service.ports for service in daemon.services(home)}
-    otlp = read_ports(home)
+    otlp, url = read_ports(home), otlp_url(home)
     lines = [f"freezeframe is up, data in {home.directory}"]
-    if "http" in otlp:
-        lines.append(f"  OTLP/HTTP        http://127.0.0.1:{otlp['http']}")
+    if url is not None:
+        lines.append(f"  OTLP/HTTP        {url}")
     if "grpc" in otlp:
         lines.append(f"  OTLP/gRPC        127.0.0.1:{otlp['grpc']}")
     if "clickhouse" in otlp:
         lines.append(f"  ClickHouse HTTP  http://127.0.0.1:{otlp['clickhouse']}")
     if "http" in ports[daemon.REPLAY]:
         lines.append(f"  runs, as a page  http://127.0.0.1:{ports[daemon.REPLAY]['http']}")
-    usual = otlp.get("http") == daemon.Ports().http
-    variable = "" if usual else f"FREEZEFRAME_ENDPOINT=http://127.0.0.1:{otlp.get('http')} "
+    variable = "" if url == f"http://127.0.0.1:{daemon.Ports().http}" else f"FREEZEFRAME_ENDPOINT={url} "
     lines += [
         "next:",
         f"  {variable}freezeframe run -- python your_agent.py",

@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.local import daemon, processes
-from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.local.home import Home, otlp_url
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
@@ -268,9 +268,9 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
             do=do,
         )
     if not found:
-        port = read_ports(home).get("http")
-        usual = port in (None, daemon.Ports().http) or variable is not None
-        hint = "" if usual else f"; set {_ENDPOINTS[0]}=http://127.0.0.1:{port} for the agent"
+        url = otlp_url(home)
+        usual = url in (None, f"http://127.0.0.1:{daemon.Ports().http}") or variable is not None
+        hint = "" if usual else f"; set {_ENDPOINTS[0]}={url} for the agent"
         yield _ok("instrument()", f"nothing in the environment stands in its way{hint}")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.local import processes
-from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, read_ports
+from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
 from freezeframe_replay.local.processes import Note
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
@@ -140,7 +140,7 @@ def collector_answers(home: Home) -> bool:
     """Tell whether a collector over this data directory answers, whoever started it (a supervisor, a container)."""
     if running(home, COLLECTOR) is not None:
         return True
-    port = read_ports(home).get("http")
+    port = pages_port(home)
     if port is None:
         return False
     try:
@@ -174,7 +174,7 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> None:
 
     Does nothing where none runs. A collector that is too busy is no fault: what it has stored so far can be read.
     """
-    port = read_ports(home).get("http")
+    port = pages_port(home)
     if port is None or not collector_answers(home):
         return
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/flush", data=b"", method="POST")
@@ -253,8 +253,8 @@ def _wait_until_ready(home: Home, name: str, timeout_s: float) -> None:
 
 def is_ready(home: Home, name: str) -> bool:
     """Tell whether the process answers that it is ready."""
-    port = _ports_of(home, name).get("http")
-    if not port:
+    port = pages_port_of(home, name)
+    if port is None:
         return False
     path = "/readyz" if name == COLLECTOR else "/healthz"
     try:
@@ -262,6 +262,11 @@ def is_ready(home: Home, name: str) -> bool:
             return answer.status == 200
     except OSError:
         return False
+
+
+def pages_port_of(home: Home, name: str) -> int | None:
+    """Return the port on which the process answers how it is; None where it never got ready."""
+    return pages_port(home) if name == COLLECTOR else _ports_of(home, name).get("http")
 
 
 def _ports_file(home: Home, name: str) -> Path:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from freezeframe_schemas.data_directory import VARIABLE, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
-_LISTENERS: Final = ("http", "grpc", "clickhouse")
+_LISTENERS: Final = ("http", "grpc", "clickhouse", "pages")
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
 """URL of a store to read in place of the data directory's own."""
 
@@ -62,11 +62,31 @@ def make_home(home: Home) -> None:
 
 
 def read_ports(home: Home) -> dict[str, int]:
-    """Return what listens on which port (``grpc``, ``http``, ``clickhouse``), empty where the collector never got ready."""
+    """Return what of the collector listens on which port, empty where it never got ready.
+
+    ``grpc`` and ``http`` take OTLP, ``clickhouse`` answers SQL. ``pages`` is there where its own pages have a listener of
+    their own, as they have beside TLS.
+    """
+    noted = _read_notes(home)
+    return {name: noted[name] for name in _LISTENERS if isinstance(noted.get(name), int) and noted[name] > 0}
+
+
+def pages_port(home: Home) -> int | None:
+    """Return the port on which the collector's own pages are plain HTTP; None where it never got ready."""
+    ports = read_ports(home)
+    return ports.get("pages") or ports.get("http")
+
+
+def otlp_url(home: Home) -> str | None:
+    """Return where an agent on this machine sends OTLP over HTTP; None where the collector never got ready."""
+    port = read_ports(home).get("http")
+    scheme = "https" if _read_notes(home).get("tls") is True else "http"
+    return f"{scheme}://127.0.0.1:{port}" if port else None
+
+
+def _read_notes(home: Home) -> dict[str, Any]:
     try:
         data: Any = json.loads(home.ports_file.read_bytes())
     except (OSError, ValueError):
         return {}
-    if not isinstance(data, dict):
-        return {}
-    return {name: data[name] for name in _LISTENERS if isinstance(data.get(name), int) and data[name] > 0}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,91 @@
+"""The collector's own pages: health, readiness, metrics, status, and the order to flush. No payload in them, no token asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from aiohttp import web
+
+from freezeframe_collector.admission import BusyError
+
+_T = TypeVar("_T")
+
+
+class Pages(Protocol):
+    """What the collector says about itself."""
+
+    def health(self) -> str:
+        """Return an empty text where the process works, else what is wrong."""
+        ...
+
+    def readiness(self) -> str:
+        """Return an empty text where requests would be taken and stored, else what is in the way."""
+        ...
+
+    def metrics(self) -> str:
+        """Return the Prometheus text."""
+        ...
+
+    def status(self) -> dict[str, object]:
+        """Return the state as one JSON object."""
+        ...
+
+    def flush(self, timeout_s: float) -> bool:
+        """Wait until everything acked is in the store; return whether that came about."""
+        ...
+
+
+class PagesReceiver:
+    """The routes to the pages: beside OTLP over HTTP, and on a listener of their own where that one speaks TLS."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def build_runner(self, shutdown_s: float) -> web.AppRunner:
+        """Return a server of nothing but the pages, not yet listening."""
+        app = web.Application()
+        app.add_routes(self.routes())
+        return web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the routes."""
+        return [
+            web.post("/v1/flush", self._flush),
+            web.get("/healthz", self._healthz),
+            web.get("/readyz", self._readyz),
+            web.get("/metrics", self._prometheus),
+            web.get("/status", self._status),
+        ]
+
+    async def _flush(self, request: web.Request) -> web.Response:
+        try:
+            timeout_s = min(300.0, max(0.0, float(request.query.get("timeout_s", "30"))))
+        except ValueError:
+            return web.json_response({"flushed": False, "error": "timeout_s: expected a number of seconds"}, status=400)
+        try:
+            done = await asyncio.get_running_loop().run_in_executor(None, self._pages.flush, timeout_s)
+        except BusyError as error:
+            return web.json_response({"flushed": False, "error": error.message}, status=503)
+        return web.json_response({"flushed": done}, status=200 if done else 504)
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return _verdict(await self._page(self._pages.health))
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        return _verdict(await self._page(self._pages.readiness))
+
+    async def _prometheus(self, request: web.Request) -> web.Response:
+        return web.Response(text=await self._page(self._pages.metrics), content_type="text/plain", charset="utf-8")
+
+    async def _status(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._page(self._pages.status))
+
+    async def _page(self, page: Callable[[], _T]) -> _T:
+        # The books are read under the log's lock, or asked for in another process: not in the event loop.
+        return await asyncio.get_running_loop().run_in_executor(None, page)
+
+
+def _verdict(fault: str) -> web.Response:
+    return web.Response(text=f"{fault or 'ok'}\n", status=503 if fault else 200)
