@@ -15,8 +15,9 @@ import orjson
 
 from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
+from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
-from freezeframe_redaction.texts import Settled, Texts
+from freezeframe_redaction.texts import Texts
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import with_plain_bodies
 from freezeframe_schemas.span import Attributes, AttributeValue, Resource, SpanRecord
@@ -67,10 +68,11 @@ class SpanRedaction:
     def redact(self, span: SpanRecord) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`)."""
         span = with_plain_bodies(span)
-        work = _Work(self._texts)
+        work = _Work(self._texts, span.trace_id)
         bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, *names)) is not None]
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
+        texts = [work.text(body.plan.text, "", body.body_name) for body in bodies]
         name, status, state = work.text(span.name), work.text(span.status_message), work.text(span.trace_state)
         attributes = work.attributes(span.attributes, planned=[body.body_name for body in bodies])
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
@@ -79,8 +81,8 @@ class SpanRedaction:
         work.surrogates.update(surrogates)
         scope = (work.text(span.scope.name), work.text(span.scope.version), work.attributes(span.scope.attributes))
         work.settle()
-        for body in bodies:
-            body.put(attributes)
+        for body, text in zip(bodies, texts, strict=True):
+            body.put(attributes, text.made)
         attributes.update(self._stamp(span))
         # Surrogates of an earlier pass stay listed: the span still holds them.
         attributes[genai.REDACTION_SURROGATES] = _merge(span, work.surrogates)
@@ -123,24 +125,32 @@ def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
 class _Text:
     """A text of the span; `made` is what it becomes, once the work is settled."""
 
-    __slots__ = ("key", "made", "node", "recalled", "text")
+    __slots__ = ("before", "growth", "history", "key", "made", "node", "original", "text")
 
-    def __init__(self, text: str, key: str) -> None:
+    def __init__(self, text: str, key: str, history: str) -> None:
         self.text = text
         self.key = key
+        self.history = history
+        """Under which name its run's texts are kept that it may go on from; empty where it is no such text."""
         self.made = text
         self.node: walk.Node | None = None
-        self.recalled: Settled | None = None
+        self.before: Settled | None = None
+        """What the text, or the one that it goes on from, became earlier."""
+        self.original = text
+        """The text of `before`."""
+        self.growth: Growth | None = None
 
 
 class _Work:
     """Everything of one span that goes through the engine together: one pass instead of one for each attribute.
 
-    Texts that were settled before (the same tools, the same history in two spans) are recalled whole.
+    Texts that were settled before (the same tools, the same history in two spans) are recalled whole; of those that go on from
+    one of their run only what is new is read.
     """
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, run: str = "") -> None:
         self._redaction = texts
+        self._run = run
         self._texts: list[_Text] = []
         self._places: list[tuple[dict[str, AttributeValue], str, _Text]] = []
         self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Node]] = []
@@ -148,15 +158,22 @@ class _Work:
         self.nodes: list[walk.Node] = []
         self.surrogates: dict[str, str] = {}
 
-    def text(self, text: str, key: str = "") -> _Text:
-        """Take a text in."""
-        made = _Text(text, key)
-        if len(text) > 2:
-            made.recalled = self._redaction.recall(text, key)
-            if made.recalled is None:
+    def text(self, text: str, key: str = "", history: str = "") -> _Text:
+        """Take a text in, found under the key; `history` names the texts of the run that it may go on from."""
+        if len(text) <= 2:
+            return _Text(text, key, "")
+        made = _Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
+        made.before = self._redaction.recall(text, key)
+        if made.before is None:
+            if made.history:
+                made.growth = self._redaction.histories.grown(self._run, history, text, key)
+            if made.growth is None:
                 made.node = walk.plant(text, self._redaction.keys, key)
-                self.nodes.append(made.node)
-            self._texts.append(made)
+            else:
+                made.before, made.original = made.growth.before, made.growth.original
+                made.node = walk.plant(made.growth.added, self._redaction.keys, made.growth.key)
+            self.nodes.append(made.node)
+        self._texts.append(made)
         return made
 
     def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
@@ -171,7 +188,7 @@ class _Work:
                 self._protocol(made, name, value)
                 continue
             if isinstance(value, str):
-                self._places.append((made, name, self.text(value, name)))
+                self._places.append((made, name, self.text(value, name, name)))
             elif isinstance(value, int):
                 node = walk.plant_number(value, self._redaction.keys, name)
                 if node is not None:
@@ -197,33 +214,45 @@ class _Work:
         """Work out what every text becomes."""
         names: dict[str, str] = {}
         for text in self._texts:
-            if text.recalled is not None:
-                names.update(text.recalled.names)
+            if text.before is not None:
+                names.update(text.before.names)
         names = self._redaction.settle(self.nodes, self.surrogates, names=names)
         again: list[walk.Node] = []
         for text in self._texts:
-            if text.recalled is None:
+            if text.before is None:
                 continue
-            if text.recalled.is_untouched_by(names, text.text):
-                self.surrogates.update(text.recalled.surrogates)
-                text.made = text.recalled.text
+            if text.before.is_untouched_by(names, text.original):
+                self.surrogates.update(text.before.surrogates)
             else:
+                text.before = text.growth = None
                 text.node = walk.plant(text.text, self._redaction.keys, text.key)
                 again.append(text.node)
         if again:
             self._redaction.settle(again, self.surrogates, names=names)
         for text in self._texts:
+            settled = text.before
             if text.node is not None:
-                text.made = self._redaction.remember(text.node, text.key, names)
+                text.made, settled = self._redaction.finish(text.node, text.text, text.key, names, text.growth)
+            elif settled is not None:
+                text.made = settled.text
+            if settled is not None and text.history:
+                self._redaction.histories.keep(self._run, text.history, text.text, settled, text.growth)
         for attributes, name, text in self._places:
             attributes[name] = text.made
         for attributes, name, node in self._numbers:
             attributes[name] = int(splice.render(node))
+        self._rename()
+
+    def _rename(self) -> None:
+        """Put the new names of attributes in the places of the old ones, in one pass over each set of attributes."""
+        renamed: dict[int, tuple[dict[str, AttributeValue], dict[str, str]]] = {}
         for attributes, name, text in self._names:
             if text.made != name:
-                renamed = [(text.made if held == name else held, value) for held, value in attributes.items()]
-                attributes.clear()
-                attributes.update(renamed)
+                renamed.setdefault(id(attributes), (attributes, {}))[1][name] = text.made
+        for attributes, names in renamed.values():
+            held = [(names.get(name, name), value) for name, value in attributes.items()]
+            attributes.clear()
+            attributes.update(held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +265,9 @@ class _PlannedBody:
     omitted_name: str
     sizes_name: str
 
-    def put(self, attributes: dict[str, AttributeValue]) -> None:
-        """Write the finished body into the attributes."""
-        outcome = self.plan.finish()
+    def put(self, attributes: dict[str, AttributeValue], made: str) -> None:
+        """Write the finished body into the attributes; `made` is what the plan's text became."""
+        outcome = self.plan.finish(made)
         if outcome.omitted:
             del attributes[self.body_name]
             attributes[self.omitted_name] = outcome.omitted
