@@ -30,18 +30,24 @@ def is_telling(word: str) -> bool:
 
 
 class Repeats:
-    """Finds words of names, whole and in their spelling. Linear in the text, however many they are."""
+    """Finds words of names, whole and in their spelling. Linear in the text, however many they are and however they begin."""
 
     def __init__(self, words: Collection[str]) -> None:
+        self._words = frozenset(words)
         self._few = words if len(words) <= _FEW else None
-        self._by_first_run: dict[str, list[str]] = {}
-        ordered = sorted(words, key=len, reverse=True)
-        run_on = [word for word in ordered if _RUN_ON.fullmatch(word)]
-        self._run_on = re.compile("|".join(run_on)) if run_on else None
-        for word in ordered:
+        self._beyond_ascii = [word for word in words if not word.isascii()]
+        by_run: dict[str, set[int]] = {}
+        by_letter: dict[str, set[int]] = {}
+        for word in self._words:
             run = _RUN.match(word)
             if run is not None:
-                self._by_first_run.setdefault(run.group(), []).append(word)
+                by_run.setdefault(run.group(), set()).add(len(word))
+            if _RUN_ON.fullmatch(word):
+                by_letter.setdefault(word[0], set()).add(len(word))
+        self._lengths = {run: tuple(sorted(lengths, reverse=True)) for run, lengths in by_run.items()}
+        """First run of letters -> lengths of the words that begin with it, longest first."""
+        self._run_on = {letter: tuple(sorted(lengths, reverse=True)) for letter, lengths in by_letter.items()}
+        """First letter -> the same of words in scripts without spaces."""
 
     def find(self, text: str, taken: Sequence[Span]) -> list[tuple[int, int]]:
         """Return where the words stand in the text beside what is taken (in order) already."""
@@ -53,9 +59,9 @@ class Repeats:
         edit = next(edits, None)
         past = 0
         for run in _RUN.finditer(text):
-            words = self._by_first_run.get(run.group())
+            lengths = self._lengths.get(run.group())
             start = run.start()
-            end = 0 if words is None or start < past else _end_of(words, text, start)
+            end = 0 if lengths is None or start < past else self._end_of(lengths, text, start)
             if not end:
                 continue
             past = end
@@ -63,28 +69,51 @@ class Repeats:
                 edit = next(edits, None)
             if edit is None or end <= edit[0]:
                 found.append((start, end))
-        if self._run_on is not None:
+        if self._run_on:
             filled = sorted([*found, *((start, end) for start, end, _ in taken)])
-            found = sorted({*found, *_between(self._run_on, text, filled)})
+            found = sorted({*found, *self._between(text, filled)})
         return found
+
+    def may_stand_in(self, raw: str) -> Iterator[str]:
+        """Yield each word that may stand in the text, whatever its escapes spell if it is JSON: more rather than fewer."""
+        if self._few is not None:
+            yield from (word for word in self._few if word in raw)
+        else:
+            for run in _RUN.finditer(raw):
+                start, end = run.span()
+                # The letters of an escape run on into the word behind it: ``\\nMaria``, ``\\u2014Maria``.
+                for at in (start, start + 1, start + 5) if raw[start - 1 : start] == "\\" else (start,):
+                    for length in self._lengths.get(raw[at:end], ()):
+                        if raw[at : at + length] in self._words:
+                            yield raw[at : at + length]
+            yield from (raw[start:end] for start, end in self._between(raw, ()))
+        if "\\u" in raw:
+            yield from self._beyond_ascii
+
+    def _end_of(self, lengths: Sequence[int], text: str, start: int) -> int:
+        """Return where the longest of the words that stands whole at `start` ends, or 0."""
+        for length in lengths:
+            end = start + length
+            if text[start:end] in self._words and not text[end : end + 1].isalnum() and not _MARK.match(text, end):
+                return end if start == 0 or not _MARK.match(text, start - 1) else 0
+        return 0
+
+    def _between(self, text: str, filled: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+        """Yield the words of scripts without spaces in what the spans, in order, leave of the text."""
+        position = 0
+        for start, end in (*filled, (len(text), len(text))):
+            for run in _RUN_ON.finditer(text, position, start):
+                at, last = run.span()
+                while at < last:
+                    for length in self._run_on.get(text[at], ()):
+                        if at + length <= last and text[at : at + length] in self._words:
+                            yield at, at + length
+                            at += length
+                            break
+                    else:
+                        at += 1
+            position = max(position, end)
 
 
 def _stands_beside(word: str, text: str, taken: Sequence[Span]) -> bool:
     return word in text and text.count(word) > sum(text[start:end] == word for start, end, _ in taken)
-
-
-def _end_of(words: Sequence[str], text: str, start: int) -> int:
-    """Return where the longest of the words that stands whole at `start` ends, or 0."""
-    for word in words:
-        end = start + len(word)
-        if text.startswith(word, start) and not text[end : end + 1].isalnum() and not _MARK.match(text, end):
-            return end if start == 0 or not _MARK.match(text, start - 1) else 0
-    return 0
-
-
-def _between(pattern: re.Pattern[str], text: str, filled: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the matches in what the spans, in order, leave of the text."""
-    position = 0
-    for start, end in (*filled, (len(text), len(text))):
-        yield from (match.span() for match in pattern.finditer(text, position, start))
-        position = max(position, end)
