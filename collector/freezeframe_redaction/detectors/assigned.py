@@ -28,7 +28,6 @@ _STRONG = re.compile(
     r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
-_LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -48,7 +47,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()  # ``<YOUR_TOKEN>``, not ``<token>...</token>``
     if name.endswith("cookie"):
         return _cookies(text, at_value, high)
-    return _judge(name, value, at_value, scheme=match.group(1))
+    return judge(name, value, at_value, scheme=match.group(1))
 
 
 _NEXT_FIELD = re.compile(r"&[A-Za-z_][\w.\[\]-]{0,40}=")
@@ -84,7 +83,7 @@ def _is_random(value: str) -> bool:
 _LEAST_RANDOM = 10
 
 
-def _judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:
+def judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:
     end = start + len(value)
     value = value.rstrip(".,;:!?\\")
     end = start + len(value)
@@ -170,29 +169,6 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(1), match.end(1), CLASS, "password"),)
 
 
-_LOGIN_LINE = re.compile(r"\blogin\s{1,9}\S{1,80}\s{1,9}password\s{1,9}(\S{4,128})")
-
-
-def _netrc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``machine h login u password p``: the trigger ended in the password. Source: GNU inetutils, ".netrc"."""
-    for match in _LOGIN_LINE.finditer(text, max(low, at - 120), min(high, at + 130)):
-        if match.end() >= at:
-            marked = is_marked_secret(match.group(1))
-            return (Candidate(match.start(1), match.end(1), "*" if marked else CLASS, "password"),)
-    return ()
-
-
-_PGPASS = re.compile(r"(?<![\w.-])[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,63}:[\w.*@-]{1,63}:([^\s:/]{4,128})(?=\s|$)")
-
-
-def _pgpass(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``host:port:database:user:password``. Source: PostgreSQL, "The Password File"."""
-    for match in _PGPASS.finditer(text, max(low, at - 160), min(high, at + 270)):
-        if match.start() < at <= match.end():
-            return _judge("password", match.group(1), match.start(1), scheme=None)
-    return ()
-
-
 _DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
 _BELOW = re.compile(
     r"[\"']?([\w.-]{1,64})[\"']?,?\s{1,60}[\"']?value[\"']?\s?[:=]\s{0,4}[\"']?([^\s\"'`,{}]{4,256})", re.IGNORECASE
@@ -216,7 +192,7 @@ def _below(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _judge_named(name: str, value: str, start: int) -> tuple[Candidate, ...]:
-    return _judge(name.lower().removesuffix("_value"), value, start, scheme=None) if _SECRET_NAME.search(name) else ()
+    return judge(name.lower().removesuffix("_value"), value, start, scheme=None) if _SECRET_NAME.search(name) else ()
 
 
 _SECRET_NAME = re.compile(
@@ -231,7 +207,7 @@ def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
     """``creds svc_deploy / kJ8#mW2$qL``."""
     for match in _CREDENTIALS.finditer(text, max(low, at - 80), min(high, at + 70)):
         if match.end() >= at:
-            return _judge("password", match.group(1), match.start(1), scheme=None)
+            return judge("password", match.group(1), match.start(1), scheme=None)
     return ()
 
 
@@ -241,7 +217,7 @@ _QUOTED = re.compile(r"['\"]([^'\"\s]{6,128})['\"]")
 def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``PASSWORD 'Fern#grove71'``: the trigger ended on the quote."""
     match = _QUOTED.match(text, at - 1, min(high, at + 130))
-    return _judge("password", match.group(1), match.start(1), scheme=None) if match else ()
+    return judge("password", match.group(1), match.start(1), scheme=None) if match else ()
 
 
 _VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:) ?$")
@@ -262,33 +238,7 @@ _FOREIGN = re.compile(
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``пароль: Zvezda2024``: the trigger ended in the value."""
     match = next((one for one in _FOREIGN.finditer(text, max(low, at - 40), min(high, at + 70)) if one.end() >= at), None)
-    return _judge("password", match.group(1).rstrip("\"'`"), match.start(1), scheme=None) if match else ()
-
-
-_FLAG = re.compile(
-    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p|(?:docker|podman|helm registry) login\b[^\n|;]{0,80}? (?:-p|--password)[ =]|sqlcmd\b[^\n|;]{0,80}? -P |mongo(?:sh|dump|restore|export|import)?\b[^\n|;]{0,80}? -p |ldap(?:search|modify|add|passwd|whoami)\b[^\n|;]{0,80}? -w |smbclient\b[^\n|;]{0,80}? -U [\w.\\-]{1,40}%)[\"']?([^\s\"']{4,128})"
-)
-
-
-def _flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
-    for match in _FLAG.finditer(text, max(low, at - 110), min(high, at + 130)):
-        if match.end() >= at:
-            value = match.group(1)
-            if value.startswith(("$", "{", "<", "*")):
-                return ()
-            return (Candidate(match.start(1), match.end(1), "*" if is_marked_secret(value) else CLASS, "password"),)
-    return ()
-
-
-def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _LOGIN.finditer(text, max(low, at - 90), min(high, at + 200)):
-        if match.end() >= at:
-            password = match.group(2)
-            if is_marked_secret(password):
-                return (Candidate(match.start(2), match.end(2), "*"),)
-            return () if password.startswith(("$", "{", "<")) else (Candidate(match.start(2), match.end(2), CLASS, "password"),)
-    return ()
+    return judge("password", match.group(1).rstrip("\"'`"), match.start(1), scheme=None) if match else ()
 
 
 _NAMES = (
@@ -352,31 +302,6 @@ DETECTORS = (
         ),
     ),
     Detector(
-        name="secret: command line",
-        class_=CLASS,
-        triggers=(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]+:[^\s\"'$/]",),
-        find=_login,
-        examples=(
-            Example(
-                text="curl -u admin:hunter2secret https://api.x.io",
-                value="hunter2secret",
-                near_miss="curl -u admin: https://x.io",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: command line flag",
-        class_=CLASS,
-        triggers=(
-            r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =]|sqlcmd(?: [^\s|;]+)* -P|mongo[a-z]*(?: [^\s|;]+)* -p|ldap[a-z]+(?: [^\s|;]+)* -w|smbclient(?: [^\s|;]+)* -U [^\s%]+%)[ \"']{0,2}[^\s]",
-        ),
-        find=_flag,
-        examples=(
-            Example(text="mysql -u root -pS3cr3tPa55 shop", value="S3cr3tPa55", near_miss="mysql -u root -p$PASS shop"),
-            Example(text="sshpass -p 'hunter2!x' ssh host", value="hunter2!x"),
-        ),
-    ),
-    Detector(
         name="secret: assigned, other scripts",
         class_=CLASS,
         triggers=(r"[\x80-\xff]{2}[ :=\"']{0,3}[!-~]{6}",),
@@ -404,28 +329,6 @@ DETECTORS = (
                 value="orchid lantern mosaic twelve",
                 near_miss="passphrase: must be long, and nobody may know the words",
             ),
-        ),
-    ),
-    Detector(
-        name="secret: .netrc",
-        class_=CLASS,
-        triggers=(r"\spassword\s{1,9}[^\s:=]{4}",),
-        find=_netrc,
-        examples=(
-            Example(
-                text="machine api.acme.io login ci password Tr0ub4dor-x",
-                value="Tr0ub4dor-x",
-                near_miss="the login page, and the password prompt",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: .pgpass",
-        class_=CLASS,
-        triggers=(r":(?:5432|5433|6432|6543|\*):[^:\s]+:[^:\s]+:[^:\s]",),
-        find=_pgpass,
-        examples=(
-            Example(text="db.acme.io:5432:prod:app:zX9dxe3Cu0no", value="zX9dxe3Cu0no", near_miss="a:5432:b:c:password"),
         ),
     ),
     Detector(
