@@ -46,7 +46,10 @@ def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_SPEAKER = rf"(?i:speaker|caller|agent|interviewer|participant|customer|operator|user|guest|host|client|rep|witness|student|patient) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
+_ROLES = frozenset(
+    "speaker caller agent interviewer participant customer operator user guest host client rep witness student patient".split()
+)
+_SPEAKER = rf"(?i:{'|'.join(sorted(_ROLES))}) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
 _SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{names.CAPITAL}"
 
 
@@ -54,6 +57,8 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Who speaks in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
     start = at - 1
     tokens = names.tokens_at(text, start, high, 4)
+    if len(tokens) > 1 and text[slice(*tokens[0])].lower() in _ROLES:
+        tokens = tokens[1:]  # "Agent Lena: let me check"
     words = [text[a:b] for a, b in tokens]
     opening = text[start - 1] if start > low else ""
     end = tokens[-1][1] if tokens else start

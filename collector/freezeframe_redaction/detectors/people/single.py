@@ -26,11 +26,13 @@ _BELONGINGS = frozenset(
 _CLAUSE = frozenset(
     ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
 )
-_PLAIN_PREPOSITIONS = frozenset(["is", "to", "from", "for", "by", "about", "and", "with", "has", "was", "did", "does"])
-_CLAUSE_END = frozenset(["in", "at", "on", "about", "and", "from", "today", "tomorrow", "by", "so"])
+_PLAIN_PREPOSITIONS = frozenset(
+    "is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
+)
+_CLAUSE_END = frozenset("in at on about and from today tomorrow by so re too also again".split())
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
 _TOWARDS = frozenset(
-    "with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
+    "cc in w/ greet call ping text remind invite avec pour chez mit für von con para por bei with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
     " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
 )
 
@@ -105,7 +107,11 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
     if (
         previous in _TOWARDS
         and len(name) > 3
-        and (following[:1] in ("", ",", "!", "?", "\n", "'", ";") or following[:2] in (". ", ".") or after in _CLAUSE_END)
+        and (
+            following[:1] in ("", ",", "!", "?", "\n", "'", ";")
+            or following[:2] in (". ", ".", " ?", " !")
+            or after in _CLAUSE_END
+        )
     ):
         return True
     return opens and following[:1] in (",", ":", "!") and after in _ADDRESSED
@@ -150,7 +156,7 @@ DETECTORS = (
         name="name: given name alone",
         class_=names.CLASS,
         triggers=(
-            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
             r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
             r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s (?:address|phone|e-?mail|number|account|card|order|birthday|house|home|car|wife|husband|son|daughter|kid|child|mother|father|mom|dad|brother|sister|family|friend|boss|manager|doctor|lawyer|name|appointment|booking|flight|ticket|passport|salary|bank|password|contact|office|story|song|book|novel|music|voice|life|death|killer|wedding|party|dog|cat|insurance|policy|claim|invoice|room|reservation)",
