@@ -25,7 +25,7 @@ SELECT
     maxMap(map(cityHash64(s.span_id),
         toUInt64(s.status = 'Error') + 2 * (s.exchange_kind = 'model') + 4 * (s.exchange_kind IN ('tool', 'mcp'))
         + 8 * (s.exchange_kind = 'retrieval') + 16 * (s.exchange_kind NOT IN ('', 'model', 'tool', 'mcp', 'retrieval'))
-        + 32 * (s.operation IN ({MODEL_OPERATIONS})) + 64 * (s.operation = '{OP_EXECUTE_TOOL}')
+        + 32 * {TELLS_OF_MODEL_CALL} + 64 * (s.operation = '{OP_EXECUTE_TOOL}')
         + 128 * (s.operation = '{OP_RETRIEVAL}')
         + bitShiftLeft(toUInt64(least(greatest(ifNull(s.input_tokens, 0), 0), 268435455)), 8)
         + bitShiftLeft(toUInt64(least(greatest(ifNull(s.output_tokens, 0), 0), 268435455)), 36))) AS marks,
@@ -34,6 +34,7 @@ SELECT
         AS entry_lacks,
     groupUniqArrayArray(arrayMap(gap -> toString(gap), s.gaps)) AS gaps,
     if(length(arrayIntersect(groupUniqArrayIf(cityHash64(s.parent_span_id), s.parent_span_id != '') AS named, mapKeys(marks)))
-        = length(named), [], named) AS parents
+        = length(named), [], named) AS parents,
+    groupUniqArrayIf(cityHash64(s.parent_span_id), {TELLS_OF_MODEL_CALL} AND s.parent_span_id != '') AS outer_calls
 FROM {db}.span_rows{sfx} AS s
 GROUP BY s.kept, s.tenant, s.run_hour, s.trace_id

@@ -311,6 +311,12 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
         "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
         "Spans named as a parent in a batch that lacks one of them; one that is not in `marks` either leaves orphans",
     ),
+    _derived(
+        "outer_calls",
+        "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
+        "Spans below which another instrumentation's span tells of a model call: where one tells of such a call itself, the"
+        " inner one counts",
+    ),
 )
 
 ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)

@@ -58,11 +58,24 @@ def with_names(sql: str) -> str:
     def value(match: re.Match[str]) -> str:
         if match[1] == "MODEL_OPERATIONS":
             return ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
+        if match[1] == "TELLS_OF_MODEL_CALL":
+            return _tells_of_model_call()
         if match[1] == "ATTRIBUTE_PAIRS":
             return _attribute_pairs()
         return str(getattr(genai, match[1]))
 
     return _NAME.sub(value, sql)
+
+
+def _tells_of_model_call() -> str:
+    """Return whether a row `s` of spans is one in which another instrumentation tells of a model call.
+
+    A log record that carries a call's content has become a span of its own below the call's (`otlp_logs`), with its usage
+    once more: one without duration, named as the event.
+    """
+    operations = ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
+    event = f"s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)})"
+    return f"(s.exchange_kind = '' AND s.operation IN ({operations}) AND NOT ({event}))"
 
 
 def _attribute_pairs() -> str:

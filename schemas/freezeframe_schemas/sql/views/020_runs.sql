@@ -1,11 +1,11 @@
 -- One row per run. Calls and tokens are counted on exchanges where the run has them, else on the spans of its
--- instrumentation, so that a call which both saw counts once. The inner SELECT reads whole columns: FINAL would not gather the
+-- instrumentation, so that a call which both saw counts once; of two such spans that tell of one call, the inner one. The inner SELECT reads whole columns: FINAL would not gather the
 -- fields of `entry` where only these are read. FINAL, because rows that are merged already are then taken as they are.
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
 WITH
     arrayFilter((span, mark) -> bitAnd(mark, 30) > 0, mapKeys(r.marks), mapValues(r.marks)) AS exchange_ids,
     if(empty(exchange_ids), 32, 2) AS model_mark,
-    arrayFilter((span, mark) -> bitAnd(mark, model_mark) > 0, mapKeys(r.marks), mapValues(r.marks)) AS model_ids
+    mapFilter((span, mark) -> bitAnd(mark, model_mark) > 0 AND (model_mark = 2 OR NOT has(r.outer_calls, span)), r.marks) AS calls
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
@@ -26,13 +26,12 @@ SELECT
     (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms, -- Milliseconds from start to end
     length(r.marks) AS spans, -- Spans
     length(exchange_ids) AS exchanges, -- Exchanges
-    length(model_ids) AS model_calls, -- Model calls
+    length(calls) AS model_calls, -- Model calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls, -- Tool calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals, -- Retrievals
     arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors, -- Spans that failed
-    arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitAnd(bitShiftRight(mark, 8), 268435455), 0), mapValues(r.marks))
-        AS input_tokens, -- Tokens in, of all model calls
-    arraySum(mark -> if(bitAnd(mark, model_mark) > 0, bitShiftRight(mark, 36), 0), mapValues(r.marks)) AS output_tokens, -- Tokens out, of all model calls
+    arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls)) AS input_tokens, -- Tokens in, of all model calls
+    arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls)) AS output_tokens, -- Tokens out, of all model calls
     arraySort(r.models::Array(String)) AS models, -- Models that were asked for
     r.entry.input AS input, -- Start of what the entry point was called with
     r.entry.output AS output, -- Start of what it returned

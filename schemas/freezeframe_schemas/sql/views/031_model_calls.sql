@@ -1,4 +1,4 @@
--- One row per call of a model, with what it cost at the price of its day.
+-- One row per call of a model, with what it cost at the price of its day. Of several spans that tell of one call, one.
 CREATE OR REPLACE VIEW {db}.model_calls {on_cluster} AS
 SELECT
     c.*,
@@ -26,8 +26,9 @@ FROM (
         s.url AS url, CAST(s.exchange_kind != '', 'UInt8') AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
     FROM {db}.spans AS s
     WHERE s.exchange_kind = 'model'
-        OR (s.exchange_kind = '' AND s.operation IN ({MODEL_OPERATIONS})
-            AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+        OR ({TELLS_OF_MODEL_CALL}
+            AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1)
+            AND (s.trace_id, cityHash64(s.span_id)) NOT IN (SELECT trace_id, arrayJoin(outer_calls) FROM {db}.run_rows))
 ) AS c
 ASOF LEFT JOIN {db}.model_prices AS p ON c.model = p.model AND c.start_time >= p.valid_from
 COMMENT 'One row per model call: SELECT model, sum(cost_usd) FROM model_calls GROUP BY model';
