@@ -102,20 +102,30 @@ async def test_a_model_call_by_aiohttp_is_recorded_and_served(
     assert bare_provider_result is None or type(bare_provider_result) is type(first)
 
 
-async def test_an_edited_request_is_looked_up_as_edited_and_never_sent_unedited(
-    provider: Provider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What aiohttp is about to write cannot be changed any more, so a live call with an edit is refused."""
+async def test_an_edited_request_is_looked_up_and_sent_as_edited(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def live(call: Call) -> None:
         del call
 
     with capture() as captured:
         await freezeframe.run(plain)(provider.url)
-    with replaying(captured.exchanges, edit=lambda request: request.body.replace(b"gpt-4o", b"gpt-5")) as recorded:
+    with replaying(captured.exchanges, edit=lambda request: request.body.replace(b"gpt-4o", b"gpt-5-longer")) as recorded:
         with pytest.raises(ReplayMiss, match="no recording"):
             await freezeframe.run(plain)(provider.url)
         assert b"gpt-5" in recorded.calls[0].request.body
         monkeypatch.setattr(recorded, "respond", live)
-        with pytest.raises(ReplayMiss, match="cannot be edited on their way to a live model"):
-            await freezeframe.run(plain)(provider.url)
+        provider.bodies.clear()
+        await freezeframe.run(plain)(provider.url)
+    assert provider.bodies == [{**ASK, "model": "gpt-5-longer"}]
+
+
+async def test_a_request_that_this_aiohttp_cannot_edit_is_never_sent_unedited(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(aiohttp.ClientRequest, "update_body")
+    with (
+        replaying([], edit=lambda request: request.body.replace(b"gpt-4o", b"gpt-5")),
+        pytest.raises(ReplayMiss, match="upgrade aiohttp"),
+    ):
+        await freezeframe.run(plain)(provider.url)
+    assert provider.requests == []

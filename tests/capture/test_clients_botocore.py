@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from capture_replay import replaying
 
+from freezeframe.seams import Call
 from freezeframe.testing import capture
+from freezeframe_schemas.errors import ReplayMiss
 
 pytestmark = pytest.mark.long  # imports botocore, and its descriptions of services
 
@@ -36,12 +38,13 @@ class Bedrock(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     count = 0
     faults: list[str] = []  # noqa: RUF012 - set by each test
+    asked: list[tuple[Any, dict[str, str]]] = []  # noqa: RUF012 - cleared by the test that reads it
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Keep quiet."""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
+        Bedrock.asked.append((json.loads(self.rfile.read(int(self.headers["content-length"]))), dict(self.headers)))
         Bedrock.count += 1
         fault = Bedrock.faults.pop(0) if Bedrock.faults else ""
         text = {"role": "assistant", "content": [{"text": f"answer {Bedrock.count}"}]}
@@ -141,3 +144,41 @@ def test_bedrock_is_recorded_and_served(
     assert len(exchanges) == attempts
     assert recorded.left == []
     assert "AKIASECRET" not in repr(exchanges)
+
+
+def test_an_edit_is_in_a_request_before_it_is_signed_and_once_only(bedrock: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The edit is one that would go on growing, and the first attempt is refused: each attempt is made and signed anew."""
+    signed: list[bytes] = []
+    auth = pytest.importorskip("botocore.auth")
+    add_auth = auth.SigV4Auth.add_auth
+
+    def watched(self: Any, request: Any) -> None:
+        signed.append(bytes(request.body))
+        add_auth(self, request)
+
+    def live(call: Call) -> None:
+        del call
+
+    monkeypatch.setattr(auth.SigV4Auth, "add_auth", watched)
+    monkeypatch.setattr("time.sleep", no_pause)
+    Bedrock.faults, Bedrock.asked = ["throttled"], []
+    with replaying([], edit=lambda request: request.body.replace(b"hello", b"hello hello")) as recorded:
+        monkeypatch.setattr(recorded, "respond", live)
+        converse(bedrock)
+    expected = {"messages": [{"role": "user", "content": [{"text": "hello hello"}]}]}
+    assert [body for body, _ in Bedrock.asked] == [expected, expected]
+    assert [json.loads(body) for body in signed] == [expected, expected]
+
+
+def test_a_request_that_was_signed_elsewhere_is_never_sent_unedited(bedrock: str) -> None:
+    request = pytest.importorskip("botocore.awsrequest").AWSRequest(
+        "POST", f"{bedrock}/model/m/converse", data=b'{"a": "hello"}'
+    )
+    session = pytest.importorskip("botocore.httpsession").URLLib3Session()
+    Bedrock.asked = []
+    with (
+        replaying([], edit=lambda request: request.body.replace(b"hello", b"bye")),
+        pytest.raises(ReplayMiss, match="signed outside of a botocore client"),
+    ):
+        session.send(request.prepare())
+    assert Bedrock.asked == []

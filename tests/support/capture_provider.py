@@ -16,10 +16,13 @@ from typing import Any
 
 
 class Provider:
-    """The server; `requests` holds the paths asked for, `faults` what to do with the next requests instead of answering."""
+    """The server; `requests` holds the paths asked for, `bodies` what was sent there.
+
+    `faults` is what to do with the next requests instead of answering."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
+        self.bodies: list[Any] = []
         self.faults: list[str] = []
         self.numbers = itertools.count(1)
         handler = type("Handler", (_Handler,), {"provider": self})
@@ -80,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, body: dict[str, Any]) -> None:
         self.provider.requests.append(self.path)
+        self.provider.bodies.append(body)
         number = next(self.provider.numbers)
         fault = self.provider.faults.pop(0) if self.provider.faults else ""
         if fault:

@@ -71,6 +71,9 @@ SEAMS: Final = (
     Seam(module="openfeature.api", installer="openfeature", distribution="openfeature-sdk", captures="values of feature flags"),
     Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
     Seam(module="botocore.httpsession", installer="botocore", distribution="botocore", captures="Bedrock and other AWS calls"),
+    Seam(
+        module="botocore.endpoint", installer="botocore", distribution="botocore", captures="edits of a replay, before signing"
+    ),
     Seam(module="botocore.credentials", installer="botocore", distribution="botocore", captures="no key needed in a replay"),
     Seam(module="mcp.shared.jsonrpc_dispatcher", installer="mcp", distribution="mcp", captures="requests of MCP clients"),
     Seam(module="mcp.shared.session", installer="mcp", distribution="mcp", captures="requests of sessions"),

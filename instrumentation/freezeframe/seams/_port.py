@@ -100,9 +100,9 @@ _switch: Final = _Switch()
 def serve(responder: Responder, *, edit: EditRequest | None = None, real_time: bool = False, is_recorded: bool = False) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
 
-    `edit` changes HTTP requests before they are looked up or sent; aiohttp and botocore refuse to send edited ones. With
-    `real_time` functions take as long as they took, and chunks of httpx come when they came, counted from the call. A replay
-    that `is_recorded` is a run of its own: each call is recorded with what it was served, or with what a live one came to.
+    `edit` changes HTTP requests before they are looked up or sent. With `real_time` functions take as long as they took, and
+    chunks of httpx come when they came, counted from the call. A replay that `is_recorded` is a run of its own: each call is
+    recorded with what it was served, or with what a live one came to.
     """
     from freezeframe import seams
 

@@ -18,6 +18,7 @@ from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 SEAM: Final = "aiohttp"
@@ -173,8 +174,21 @@ async def _ask(req: Any, responder: _port.Responder) -> Exchange | None:
     body = req.body
     data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
     written = replace(_write(req), body=data)
+    edited = _port.edited(written)
+    if edited is not None:
+        await _change_body(req, edited)
+        written = replace(_write(req), body=edited)
     subject = shared.subject_of(req.method, str(req.url), written.headers)
-    return shared.ask_edited(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
+
+
+async def _change_body(req: Any, body: bytes) -> None:
+    if not hasattr(req, "update_body"):
+        raise ReplayMiss(
+            f"{req.method} {req.url}: this aiohttp cannot change the body of a request on its way; upgrade aiohttp, or change "
+            "the agent's code instead"
+        )
+    await req.update_body(body)
 
 
 async def _serve(responder: _port.Responder, answer: Exchange) -> _ServedConnection:

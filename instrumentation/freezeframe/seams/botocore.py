@@ -19,15 +19,22 @@ from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
 from freezeframe.seams.urllib3 import Watch, served_response
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import SECRET_REMOVED, Completion, Exchange, Request
 
 SEAM: Final = "botocore"
+
+_EDITED: Final = "_freezeframe_edited"
+"""Mark of a request that a client made, the edits of a replay in it."""
 
 _SENDING: Final[ContextVar[Recording | None]] = ContextVar("freezeframe_botocore", default=None)
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``botocore.httpsession`` with the response class that it uses, or ``botocore.credentials``."""
+    """Patch ``botocore.httpsession`` with the response class that it uses, ``.credentials`` or ``.endpoint``."""
+    if hasattr(module, "EndpointCreator"):
+        patches.replace(module.Endpoint, "create_request", _wrap_create_request)
+        return
     if hasattr(module, "CredentialResolver"):
         patches.replace(module.CredentialResolver, "load_credentials", functools.partial(_wrap_credentials, module=module))
         return
@@ -46,6 +53,25 @@ def _wrap_credentials(original: Callable[..., Any], *, module: Any) -> Callable[
         return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")
 
     return load_credentials
+
+
+def _wrap_create_request(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap where a request is made out of its parts, once an attempt: an edit has to be in it before it is signed."""
+
+    @functools.wraps(original)
+    def create_request(self: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+        body: Any = params.get("body")
+        if _port.serving() is not None and isinstance(body, bytes | bytearray | str):
+            given = body.encode() if isinstance(body, str) else bytes(body)
+            headers = shared.clean_headers(params["headers"].items())
+            written = Request(method=params["method"], url=shared.clean_url(params["url"]), headers=headers, body=given)
+            edited = _port.edited(written)
+            params = params if edited is None else {**params, "body": edited}
+        request = original(self, params, *args, **kwargs)
+        setattr(request, _EDITED, True)
+        return request
+
+    return create_request
 
 
 def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,8 +151,13 @@ def _write(request: Any) -> Request:
 
 def _ask(request: Any, responder: _port.Responder) -> Exchange | None:
     written = _write(request)
+    if not hasattr(request, _EDITED) and _port.edited(written) is not None:
+        raise ReplayMiss(
+            f"{request.method} {request.url}: signed outside of a botocore client, so nothing can be edited in it any more; "
+            "change the agent's code instead"
+        )
     subject = shared.subject_of(request.method, request.url, written.headers)
-    return shared.ask_edited(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
 
 
 class _ServedConnection:

@@ -11,7 +11,7 @@ import http.client
 import re
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -140,24 +140,6 @@ def host_of(url: str) -> str:
 def name_of(method: str, url: str) -> str:
     """Return ``POST /v1/chat/completions``."""
     return f"{method} {urlsplit(url).path or '/'}"
-
-
-def ask_edited(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange | None:
-    """Ask with the replay's edits in the request, for a client whose own request can no longer be changed.
-
-    Raises:
-        ReplayMiss: there is no answer, or the request would go out for real without the edits.
-    """
-    body = _port.edited(request)
-    if body is None:
-        return ask(responder, seam=seam, subject=subject, request=request)
-    answer = ask(responder, seam=seam, subject=subject, request=replace(request, body=body))
-    if answer is None:
-        raise ReplayMiss(
-            f"{request.method} {request.url}: requests of {seam} cannot be edited on their way to a live model; "
-            "change the agent's code instead, or its client to one on httpx or requests"
-        )
-    return answer
 
 
 def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange | None:

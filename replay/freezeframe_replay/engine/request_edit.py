@@ -7,10 +7,10 @@ recorded one, so that offline it is the first divergence; with a live model it i
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Request
@@ -47,6 +47,18 @@ class RequestEdit:
                 return f"{self.name} = {shown}"
             case _:
                 return f"{self.part.value} = {shown}"
+
+
+_SYSTEM_AMONG_MESSAGES: Final = frozenset({"openai.chat", "ollama.chat", "cohere.chat"})
+"""Dialects in which the system prompt is the first message."""
+
+_SYSTEM_FIELD: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
+    "anthropic.messages": ("system", str),
+    "openai.responses": ("instructions", str),
+    "bedrock.converse": ("system", lambda text: [{"text": text}]),
+    "gemini.generate_content": ("systemInstruction", lambda text: {"parts": [{"text": text}]}),
+}
+"""Dialect -> the field that is the system prompt, and its form."""
 
 
 def edits_to_json(edits: Sequence[RequestEdit]) -> list[dict[str, Any]]:
@@ -88,13 +100,14 @@ def _edited(body: dict[str, Any], edit: RequestEdit, dialect: str) -> dict[str, 
             return {**body, edit.name: edit.value}
         case Part.MODEL if "model" in body:
             return {**body, "model": edit.value}
-        case Part.SYSTEM if isinstance(body.get("messages"), list) and dialect.startswith("openai"):
+        case Part.SYSTEM if dialect in _SYSTEM_AMONG_MESSAGES and isinstance(body.get("messages"), list):
             return {**body, "messages": _with_system_message(body["messages"], edit.value)}
-        case Part.SYSTEM if dialect.startswith("anthropic"):
+        case Part.SYSTEM if dialect in _SYSTEM_FIELD:
+            name, make = _SYSTEM_FIELD[dialect]
+            return {**body, name: make(edit.value)}
+        case Part.SYSTEM if dialect == "bedrock.invoke" and "anthropic_version" in body:
             return {**body, "system": edit.value}
-        case Part.SYSTEM if dialect == "openai.responses":
-            return {**body, "instructions": edit.value}
-        case _ if dialect.endswith("embeddings") and edit.part is Part.SYSTEM:
+        case Part.SYSTEM if dialect.endswith(("embeddings", ".embed")):
             return body
         case _:
             raise ReplayError(
