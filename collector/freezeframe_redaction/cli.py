@@ -45,8 +45,8 @@ exit status: 0 done, 1 a line could not be read (named on standard error; the ot
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit status."""
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
     parser = argparse.ArgumentParser(
         prog="freezeframe redact",
         description="Replace personal data and credentials by surrogates of the same shape.",
@@ -74,8 +74,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--rotate-key", action="store_true", help="start the tenant's next key; what older ones made stays as it is"
     )
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
     try:
-        arguments = parser.parse_args(argv)
+        arguments = make_parser().parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     try:

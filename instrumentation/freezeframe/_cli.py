@@ -79,7 +79,8 @@ def _replay_commands() -> Any:
         return None
 
 
-def _run(arguments: list[str]) -> int:
+def run_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options of `run`; the command after them is not its affair."""
     parser = argparse.ArgumentParser(
         prog="freezeframe run",
         usage="freezeframe run [options] -- CMD ...",
@@ -90,9 +91,13 @@ def _run(arguments: list[str]) -> int:
     parser.add_argument("--endpoint", metavar="URL", help="the collector (default: http://127.0.0.1:4318)")
     parser.add_argument("--file", metavar="PATH", help="write spans there as OTLP/JSON lines, not redacted, and send none")
     parser.add_argument("--service-name", metavar="NAME", help="service.name of the spans")
+    return parser
+
+
+def _run(arguments: list[str]) -> int:
     options, command = _split(arguments)
     try:
-        given = parser.parse_args(options)
+        given = run_parser().parse_args(options)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     if not command:
@@ -116,7 +121,8 @@ def _run(arguments: list[str]) -> int:
         return CANNOT_EXECUTE
 
 
-def _drain(arguments: list[str]) -> int:
+def drain_parser() -> argparse.ArgumentParser:
+    """Return the parser of the options of `drain`."""
     parser = argparse.ArgumentParser(
         prog="freezeframe drain",
         description="Deliver the spans that were spooled while the collector was down.",
@@ -126,8 +132,12 @@ def _drain(arguments: list[str]) -> int:
     parser.add_argument("--spool", metavar="DIR", help="the spool's directory (default: FREEZEFRAME_SPOOL)")
     parser.add_argument("--endpoint", metavar="URL", help="the collector (default: as instrument() finds it)")
     parser.add_argument("--key", metavar="PATH", help="the key that it is protected with (default: FREEZEFRAME_SPOOL_KEY)")
+    return parser
+
+
+def _drain(arguments: list[str]) -> int:
     try:
-        given = parser.parse_args(arguments)
+        given = drain_parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     from freezeframe._config import load_settings

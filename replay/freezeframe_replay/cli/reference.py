@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
+from freezeframe._cli import drain_parser, run_parser
+from freezeframe_redaction.cli import make_parser as redact_parser
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser
 from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 
@@ -13,23 +15,25 @@ _HEAD = f"""# The command line
 Made by `python -m freezeframe_replay.cli.reference > docs/cli.md` from the commands themselves; a test holds the two equal.
 
 Errors go to stderr, as what, where, found, expected and what to do. The data directory is `--data`, else `$FREEZEFRAME_DATA`,
-else the nearest `.freezeframe` upwards, else `./.freezeframe`. `{PROGRAM} run -- CMD` starts a program with recording switched
-on, `{PROGRAM} drain` delivers what was spooled: see `{PROGRAM} run --help` and [delivery](delivery.md).
+else the nearest `.freezeframe` upwards, else `./.freezeframe`. `{PROGRAM} run` and `drain` come
+with the base install; what is spooled, and when, is told in [delivery](delivery.md).
 """
+
+_WITH_ITS_OWN_PARSER: Mapping[str, argparse.ArgumentParser] = {"redact": redact_parser()}
+"""Commands that read their arguments themselves."""
 
 
 def reference_text() -> str:
     """Return the whole page."""
-    index = "\n".join(
-        f"| [`{PROGRAM} {command.name}`](#{PROGRAM}-{command.name}) | {command.summary} |" for command in COMMANDS
-    )
+    names = [*OF_THE_BASE_INSTALL, *((command.name, command.summary) for command in COMMANDS)]
+    index = "\n".join(f"| [`{PROGRAM} {name}`](#{PROGRAM}-{name}) | {summary} |" for name, summary in names)
     return (
         "\n".join(
             [
                 _HEAD,
                 "| command | |\n|---|---|",
-                *(f"| `{PROGRAM} {name}` | {summary} |" for name, summary in OF_THE_BASE_INSTALL),
                 f"{index}\n",
+                *(_base_section(parser) for parser in (run_parser(), drain_parser())),
                 *(_section(command) for command in COMMANDS),
             ]
         ).rstrip()
@@ -37,17 +41,46 @@ def reference_text() -> str:
     )
 
 
+def _base_section(parser: argparse.ArgumentParser) -> str:
+    """Return the section of a command of the base install, whose help is written out."""
+    lines = [f"## {parser.prog}", "", parser.description or "", "", *_table(_rows(parser))]
+    return "\n".join([*lines, "```text", (parser.epilog or "").strip(), "```", ""])
+
+
 def _section(command: Command) -> str:
     lines = [f"## {PROGRAM} {command.name}", "", f"{command.summary} {command.description}".strip(), ""]
-    if not command.delegates:
-        rows = list(_rows(make_parser(command), takes_program=command.takes_program))
-        lines += ["| argument | |", "|---|---|", *rows, ""]
+    parser = _WITH_ITS_OWN_PARSER[command.name] if command.delegates else make_parser(command)
+    actions = _actions(parser)
+    lines += _table(_rows_of_actions(actions) if actions else _rows(parser, takes_program=command.takes_program))
     lines += ["```console", *(f"$ {example.line:<72} # {example.means}" for example in command.examples), "```", ""]
     lines += ["Exit codes: " + "; ".join(f"{code} {means}" for code, means in command.exit_codes.items()) + ".", ""]
     return "\n".join(lines)
 
 
-def _rows(parser: argparse.ArgumentParser, *, takes_program: bool) -> Iterable[str]:
+def _table(rows: Iterable[str]) -> list[str]:
+    return ["| argument | |", "|---|---|", *rows, ""]
+
+
+def _actions(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """Return the parsers of a command's actions by name (`store pin`); empty where it has none."""
+    for action in parser._actions:  # argparse offers no public list of what was declared
+        if isinstance(action, argparse._SubParsersAction):
+            return action.choices
+    return {}
+
+
+def _rows_of_actions(actions: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
+    """Yield the rows of each action below a row of its own, and those that all of them have once, at the end."""
+    rows = {name: list(_rows(parser)) for name, parser in actions.items()}
+    shared = set[str].intersection(*map(set, rows.values()))
+    for name, own in rows.items():
+        yield f"| **`{name}`** | {actions[name].description} |"
+        yield from (row for row in own if row not in shared)
+    yield "| **each of them** | |"
+    yield from (row for row in next(iter(rows.values())) if row in shared)
+
+
+def _rows(parser: argparse.ArgumentParser, *, takes_program: bool = False) -> Iterator[str]:
     for action in parser._actions:  # argparse offers no public list of what was declared
         if action.dest == "help":
             continue
