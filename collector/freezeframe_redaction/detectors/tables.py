@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from freezeframe_redaction.detectors import dates, phone, runs, secrets
+from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_number, is_marked_subscriber
@@ -130,7 +131,7 @@ _COLUMNS = (
     ),
     Column(
         class_="PERSON",
-        words="patient|employee|assignee|reporter|passenger|attendee|participant|applicant|requester",
+        words="patient|employee|assignee|owner|reporter|passenger|attendee|participant|applicant|requester",
         look=_FULL_NAME,
         is_marked=holds_invented,
     ),
@@ -147,6 +148,8 @@ _COLUMNS = (
 COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 """Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
+_HALVES = (frozenset(["first", "last"]), frozenset(["given", "family"]))
+"""Headings that speak of names only together."""
 _PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee", re.IGNORECASE)
 
 
@@ -211,7 +214,10 @@ _NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
 def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
     """Return what the cell holds, or None where it does not look like its column."""
     value = text[start:end]
-    if not column.look.fullmatch(value) or (column.class_ == "PERSON" and (value[0].islower() or len(value) < 2)):
+    if column.class_ == "PERSON":
+        if not _is_name(value, column):
+            return None
+    elif not column.look.fullmatch(value):
         return None
     kind = column.kind
     if column.class_ == "PHONE":
@@ -221,10 +227,18 @@ def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
     return Candidate(start, end, "*" if column.is_marked(value) else column.class_, kind)
 
 
+def _is_name(value: str, column: Column) -> bool:
+    if column.look is _FULL_NAME and is_plainly_given(value):
+        return True  # "Assignee", and below it first names
+    return len(value) > 1 and column.look.fullmatch(value) is not None and (not value[0].islower() or is_known(value))
+
+
 def _column(names: list[str], at: int) -> Column | None:
     for heading, column in _HEADINGS:
         if heading.fullmatch(names[at]):
             return column
+    if any({names[at].lower()} < halves <= {name.lower() for name in names} for halves in _HALVES):
+        return _COLUMNS[0]
     if _PLAIN_NAME.fullmatch(names[at]) and any(heading.fullmatch(name) for name in names for heading, _ in _HEADINGS):
         return _COLUMNS[0]  # products have names too, but neither telephones nor birthdays
     return None
@@ -285,6 +299,7 @@ DETECTORS = (
         class_="PERSON",
         # What may stand around the words is judged by the check: each choice here is paid for at every byte.
         triggers=(
+            r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
             r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
             rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
         ),

@@ -139,7 +139,12 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
     if not real or names.is_brand(words) or any(not names.may_be_name(word) for word in real):
         return _loose(text, low, high, start + 1)
-    if len(real) == 1 and len(words) == 1 and not names.is_known(real[0]) and not names.SURNAME_ENDING.search(real[0].lower()):
+    if (
+        len(words) == 1
+        and not names.is_known(real[0])
+        and not names.SURNAME_ENDING.search(real[0].lower())
+        and not _LAST.search(text, max(low, at - 8), at)
+    ):
         return ()
     return names.accept(text, tokens, "key")
 
@@ -162,6 +167,8 @@ _JOINT = re.compile(r"[ _-]|(?<=[a-z])(?=[A-Z])")
 """Between the words of a label, also where it is an identifier: ``reported_by``, ``reportedBy``."""
 
 
+_LAST = re.compile(r"(?<![^\W_])last[\"']?:\Z", re.IGNORECASE)
+"""``{"first": ..., "last": ...}``: one word, and any."""
 _SIGN = r"\"?:|\*\*:|':| :|=[\"']| - "
 """Between a label and its value. The triggers end here, so that they are literals, which cost next to nothing."""
 _TO_VALUE = re.compile(r"[ \t\r\n\"'*]{0,4}")
@@ -186,6 +193,7 @@ DETECTORS = (
             _PERSON_KEYS,
             r"(?i)(?:^|\x1f)(?:family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
             r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
+            r";CN=[A-Z\xc0-\xde]",
             r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
         ),
         find=_keyed,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.detectors.lexicon import COMMON, COUNTRIES, GIVEN, SURNAMES
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Detector, Example
@@ -52,7 +52,18 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     kept = names.trimmed(text, tokens[index : index + 5])
     if len(kept) < 2:
         return ()
-    return names.accept(text, kept, "lexicon")
+    return (*_spouse(text, low, kept[0][0]), *names.accept(text, kept, "lexicon"))
+
+
+_WITH_ANOTHER = re.compile(rf"(?<![\w'-])({names.TOKEN}) (?:and|&|und|et|y|e|i|og|och|en) \Z")
+
+
+def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
+    """Return the given name of who shares the surname that follows: ``Fionnuala and Diarmuid Ó Conaill``."""
+    match = _WITH_ANOTHER.search(text, max(low, start - 28), start) if text[start - 1 : start] == " " else None
+    if match is None or not names.is_plainly_given(match[1]) or not match[1][1:].islower():
+        return ()
+    return names.accept(text, [match.span(1)], "couple")
 
 
 _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", "ant", "ent", "ive", "al", "man")
@@ -210,6 +221,8 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     return next((at for at in range(owned + 3 if owned >= 0 else run.start(), start) if text[at].isupper()), None)
 
 
+_MAILBOX = re.compile(r"(?: [^\W\d_]\.?)?[\"'] ?<[^<>\s@]{1,64}@")
+"""Behind a name in quotes, in the header of a mail."""
 _AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
 
 
@@ -232,6 +245,8 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         return ()  # "Johnson & Johnson, Morgan Stanley"
     second = names.WORD.match(text, comma + 2, min(high, comma + 30))
     surname = text[begin:comma]
+    if second is not None and text[max(low, begin - 1) : begin] in ('"', "'") and _MAILBOX.match(text, second.end(), high):
+        return names.accept(text, [(begin, comma), second.span()], "last, first")
     if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
         return ()
     given = second.group()
@@ -286,6 +301,12 @@ _DESCRIBED = re.compile(
     r"|colleague|friend|neighbou?r|doctor|physician|nurse|lawyer|patient|customer|client|tenant|landlord|teacher|partner|assistant|uncle|aunt|cousin|employee|contact|accountant|applicant)"
 )
 
+_LED_A_LIFE = re.compile(
+    rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? (?:holds an? (?:[BM]Sc|BA|MA|MBA|PhD|degree|bachelor|master|doctorate|diploma)|(?:lives|lived|grew up|studied|worked) (?:in|at)\b|was born\b|graduated from\b)"
+)
+_PARTY = re.compile(rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? \((?:hereinafter|the [\"“']|[\"“'](?:the )?[A-Z])")
+"""What only people do, and how a contract names its parties: the words need not be on any list."""
+
 
 def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``May June is my boss``."""
@@ -300,6 +321,34 @@ def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
             and first.lower() not in ("the", "this", "that", "my", "our")
         ):
             return names.accept(text, [match.span(1), match.span(2)], "described")
+    for pattern in (_LED_A_LIFE, _PARTY):
+        for match in pattern.finditer(text, max(low, at - 90), min(high, at + 14)):
+            if match.end() >= at - 1 and _may_be_both(*match.groups()):
+                return names.accept(text, [match.span(1), match.span(2)], "described")
+    return ()
+
+
+def _may_be_both(first: str, last: str) -> bool:
+    """Whether two words may be a given name and a surname, though no list has them: neither is a place or an ordinary word."""
+    return (
+        names.may_be_name(first)
+        and names.may_be_name(last)
+        and first.lower() not in names.NEVER_FIRST
+        and not names.is_brand([first, last])
+        and last.lower() not in COUNTRIES
+        and first[1:].islower()
+    )
+
+
+_VERSUS = re.compile(rf"(?<![\w.])({names.TOKEN}),? (?:v|vs)\.? ({names.TOKEN})(?!\w)")
+
+
+def _versus(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Ostrowski v. Pemberton``: two surnames."""
+    for match in _VERSUS.finditer(text, max(low, at - 44), min(high, at + 30)):
+        words = match.groups()
+        if match.end() >= at and all(map(names.may_be_name, words)) and all(word.lower() in SURNAMES for word in words):
+            return tuple(one for group in (1, 2) for one in names.accept(text, [match.span(group)], "versus"))
     return ()
 
 
@@ -335,6 +384,7 @@ DETECTORS = (
         class_=names.CLASS,
         triggers=(
             rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
+            rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:holds an? |lived? |lives |grew up |studied |worked |was born|graduated |\((?:hereinafter|the [\"']|[\"'](?:the )?[A-Z]))",
         ),
         find=_described,
         examples=(Example(text="May June is my boss", value="May June", near_miss="Data Lake is the answer"),),
@@ -345,6 +395,17 @@ DETECTORS = (
         triggers=(rf"{names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",),
         find=_last_first,
         examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
+    ),
+    Detector(
+        name="name: versus",
+        class_=names.CLASS,
+        triggers=(rf"{names.CAPITAL}{names.SMALL}+,? vs?\.? {names.CAPITAL}{names.SMALL}{{2}}",),
+        find=_versus,
+        examples=(
+            Example(
+                text="in Ostrowski v. Pemberton the court", value="Ostrowski", near_miss="Python vs Rust; Kafka vs. Pulsar"
+            ),
+        ),
     ),
     Detector(
         name="name: capitals",

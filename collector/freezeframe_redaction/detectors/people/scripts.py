@@ -146,10 +146,14 @@ def _greek(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...
     return ()
 
 
+_JAPANESE_SAID = re.compile(
+    rf"(?:担当の|担当は|私は?、?|わたくし、?|[会社部課店](?:の)?)({_JAPANESE_SURNAMES})(?=です|と申し|でござい)"
+)
+"""A surname alone, where its bearer says it."""
 _NAMED_KOREAN = re.compile(
     r"(?:이름|성명|성함|고객명|환자명|담당자|수신인|받는 ?사람|보내는 ?사람|예금주|신청자)[ ]?:[ ]?([가-힣]{2,4})(?![가-힣])"
 )
-_SAID_IN_HAN = (_NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
+_SAID_IN_HAN = (_JAPANESE_SAID, _NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
 
 
 def _east_asian(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:

@@ -45,13 +45,16 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if double is not None:
         start = double.start()
     word = names.WORD.match(text, start, min(high, start + 40))
-    if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-@#$<`")):
+    if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-#$<`")):
         return ()
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
     if names.is_brand([*text[max(low, start - 4) : start].split(), *name.split("-")]):
         return ()  # "Dr Pepper", "Viola-Jones"
+    if text[start - 1 : start] == "@":
+        is_mention = text[end : end + 1] in ("", " ", ",", ":", "\n", "!", "?") and names.is_plainly_given(name)
+        return names.accept(text, [(start, end)], "mention") if is_mention else ()
     if len(name) < 3 or names.is_ordinary(name) or not all(part[1:].islower() for part in name.split("-")):
         return ()
     known = all(map(names.is_plainly_given, name.split("-"))) or names.has_form_of_surname(name)
@@ -64,6 +67,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if following[:1] == " " and following[1:2].isupper():
         return ()
+    if _ASKED_ABOUT.match(following) and text[max(low, start - 4) : start].lower() == "did ":
+        return names.accept(text, [(start, end)], "alone")
     if not known:
         # A word that no list knows must do what only people do: "Mehrudin shouted at", "Quionia is from".
         opens = (
@@ -80,6 +85,11 @@ _HUMAN = re.compile(
     r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying|teaching)|has a (?:headache|fever|daughter|son)"
     r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
 )
+
+_ASKED_ABOUT = re.compile(
+    r" (?:(?:get|got|come|call|write|text|ring) (?:you|me|us|back|by|in|over)|reply|show up|mention|call|sign|pay|apologi[sz]e)\b"
+)
+"""``did Xiaoling get back to you``."""
 
 
 def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: str) -> bool:
@@ -159,6 +169,7 @@ DETECTORS = (
             r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
             r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
+            r"[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s (?:address|phone|e-?mail|number|account|card|order|birthday|house|home|car|wife|husband|son|daughter|kid|child|mother|father|mom|dad|brother|sister|family|friend|boss|manager|doctor|lawyer|name|appointment|booking|flight|ticket|passport|salary|bank|password|contact|office|story|song|book|novel|music|voice|life|death|killer|wedding|party|dog|cat|insurance|policy|claim|invoice|room|reservation)",
             r"(?:^|\n|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
             r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
