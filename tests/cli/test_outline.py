@@ -109,6 +109,22 @@ def test_a_run_without_exchanges_is_a_cold_case() -> None:
     assert {"entry_point", "entry_input"} <= set(outline.missing)
 
 
+def test_what_another_instrumentation_tells_is_shown() -> None:
+    """Its spans are called by what they tell of; whole, the outline has the messages and results that they carry."""
+    entry, first, second, *_ = (replace(span, attributes={}) for span in lookup_run())
+    told = [
+        entry,
+        first.with_attributes(
+            {genai.OPERATION_NAME: genai.OP_CHAT, genai.INPUT_MESSAGES: '[{"role":"user"}]', genai.OUTPUT_MESSAGES: "[]"}
+        ),
+        second.with_attributes({genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL, genai.TOOL_CALL_RESULT: '"Lyon"'}),
+    ]
+    nodes = outline_run(build_run(told), full=True).nodes
+    assert [(node.kind, node.step) for node in nodes] == [("run", None), ("model", None), ("tool", None)]
+    assert [(node.request, node.response) for node in nodes] == [(None, None), ('[{"role":"user"}]', "[]"), (None, '"Lyon"')]
+    assert outline_run(build_run(told)).nodes[1].request is None
+
+
 def test_spans_that_name_each_other_as_parents_are_still_shown() -> None:
     """A broken tree loses no span, and ends."""
     entry, first, second, *_ = lookup_run()

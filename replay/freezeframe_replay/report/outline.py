@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe_schemas import genai, values
@@ -20,6 +20,15 @@ from freezeframe_schemas.wire import decode_body
 ROOT_LANE = "root"
 """How the lane of the entry point is written for people."""
 
+_TOLD: Final[Mapping[str, str]] = {
+    **dict.fromkeys(genai.MODEL_OPERATIONS, Kind.MODEL.value),
+    genai.OP_EXECUTE_TOOL: Kind.TOOL.value,
+    genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
+}
+"""What a span of another instrumentation tells of, by its operation."""
+_ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
+_ANSWERED: Final = (genai.TOOL_CALL_RESULT, genai.OUTPUT_MESSAGES, genai.RETRIEVAL_DOCUMENTS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
@@ -31,7 +40,7 @@ class Node:
     inside: int | None = None
     """Step that answers for this one in a replay."""
     kind: str
-    """``run``, a `Kind`, or ``span``."""
+    """``run``, a `Kind`, or ``span``. In a run without exchanges a kind is what another instrumentation tells of."""
     name: str
     detail: str = ""
     """Model, arguments or query in a few words."""
@@ -43,7 +52,7 @@ class Node:
     lane: str = ""
     span_id: str
     request: str | None = None
-    """Body as text; set where the outline was asked for whole."""
+    """Body as text, or what another instrumentation tells was asked; set where the outline was asked for whole."""
     response: str | None = None
 
 
@@ -181,10 +190,11 @@ def _node(
             full=full,
         )
     failed = span.status_code is StatusCode.ERROR
+    told = "span" if run.exchanges else _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
     return Node(
         depth=depth,
         step=None,
-        kind="run" if span.span_id == run.entry.span_id else "span",
+        kind="run" if span.span_id == run.entry.span_id else told,
         name=span.name,
         detail=span.text(genai.REQUEST_MODEL) or "",
         ms=_ms(span.start_time_unix_nano, span.end_time_unix_nano),
@@ -192,7 +202,13 @@ def _node(
         failed=failed,
         tokens=_tokens(span),
         span_id=span.span_id,
+        request=_first(span, _ASKED) if full else None,
+        response=_first(span, _ANSWERED) if full else None,
     )
+
+
+def _first(span: SpanRecord, names: Iterable[str]) -> str | None:
+    return next((text for name in names if (text := span.text(name))), None)
 
 
 def _exchange_node(
