@@ -28,7 +28,7 @@ PROTOCOL: Final = frozenset(
         genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
         genai.OPERATION_NAME, genai.PROVIDER_NAME, genai.REQUEST_MODEL, genai.REQUEST_PREVIOUS_RESPONSE_ID,
         genai.RESPONSE_ID, genai.RESPONSE_MODEL, genai.RESPONSE_FINISH_REASONS, genai.TOOL_NAME, genai.TOOL_TYPE,
-        genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
+        genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_NAME, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
         genai.OPENAI_SYSTEM_FINGERPRINT, genai.MCP_METHOD, genai.MCP_SESSION_ID, genai.RUN_ID, genai.TENANT, genai.ENTRY_KIND,
         genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE,
         genai.LOCK_FILE,
@@ -38,6 +38,7 @@ PROTOCOL: Final = frozenset(
         genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
         genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
         genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES, genai.NORMALISED_FROM,
+        "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
     }
 )  # fmt: skip
 """Attributes that name things of the protocol: they stay, but for an e-mail, a phone number or a credential put there."""

@@ -112,6 +112,15 @@ def test_protocol_values_stay(redactor: Redactor) -> None:
     assert {name: made.attributes[name] for name in kept} == kept
 
 
+@pytest.mark.parametrize("name", [genai.AGENT_NAME, "agent.name", "agent_name"])
+def test_an_agents_own_name_stays(redactor: Redactor, name: str) -> None:
+    """It is a program's, and runs are grouped by it; in the tree its spans are called by it. A person's mail there goes."""
+    span = replace(_span(**{name: "LangGraph"}), name="invoke_agent LangGraph")
+    made = redactor.redact_span(span)
+    assert (made.name, made.attributes[name]) == (span.name, "LangGraph")
+    assert redactor.redact_span(_span(**{name: f"for {MAIL}"})).attributes[name] != f"for {MAIL}"
+
+
 def test_a_span_without_findings_is_unchanged_but_for_the_stamp(redactor: Redactor) -> None:
     """Byte-exact, chunk sizes included."""
     chunks = _openai("Hello", " there, order ", "AC-1027")
