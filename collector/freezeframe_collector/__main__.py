@@ -41,9 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             config, faults = read_config(options.config, os.environ, overrides)
             # Imported here, as below: --help needs no redactor and no gRPC.
-            from freezeframe_collector.check import file_faults
+            from freezeframe_collector.check import cautions, file_faults
 
             refuse([*faults, *file_faults(config)])
+            for caution in cautions(config):
+                print(f"caution: {caution}")
             print("the configuration has no faults")
             return 0
         config = load_config(options.config, os.environ, overrides)

@@ -1,10 +1,12 @@
-"""What a configuration's values do not show: whether the files and the directory that it names are what they are to be.
+"""What a configuration's values do not show: whether the files and the directory that it names are what they are to be, and
+who else gets in.
 
 The start finds the same faults, one after the other; ``--check`` names all of them at once. Nothing is opened but these files.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Callable, Iterator
 
 from freezeframe_collector.auth import Authenticator
@@ -34,3 +36,25 @@ def file_faults(config: CollectorConfig) -> Iterator[str]:
             continue
         except (ConfigError, OSError) as error:
             yield str(error)
+
+
+def cautions(config: CollectorConfig) -> Iterator[str]:
+    """Yield a line for each door that stands open beyond this machine: no fault, since a network may be closed elsewhere."""
+    receivers = [("http", config.http.host)] + ([("grpc", config.grpc.host)] if config.grpc.enabled else [])
+    guarded = bool(config.auth.tokens_file or config.tls.client_ca_file)
+    for name, host in receivers:
+        if _is_loopback(host):
+            continue
+        if not guarded:
+            yield f"{name}.host: {host}, and neither auth.tokens_file nor tls.client_ca_file: whoever reaches it may send"
+        if not config.tls.cert_file:
+            yield f"{name}.host: {host}, and no tls.cert_file: spans and tokens cross the network readable, not redacted yet"
+    if config.clickhouse.enabled and not _is_loopback(config.clickhouse.host):
+        yield f"clickhouse.host: {config.clickhouse.host}: SQL asks for no password, so whoever reaches it reads every run"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

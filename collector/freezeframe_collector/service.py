@@ -18,6 +18,7 @@ from aiohttp import web
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
+from freezeframe_collector.check import cautions
 from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, parse_tenant_days, settings
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
@@ -120,6 +121,8 @@ class Service:
             grpc, http = await asyncio.to_thread(self._pool.start)
         self.ports = Ports(grpc=grpc, http=http, clickhouse=clickhouse, pages=await self._open_pages())
         replace_durably(config.data_directory / PORTS_FILE, json.dumps(self._describe()).encode())
+        for caution in cautions(config):
+            _LOG.warning("%s", caution)
         _LOG.info("ready: grpc %d, http %d, clickhouse %d, data %s", grpc, http, clickhouse, config.data_directory)
 
     async def _open_pages(self) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from freezeframe_collector.__main__ import main
+from freezeframe_collector.check import cautions
 from freezeframe_collector.config import CollectorConfig, load_config, settings
 from freezeframe_collector.config_page import render_page
 from freezeframe_schemas.errors import ConfigError
@@ -165,3 +167,23 @@ def test_a_data_directory_that_cannot_be_is_a_fault(
     said = capsys.readouterr().err
     assert f"{tmp_path / 'file'} is no directory" in said
     assert "data directory" in said or "service.data" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({}, []),
+        ({"http": {"host": "localhost"}, "clickhouse": {"host": "::1"}}, []),
+        ({"http": {"host": "0.0.0.0"}}, ["http.host: 0.0.0.0, and neither", "http.host: 0.0.0.0, and no tls.cert_file"]),
+        ({"grpc": {"host": "::"}, "auth": {"tokens_file": "t"}}, ["grpc.host: ::, and no tls.cert_file"]),
+        ({"grpc": {"host": "0.0.0.0", "enabled": False}}, []),
+        ({"grpc": {"host": "0.0.0.0"}, "tls": {"cert_file": "c", "client_ca_file": "a"}}, []),
+        ({"clickhouse": {"host": "10.1.2.3"}}, ["clickhouse.host: 10.1.2.3: SQL asks for no password"]),
+    ],
+)
+def test_a_door_that_is_open_beyond_this_machine_is_told_of(values: dict[str, dict[str, Any]], told: list[str]) -> None:
+    """It is no fault: the network may be closed elsewhere. `--check` and the log at the start name what gets in."""
+    sections = {name: type(getattr(CollectorConfig(), name))(**section) for name, section in values.items()}
+    found = list(cautions(CollectorConfig(**sections)))
+    assert len(found) == len(told)
+    assert all(line.startswith(start) for line, start in zip(found, told, strict=True))
