@@ -48,14 +48,22 @@ def as_trigger(pattern: str) -> str:
     return scan_bytes(pattern).decode("latin-1")
 
 
-def why_refused(pattern: str) -> str:
-    """Return why the trigger engine cannot look for the pattern, or nothing."""
-    expression = as_trigger(pattern).encode("latin-1")
-    try:
-        hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK).compile(expressions=[expression], flags=[0])
-    except hyperscan.error as error:
-        return str(error).rstrip(".")
-    return ""
+def fires_in(pattern: str, text: str) -> bool:
+    """Whether the trigger engine meets the pattern in the text, where that stands among others. It folds no case but ASCII's.
+
+    Raises:
+        hyperscan.error: the engine cannot look for the pattern.
+    """
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(expressions=[as_trigger(pattern).encode("latin-1")], flags=[0])
+    ends: list[int] = []
+    data = b"\x1f" + scan_bytes(text) + b"\x1f"
+    database.scan(
+        data,
+        match_event_handler=lambda expression, start, end, flags, context: ends.append(end),
+        scratch=hyperscan.Scratch(database),
+    )
+    return bool(ends)
 
 
 def _path(expressions: Sequence[bytes]) -> Path | None:

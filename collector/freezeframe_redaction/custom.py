@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
+from freezeframe_redaction import linear
 from freezeframe_redaction.compiled import as_trigger
 from freezeframe_redaction.invented import holds_invented, invent
 from freezeframe_redaction.model import Candidate, Detector, Example
@@ -12,7 +14,8 @@ from freezeframe_redaction.policy import CustomClass, Policy
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.surrogates import bare, is_marked_identifier, mark_identifier
 
-_WINDOW = 256
+WINDOW: Final = 256
+"""Characters on each side of a trigger's end in which a pattern of the user's may match."""
 _KEYED_VALUE = re.compile(r"[\"']?\s?[:=]\s?[\"']?([^\s\"'\x1f][^\"\x1f\n]{0,200})")
 
 
@@ -45,13 +48,11 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
 
 
 def _by_pattern(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
-    pattern = re.compile(entry.pattern)
+    pattern = linear.Part(entry.pattern)
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-        for match in pattern.finditer(text, max(low, at - _WINDOW), min(high, at + _WINDOW)):
-            if match.end() >= at and match.end() > match.start():
-                return (_candidate(entry.name, match.group(), match.start(), match.end()),)
-        return ()
+        span = pattern.span_ending(text, max(low, at - WINDOW), min(high, at + WINDOW), at)
+        return () if span is None else (_candidate(entry.name, text[slice(*span)], *span),)
 
     return find
 

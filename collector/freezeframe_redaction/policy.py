@@ -23,15 +23,18 @@ import hashlib
 import re
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
+import hyperscan
 import orjson
 
-from freezeframe_redaction.compiled import why_refused
+from freezeframe_redaction import linear
+from freezeframe_redaction.compiled import fires_in
 from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_schemas.errors import ConfigError
 
@@ -40,6 +43,7 @@ BUILT_IN = ("strict", "minimal", "off")
 """Policies that come with the package, by name."""
 _KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
 _CLASS_KEYS = frozenset({"name", "pattern", "keys", "example"})
+_REFUSED = "the trigger engine refuses it"
 _CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
 
 
@@ -151,7 +155,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
         raw = cast("Mapping[str, Any]", tomllib.loads(source))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where}: not TOML: {error}") from None
-    faults = [f"unknown key {key!r}" for key in raw if key not in _KEYS]
+    faults = _unknown(raw, _KEYS)
     if raw.get("version") != _VERSION:
         faults.append(f"version: found {raw.get('version')!r}, expected {_VERSION}")
     name = raw.get("name")
@@ -163,8 +167,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
         faults.append("classes: nothing would be redacted; a policy that redacts nothing must be named 'off'")
     custom = tuple(_custom(index, entry, faults) for index, entry in enumerate(raw.get("class", [])))
     patterns = _strings(raw, "allow_patterns", faults)
-    for pattern in patterns:
-        _compile(pattern, f"allow_patterns: {pattern!r}", faults)
+    faults.extend(f"allow_patterns: {pattern!r}: {fault}" for pattern in patterns if (fault := _fault_of_allowed(pattern)))
     policy = Policy(
         name=name,
         classes=frozenset(classes),
@@ -190,8 +193,7 @@ def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:
     chosen = set(CLASSES) if given == "all" else set(_strings(raw, "classes", faults))
     dropped = set(_strings(raw, "except", faults))
     faults.extend(
-        f"unknown class {entry!r}, expected one of {', '.join(sorted(CLASSES))}"
-        for entry in sorted((chosen | dropped) - set(CLASSES))
+        f"unknown class {entry!r}, expected {_listed(CLASSES)}" for entry in sorted((chosen | dropped) - set(CLASSES))
     )
     return chosen & set(CLASSES) - dropped
 
@@ -210,7 +212,7 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
         faults.append(f"{where}: expected a table")
         return CustomClass(name="INVALID")
     table = cast("dict[str, Any]", entry)
-    faults.extend(f"{where}: unknown key {key!r}" for key in table if key not in _CLASS_KEYS)
+    faults.extend(f"{where}: {fault}" for fault in _unknown(table, _CLASS_KEYS))
     name, pattern = str(table.get("name", "")), str(table.get("pattern", ""))
     if not _CLASS_NAME.fullmatch(name) or name in CLASSES:
         faults.append(f"{where}: name: found {name!r}, expected capitals and underscores, and no built-in class")
@@ -218,20 +220,45 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     if not pattern and not keys:
         faults.append(f"{where}: needs a pattern or keys")
     example = str(table.get("example", ""))
-    if pattern:
-        compiled = _compile(pattern, f"{where}: pattern", faults)
-        if compiled is not None and compiled.search(""):
-            faults.append(f"{where}: pattern matches the empty text")
-        elif compiled is not None and (refusal := why_refused(pattern)):
-            faults.append(f"{where}: pattern: the trigger engine refuses it: {refusal}")
-        if compiled is not None and not (example and compiled.search(example)):
-            faults.append(f"{where}: example: expected a text that the pattern matches")
+    if pattern and (fault := _fault_of(pattern, example)):
+        faults.append(f"{where}: {fault}")
     return CustomClass(name=name, pattern=pattern, keys=keys, example=example)
 
 
-def _compile(pattern: str, where: str, faults: list[str]) -> re.Pattern[str] | None:
+def _fault_of(pattern: str, example: str) -> str:
+    """Return what is wrong with a pattern that is to be looked for inside texts, or nothing."""
+    if fault := _fault_of_allowed(pattern):
+        return f"pattern: {fault}"
+    if linear.Whole([pattern]).match(""):
+        return "pattern matches the empty text"
     try:
-        return re.compile(pattern)
+        found = fires_in(pattern, example)
+    except hyperscan.error as error:
+        return f"pattern: {_REFUSED}: {str(error).rstrip('.')}"
+    return "" if found else "example: expected a text that the pattern finds, also where more stands around it (no ^ and $)"
+
+
+def _fault_of_allowed(pattern: str) -> str:
+    """Return what is wrong with a pattern that is to match whole values, or nothing."""
+    try:
+        re.compile(pattern)
+        linear.Whole([pattern])
     except re.error as error:
-        faults.append(f"{where}: {error}")
-        return None
+        return str(error)
+    except linear.PatternRefused as refusal:
+        return f"{_REFUSED}: {refusal}"
+    return ""
+
+
+def _unknown(table: Mapping[str, Any], known: frozenset[str]) -> list[str]:
+    """Return a fault for each key that is not known, with the one that may be meant."""
+    faults: list[str] = []
+    for key in table:
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
+            faults.append(f"unknown key {key!r}, " + (f"did you mean {near[0]!r}?" if near else f"expected {_listed(known)}"))
+    return faults
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "one of " + ", ".join(sorted(names))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from freezeframe_redaction import detectors, encoded, prose
+from freezeframe_redaction import detectors, encoded, linear, prose
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.detectors.people.names import MARKS
 from freezeframe_redaction.engine import Engine, settle
@@ -46,9 +46,7 @@ class Scanner:
         self.keys = KeyContexts(frozenset(key for entry in policy.custom for key in entry.keys))
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
         self._allow = policy.allow
-        self._allow_patterns = (
-            re.compile("|".join(f"(?:{p})" for p in policy.allow_patterns)) if policy.allow_patterns else None
-        )
+        self._allow_patterns = linear.Whole(policy.allow_patterns) if policy.allow_patterns else None
         self.known = dict(known)
         self._known_pattern = _alternatives(known)
 
@@ -116,7 +114,7 @@ class Scanner:
     def _allowed(self, value: str) -> bool:
         if self._allow and value.lower() in self._allow:
             return True
-        return self._allow_patterns is not None and self._allow_patterns.fullmatch(value) is not None
+        return self._allow_patterns is not None and self._allow_patterns.match(value)
 
 
 def _alternatives(known: Iterable[str]) -> re.Pattern[str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import stat
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,6 +115,57 @@ def test_a_pattern_that_the_engine_cannot_look_for_is_refused_with_the_policy(pa
     )
     with pytest.raises(ConfigError, match="the trigger engine refuses it"):
         parse_policy(source)
+
+
+def _class(pattern: str, example: str) -> str:
+    return f"name = 'acme'\nversion = 1\nclasses = []\n[[class]]\nname = 'EMPLOYEE_ID'\npattern = '{pattern}'\nexample = '{example}'\n"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b", "a*a*a*a*a*a*b"])
+def test_a_pattern_with_more_ways_than_anybody_can_try_holds_nobody_up(pattern: str) -> None:
+    """Each of them takes Python's own engine longer than the test may last, on one of these runs."""
+    policy = parse_policy(_class(pattern, "aab"))
+    made = Redactor(policy, KEY).redact(" ".join(["a" * 200 + "c ab"] * 50))
+    assert Counter(finding.class_ for finding in made.findings) == {"EMPLOYEE_ID": 50}
+
+
+@pytest.mark.timeout(60)
+def test_nor_does_one_of_values_that_are_let_through() -> None:
+    policy = parse_policy("name = 'acme'\nversion = 1\nclasses = ['EMAIL']\nallow_patterns = ['([a-z]+)+@acme[.]com', '(x*)*']")
+    made = Redactor(policy, KEY).redact(f"mail {'a' * 60}@gmail.com and bob@acme.com")
+    assert [finding.class_ for finding in made.findings] == ["EMAIL"]
+    assert "bob@acme.com" in str(made.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("EMP-[0-9]+", "a EMP-123456, EMP-7", ["EMP-123456", "EMP-7"]),
+        (r"\bEMP-[0-9]{3}\b", "été EMP-123 xEMP-123 EMP-1234", ["EMP-123"]),
+        ("<s>.*?</s>", "<s>a</s> and <s>ü</s>", ["<s>a</s>", "<s>ü</s>"]),
+        ("проект-[0-9]+", "日本 проект-12 und проект-3", ["проект-12", "проект-3"]),
+        ("a|ab|abc", "xabc", ["abc"]),
+        ("[A-Z]+-[0-9]+", "to ABCDE-12", ["ABCDE-12"]),
+    ],
+)
+def test_a_pattern_finds_the_leftmost_and_longest(pattern: str, text: str, found: list[str]) -> None:
+    """With a lazy repeat the shortest."""
+    policy = parse_policy(_class(pattern, found[0]) + "\n")
+    assert [text[one.start : one.end] for one in Redactor(policy, KEY).redact(text).findings] == found
+
+
+def test_a_pattern_that_only_matches_a_whole_text_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no \^ and \$"):
+        parse_policy(_class("^EMP-[0-9]{6}$", "EMP-123456"))
+
+
+def test_a_key_misspelt_in_a_policy_is_told_with_what_it_may_mean() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_policy("name = 'acme'\nversion = 1\nalow = ['x']\nzzz = 1\n[[class]]\nname = 'BADGE'\nkey = ['badge']\n")
+    assert "unknown key 'alow', did you mean 'allow'?" in str(caught.value)
+    assert "unknown key 'zzz', expected one of allow, allow_patterns, class, classes" in str(caught.value)
+    assert "class 1: unknown key 'key', did you mean 'keys'?" in str(caught.value)
 
 
 def test_a_pattern_may_have_letters_of_any_script() -> None:
