@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 
+MAX_READINGS: Final = 10_000
+"""Kept of one feed; later ones are not."""
+
+
 class Lane:
     """A task's or thread's place in the program: spawn ordinals from the entry point down.
 
@@ -68,10 +72,10 @@ class RunContext:
         """Return the fields that a run inside this one has in common with it."""
         return {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
 
-    def note_reading(self, feed: str, value: str, limit: int) -> None:
-        """Keep what a feed gave, up to `limit` values of one feed."""
+    def note_reading(self, feed: str, value: str) -> None:
+        """Keep what a feed gave."""
         row = self.readings.setdefault(feed, [])
-        if len(row) < limit:
+        if len(row) < MAX_READINGS:
             row.append(value)
 
     def note_flag(self, key: str, value: object, **details: str | None) -> None:

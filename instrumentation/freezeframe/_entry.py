@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._context import PLACE, Lane, Place, RunContext, current_place, leave
+from freezeframe._context import MAX_READINGS, PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe._environment import told_environment
 from freezeframe._guard import guard
 from freezeframe._streams import StandardStreams
@@ -55,6 +56,7 @@ class EntryPayload:
         environment: Mapping[str, str],
         readings: Mapping[str, list[str]] | None = None,
         unrecorded: Mapping[str, int] | None = None,
+        random_state: object = None,
     ) -> None:
         self.unrecorded = {} if unrecorded is None else unrecorded
         self.flags = flags
@@ -63,7 +65,7 @@ class EntryPayload:
         self.output: str | None = None
         self.error: str | None = None
         self._point = point
-        self._random_state = random.getstate()
+        self._random_state = random_state or random.getstate()
 
     @property
     def size(self) -> int:
@@ -209,12 +211,16 @@ class ProcessRoot:
         self._had_runs = False
         self.unrecorded: Counter[str] = Counter()
         """Host -> HTTP calls outside any run that were not recorded."""
+        self._readings: dict[str, list[str]] = {}
+        self._readings_left = MAX_READINGS
+        self._random_state: object = None
         self._streams = StandardStreams()
         self._pid = os.getpid()
 
     def begin(self, recorder: Recorder) -> None:
         """Take the recorder; open the span now where the policy says so."""
         self._recorder = recorder
+        self._random_state = random.getstate()  # before the program draws from it; the span may be opened much later
         if self._wanted():
             self._streams.begin()
         if self._settings.root == "always":
@@ -223,6 +229,12 @@ class ProcessRoot:
             span = self._open()
             if span is not None:
                 context.attach(trace.set_span_in_context(span))
+
+    def note_reading(self, feed: str, value: str) -> None:
+        """Keep what a feed gave to a program that is a run as a whole; `MAX_READINGS` in all, since a process may be long."""
+        if self._readings_left and self._wanted():
+            self._readings_left -= 1
+            self._readings.setdefault(feed, []).append(value)
 
     def context_for_exchange(self) -> Context | None:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
@@ -279,7 +291,9 @@ class ProcessRoot:
             point = command_entry()
             span = self._recorder.tracer.start_span(point.name)
             environment = told_environment(self._settings.record_env)
-            self._payload = EntryPayload(point, {}, environment, unrecorded=self.unrecorded)
+            self._payload = EntryPayload(
+                point, {}, environment, self._readings, self.unrecorded, random_state=self._random_state
+            )
             self._span = span
         return self._span
 
@@ -289,9 +303,13 @@ def is_script() -> bool:
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if not main or getattr(sys, "ps1", None):
         return False
-    path = Path(main).resolve()
-    installed = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
-    return not any(path.is_relative_to(prefix) for prefix in installed)
+    return not _is_installed(main)
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    path = Path(file).resolve()
+    return any(path.is_relative_to(Path(prefix).resolve()) for prefix in (sys.prefix, sys.base_prefix))
 
 
 def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:

@@ -131,6 +131,7 @@ def instrument(
     }
     with _lock:
         if _active is not None:
+            _port.instrumented()
             if any(value is not None for value in given.values()):
                 say_once("instrument.again", "freezeframe: instrument() was called before; the first call's options stay")
             return _active

@@ -129,7 +129,10 @@ ENTRY_OUTPUT: Final = "freezeframe.entry.output"
 ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry."""
 CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
-"""JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there."""
+"""JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there.
+
+``uuid-outside LANE FILE`` is one outside any `freezeframe.run`, of a script that is a run as a whole.
+"""
 UNRECORDED_HTTP: Final = "freezeframe.entry.unrecorded_http"
 """JSON object, host -> number of the run's HTTP calls that were neither a model's nor inside a recorded call."""
 

@@ -84,7 +84,7 @@ STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; s
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("edit", "is_recorded", "real_time", "recorder", "responder")
+    __slots__ = ("edit", "is_recorded", "on_instrument", "real_time", "recorder", "responder")
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
@@ -92,27 +92,37 @@ class _Switch:
         self.edit: EditRequest | None = None
         self.real_time = False
         self.is_recorded = False
+        self.on_instrument: Callable[[], None] | None = None
 
 
 _switch: Final = _Switch()
 
 
-def serve(responder: Responder, *, edit: EditRequest | None = None, real_time: bool = False, is_recorded: bool = False) -> None:
+def serve(
+    responder: Responder,
+    *,
+    edit: EditRequest | None = None,
+    real_time: bool = False,
+    is_recorded: bool = False,
+    on_instrument: Callable[[], None] | None = None,
+) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
 
     `edit` changes HTTP requests before they are looked up or sent. With `real_time` functions take as long as they took, and
     chunks of httpx come when they came, counted from the call. A replay that `is_recorded` is a run of its own: each call is
-    recorded with what it was served, or with what a live one came to.
+    recorded with what it was served, or with what a live one came to. `on_instrument` is called where the program itself turns
+    capture on: there its recording began.
     """
     from freezeframe import seams
 
     _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
+    _switch.on_instrument = on_instrument
     seams.install()
 
 
 def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
-    _switch.responder = _switch.edit = None
+    _switch.responder = _switch.edit = _switch.on_instrument = None
     _switch.is_recorded = False
 
 
@@ -135,6 +145,12 @@ async def take_turn(responder: Responder, answer: Exchange) -> None:
     """Let the responder order concurrent answers, where asyncio runs (other event loops take them as they come)."""
     if asyncio._get_running_loop() is not None:
         await responder.turn(answer)
+
+
+def instrumented() -> None:
+    """Tell a replay that the program turned capture on."""
+    if _switch.on_instrument is not None:
+        _switch.on_instrument()
 
 
 def serving() -> Responder | None:

@@ -211,6 +211,10 @@ class RootSpan(Protocol):
         """Host -> HTTP calls outside any run that were not recorded."""
         ...
 
+    def note_reading(self, feed: str, value: str) -> None:
+        """Keep what a feed gave outside any run."""
+        ...
+
     def context_for_exchange(self) -> Context | None:
         """Return the parent context of a new exchange, None for the current one."""
         ...

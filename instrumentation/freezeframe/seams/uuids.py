@@ -1,4 +1,4 @@
-"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` gave inside of a run, noted, and in a replay given again.
+"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` gave a run, or a script that is one as a whole, noted; in a replay given again.
 
 The functions themselves stay as they are, since programs import them by name; what they draw from is stood in for, where the
 `uuid` module looks it up. Readings are kept by lane and by the file that asked, so that a library which asks more often than it
@@ -19,9 +19,6 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
 from freezeframe_schemas.exchange import format_lane
-
-MAX_READINGS: Final = 10_000
-"""Kept of one run; later ones are not."""
 
 _ASKER: Final = 3
 """Frames from `_keep` up to who asked: our stand-in, the function of `uuid`, its caller."""
@@ -65,17 +62,18 @@ def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
 def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     """Return the recorded bytes in a replay; else what is drawn, noted where a run is recorded."""
     place = current_place()
-    run = place.run
     # What a recorded tool draws is part of its work, which a replay does not do: kept, it would be given to whoever draws next.
-    if run is None or place.inside_call:
+    if place.inside_call:
         return draw(size)
     feed = ""
     with guard("uuids.feed"):
-        feed = f"uuid {format_lane(place.lane.path)} {os.path.basename(sys._getframe(_ASKER).f_code.co_filename)}"
+        file = os.path.basename(sys._getframe(_ASKER).f_code.co_filename)
+        feed = f"{'uuid' if place.run else 'uuid-outside'} {format_lane(place.lane.path)} {file}"
     responder = _port.serving()
     recorded = None if responder is None else responder.recall(_port.Feed.READING, feed)
     given = draw(size) if recorded is None else bytes.fromhex(recorded)
-    if _port.recorder() is not None:
+    recorder = _port.recorder()
+    if recorder is not None:
         with guard("uuids.note"):
-            run.note_reading(feed, given.hex(), MAX_READINGS)
+            (place.run or recorder.root).note_reading(feed, given.hex())
     return given

@@ -70,6 +70,11 @@ def activate() -> None:
 
     policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
 
+    def begin() -> None:
+        # A function's is restored where it is entered. A program was recorded from its start on, or from where it asked for it.
+        if fixture.entry.kind is EntryKind.COMMAND and not session.report().made:
+            restore_random(fixture.entry)
+
     def enter() -> None:
         clock.restart()
         restore_random(fixture.entry)
@@ -110,6 +115,7 @@ def activate() -> None:
         edit=lambda request: edit_request(request, policy.edits) if policy.edits else None,
         real_time=policy.real_time,
         is_recorded=kept is not None,
+        on_instrument=begin,
     )
     if kept is not None:
         record_replay(
@@ -122,6 +128,7 @@ def activate() -> None:
     clock.start()
     _quiet_misses()
     atexit.register(_write_report)
+    begin()
     fences.raise_fences()
     fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first
 

@@ -10,6 +10,7 @@ import random
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from typing import Any
@@ -90,7 +91,10 @@ class RecordedClock:
             return
         import time_machine
 
+        drawn_from: Any = vars(uuid)
+        kept = drawn_from.get("_generate_time_safe")
         self._traveller = time_machine.travel(self._start_ns / 1e9, tick=True).start()
+        drawn_from["_generate_time_safe"] = kept  # it takes it away, for want of a recording that says what uuid1 gave
 
     def restart(self) -> None:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time of their own."""
