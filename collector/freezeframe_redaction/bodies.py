@@ -37,14 +37,18 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A body on its way: the trees of its text, to be settled with the rest of the span, and what to make of them then."""
+    """A body on its way: what is to be settled with the rest of the span, and what to make of that then."""
 
     nodes: tuple[walk.Node, ...]
-    finish: Callable[[], Body]
+    """The trees of the text, where it is a stream or came in chunks."""
+    finish: Callable[[str], Body]
+    """Makes the body of the settled nodes and of what the text became."""
+    text: str = ""
+    """All of a body that is one text."""
 
 
 def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
-    """Return the plan of a body: settle its nodes, then `finish` gives the redacted body with the sizes of its chunks."""
+    """Return the plan of a body: settle its nodes and text, then `finish` gives the redacted body and its chunks' sizes."""
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, bytes) and header(headers, "content-type").lower().startswith(eventstream.CONTENT_TYPE):
         return _plan_frames(keys, body, sizes)
@@ -57,11 +61,11 @@ def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], head
     decoded = decode(body, encoding)
     if decoded is None:
         reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
-        return Plan((), lambda: Body(b"", (), reason))
-    inner = _plan_plain(keys, decoded, (len(decoded),), content_type)
+        return Plan((), lambda _: Body(b"", (), reason))
+    inner = _plan_plain(keys, decoded, (), content_type)
 
-    def finish() -> Body:
-        plain = inner.finish()
+    def finish(text: str) -> Body:
+        plain = inner.finish(text)
         if plain.body is decoded:
             return Body(body, sizes)
         made = plain.body.encode() if isinstance(plain.body, str) else plain.body
@@ -71,7 +75,7 @@ def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], head
         # The old borders cut the old compressed bytes; the new ones cut at the same proportions, so a stream stays a stream.
         return Body(again, _scale(sizes, len(again)))
 
-    return Plan(inner.nodes, finish)
+    return Plan(inner.nodes, finish, inner.text)
 
 
 def header(headers: str, name: str) -> str:
@@ -151,32 +155,38 @@ def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
 def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], content_type: str) -> Plan:
     text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
+    if lines is None and not sizes:
+        return Plan((), lambda made: Body(body if made == text else _like(body, made, codec)), text)
     if lines is None:
         placed = [(0, walk.plant(text, keys))]
     else:
         placed = [(start, walk.plant(text[start:end], keys, stream=True)) for start, end in lines]
 
-    def finish() -> Body:
+    def finish(_: str) -> Body:
         edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
         if not edits:
             return Body(body, sizes)
         made = splice.apply(text, edits)
-        return Body(made if isinstance(body, str) else write_text(made, codec), move_borders(sizes, text, edits, codec))
+        return Body(_like(body, made, codec), move_borders(sizes, text, edits, codec))
 
     return Plan(tuple(node for _, node in placed), finish)
+
+
+def _like(body: str | bytes, made: str, codec: str) -> str | bytes:
+    return made if isinstance(body, str) else write_text(made, codec)
 
 
 def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...]) -> Plan:
     """Return the plan of a binary event stream: its payloads spell one answer; frames get their lengths and checksums anew."""
     parsed = eventstream.parse_frames(body)
     if parsed is None:
-        return Plan((), lambda: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
+        return Plan((), lambda _: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
     frames, rest = parsed
     payloads = [_Payload(keys, frame.payload) for frame in frames]
     # What is left of a frame that never came whole cannot be checked anyway; it is read as text.
     tail = _Payload(keys, rest) if rest else None
 
-    def finish() -> Body:
+    def finish(_: str) -> Body:
         parts: list[bytes] = []
         moved: list[tuple[int, int, int]] = []
         at = 0

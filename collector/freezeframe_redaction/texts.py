@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
 from freezeframe_redaction.custom import custom_replacement
+from freezeframe_redaction.histories import Growth, Histories, Settled
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.prf import Prf
@@ -41,31 +42,17 @@ class Outcome:
 CLEAN: Final = Outcome((), (), (), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What a whole text became, where nothing but itself had a part in it."""
-
-    text: str
-    surrogates: Mapping[str, str]
-    names: Mapping[str, str]
-
-    def is_untouched_by(self, names: Mapping[str, str], original: str) -> bool:
-        """Whether none of the names that were found beside it stands in the original text."""
-        return not names or not any(
-            word in original or (not word.isascii() and "\\u" in original) for word in names if word not in self.names
-        )
-
-
 class Texts:
     """Replaces every finding in texts by its surrogate. Safe to share between threads."""
 
     def __init__(self, scanner: Scanner, prf: Prf, cache_characters: int) -> None:
-        """`cache_characters` bounds the leaves, and as well the texts, that are remembered."""
+        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered."""
         self.keys = scanner.keys
         self._scanner = scanner
         self._prf = prf
         self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
         self._texts = Memory[tuple[str, str], Settled](cache_characters)
+        self.histories = Histories(cache_characters)
         self._made: dict[tuple[str, str, str], str] = {}
 
     # -- one value -----------------------------------------------------------------------------------------------------
@@ -143,24 +130,39 @@ class Texts:
         """Return what a whole text became earlier, or None."""
         return self._texts.get((text, key))
 
-    def remember(self, node: walk.Node, key: str, names: Mapping[str, str]) -> str:
-        """Return what the node's text became; keep it, unless something beside it had a part in that (a name, a stream)."""
-        made = splice.render(node)
+    def finish(
+        self, node: walk.Node, text: str, key: str, names: Mapping[str, str], growth: Growth | None
+    ) -> tuple[str, Settled | None]:
+        """Return what the text became, whose settled node is the whole of it or what it `growth` added.
+
+        Kept and returned as `Settled` too, unless something beside it had a part in that (a name, a stream).
+        """
+        edits = splice.edits_of(node)
+        held = self._held_in(node)
+        surrogates, own = held or ({}, {})
+        if growth is None:
+            made = Settled(splice.apply(text, edits), edits, surrogates, own)
+        else:
+            made = growth.after(text, edits, surrogates, own)
+        if held is None or not made.is_untouched_by(names, text):
+            return made.text, None
+        self._texts.put({(text, key): made}, 2 * len(text))
+        return made.text, made
+
+    def _held_in(self, node: walk.Node) -> tuple[dict[str, str], dict[str, str]] | None:
+        """Return the surrogates and names that the node's leaves gave; None for a stream, or where that is forgotten."""
         surrogates: dict[str, str] = {}
         own: dict[str, str] = {}
         for leaf in walk.leaves_of(node):
             if leaf.channel is not None:
-                return made
+                return None
             if leaf.edits:
                 outcome = self._leaves.get((leaf.text, leaf.prefix))
                 if outcome is None:
-                    return made
+                    return None
                 surrogates.update(outcome.surrogates)
                 own.update(outcome.names)
-        settled = Settled(made, surrogates, own)
-        if settled.is_untouched_by(names, node.raw):
-            self._texts.put({(node.raw, key): settled}, 2 * len(node.raw))
-        return made
+        return surrogates, own
 
     # -- leaves --------------------------------------------------------------------------------------------------------
 

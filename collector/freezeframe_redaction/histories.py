@@ -1,0 +1,181 @@
+"""Texts that grow: with every turn an agent sends what it sent the turn before, and some messages more.
+
+Where a JSON text is an earlier one of its run with objects put behind the last object of a list, only these are redacted; the
+rest became what it became. The result is what redacting all of the text gives, whatever is remembered (the law is
+`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, and a name found
+in what is new that stands in what was there sends the text through as a whole (`Settled.is_untouched_by`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, cast
+
+import orjson
+
+from freezeframe_redaction import splice, walk
+from freezeframe_redaction.memory import Memory
+
+_MOST_OF_A_RUN: Final = 4
+"""Texts kept of one attribute of one run: agents that work side by side each have their own history."""
+_WHITE: Final = " \t\r\n"
+_NOWHERE: Final = -1
+
+LEAST: Final = 400
+"""Characters; shorter texts are read sooner than compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a whole text became, where nothing but itself had a part in it."""
+
+    text: str
+    edits: Sequence[walk.Span]
+    """What was replaced, in offsets of the original."""
+    surrogates: Mapping[str, str]
+    names: Mapping[str, str]
+    """Words of names found in it, with their surrogates."""
+
+    def is_untouched_by(self, names: Mapping[str, str], original: str) -> bool:
+        """Whether none of the names that were found beside it stands in the original text."""
+        return not names or not any(
+            word in original or (not word.isascii() and "\\u" in original) for word in names if word not in self.names
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A text as it was, and where its list ends, once that is known."""
+
+    raw: str
+    settled: Settled
+    rest: int = _NOWHERE
+    """Characters from the end of the list's last object to the end of the text."""
+    key: str = ""
+    """The key of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a text goes on from an earlier one."""
+
+    earlier: _Earlier
+    added: str
+    """The objects put in, as a list of their own: as long as what was put in, and one bracket."""
+    key: str
+    """The key of the list that they were put into."""
+
+    @property
+    def original(self) -> str:
+        """The earlier text."""
+        return self.earlier.raw
+
+    @property
+    def before(self) -> Settled:
+        """What the earlier text became."""
+        return self.earlier.settled
+
+    def after(self, text: str, edits: Sequence[walk.Span], surrogates: Mapping[str, str], names: Mapping[str, str]) -> Settled:
+        """Return what the text becomes, given what was found in `added`."""
+        at = len(self.earlier.raw) - self.earlier.rest
+        length = len(self.added) - 1
+        made = [
+            *(edit for edit in self.before.edits if edit[1] <= at),
+            *((start + at, end + at, new) for start, end, new in edits),
+            *((start + length, end + length, new) for start, end, new in self.before.edits if start >= at),
+        ]
+        return Settled(splice.apply(text, made), made, {**self.before.surrogates, **surrogates}, {**self.before.names, **names})
+
+
+class Histories:
+    """The latest texts of each attribute of each run. Safe to share between threads."""
+
+    def __init__(self, characters: int) -> None:
+        """`characters` bounds what is kept."""
+        self._kept = Memory[tuple[str, str], tuple[_Earlier, ...]](characters)
+
+    def grown(self, run: str, name: str, text: str, key: str) -> Growth | None:
+        """Return how the text, found under the key, goes on from one kept under the name; None where it does not."""
+        for earlier in self._kept.get((run, name)) or ():
+            growth = _growth(earlier, text, key)
+            if growth is not None:
+                return growth
+        return None
+
+    def keep(self, run: str, name: str, text: str, settled: Settled, growth: Growth | None) -> None:
+        """Keep a text, in the place of the one that it goes on from."""
+        kept = self._kept.get((run, name)) or ()
+        if growth is None:
+            entry = _Earlier(text, settled)
+        else:
+            entry = _Earlier(text, settled, growth.earlier.rest, growth.key)
+            kept = tuple(earlier for earlier in kept if earlier.raw is not growth.original)
+        kept = (entry, *kept[: _MOST_OF_A_RUN - 1])
+        self._kept.put({(run, name): kept}, sum(2 * len(earlier.raw) for earlier in kept))
+
+
+def _growth(earlier: _Earlier, text: str, key: str) -> Growth | None:
+    raw = earlier.raw
+    if len(text) <= len(raw) or text[:64] != raw[:64]:
+        return None
+    known = earlier.rest != _NOWHERE
+    at = len(raw) - earlier.rest if known else _common(raw, text)
+    if not 0 < at < len(raw) or raw[at - 1] != "}" or text[at] != ",":
+        return None
+    if known and not text.startswith(raw[:at]):
+        return None
+    rest = raw[at:]
+    if not text.endswith(rest):
+        return None
+    if not known:
+        found = _key_of_list(raw, at, key)
+        if found is None:
+            return None
+        key = found
+        earlier = _Earlier(raw, earlier.settled, len(rest), key)
+    added = f"[{text[at + 1 : len(text) - len(rest)]}]"
+    return Growth(earlier, added, earlier.key) if _holds_objects(added) else None
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters the texts have in common from the beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if other.startswith(one[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _key_of_list(raw: str, at: int, key: str) -> str | None:
+    """Return the key of the list that ends at the offset of the JSON text; None where it is not the text or a field of it."""
+    rest = raw[at:].strip(_WHITE)
+    if rest == "]":
+        return key
+    if rest[0] != "]":
+        return None
+    # Were the bracket inside a string, an odd number of quotation marks would follow it, and `behind` could not be read.
+    try:
+        behind: Any = orjson.loads('{"":[' + rest)
+        whole: Any = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(behind, dict) or not isinstance(whole, dict):
+        return None
+    # What stands behind the list has its keys, in their order; repeated ones would not come out even.
+    later = list(islice(cast("dict[str, Any]", behind), 1, None))
+    keys = list(cast("dict[str, Any]", whole))
+    place = len(keys) - len(later) - 1
+    return keys[place] if place >= 0 and keys[place + 1 :] == later else None
+
+
+def _holds_objects(added: str) -> bool:
+    try:
+        items: Any = orjson.loads(added)
+    except orjson.JSONDecodeError:
+        return False
+    return all(isinstance(item, dict) for item in items) and bool(items)
