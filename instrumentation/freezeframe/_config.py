@@ -52,18 +52,30 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a value of an option may be, and how it is written in a variable."""
+
+    expected: str
+    accepts: Callable[[object], bool]
+    parse: Callable[[str], object] = str
+    """From the text of an environment variable; raises ValueError or LookupError where it is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
     """One row: how a setting is given, and what it does."""
 
     name: str
-    variables: tuple[str, ...]
-    """Environment variables, the first that is set wins."""
+    form: Form
+    otel: tuple[str, ...] = ()
+    """The standard's variables for the same."""
     default: object
-    parse: Callable[[str], object]
-    """From the text of an environment variable; raises ValueError or LookupError where it is none."""
-    accepts: Callable[[object], bool]
-    expected: str
     help: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Return the environment variables, the first that is set wins."""
+        return (f"FREEZEFRAME_{self.name.upper()}", *self.otel)
 
 
 def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.environ) -> Settings:
@@ -86,20 +98,20 @@ def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.e
 def _choose(option: Option, given: Mapping[str, object], environ: Mapping[str, str], faults: list[str]) -> object:
     if given.get(option.name) is not None:
         value = _plain(given[option.name])
-        if not option.accepts(value):
-            faults.append(f"instrument({option.name}=...): found {value!r}, expected {option.expected}")
+        if not option.form.accepts(value):
+            faults.append(f"instrument({option.name}=...): found {value!r}, expected {option.form.expected}")
         return value
     for variable in option.variables:
         text = environ.get(variable, "").strip()
         if not text:
             continue
         try:
-            value = option.parse(text)
+            value = option.form.parse(text)
         except (ValueError, LookupError):
             value = text
-        if option.accepts(value):
+        if option.form.accepts(value):
             return value
-        faults.append(f"{variable}: found {text!r}, expected {option.expected}")
+        faults.append(f"{variable}: found {text!r}, expected {option.form.expected}")
     return option.default
 
 
@@ -169,258 +181,207 @@ def _is_seconds(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
-def _one_of(*choices: str) -> Callable[[object], bool]:
-    def accepts(value: object) -> bool:
-        return value in choices
+def _exporter(name: str) -> tuple[str, str]:
+    """Return the two variables of the OTLP exporter's specification, the one of traces first."""
+    return f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}"
 
-    return accepts
 
+def _one_of(*choices: str) -> Form:
+    *but_last, last = choices
+    return Form(expected=f"{', '.join(but_last)} or {last}", accepts=lambda value: value in choices)
+
+
+def _bytes(example: str) -> Form:
+    return Form(expected=f"a number of bytes above zero, {example}", accepts=_is_bytes, parse=_parse_bytes)
+
+
+def _texts(what: str) -> Form:
+    return Form(expected=f"{what} joined by commas", accepts=_is_texts, parse=_parse_list)
+
+
+_TEXT: Final = Form(expected="a text", accepts=_is_text)
+_PATH: Final = Form(expected="a path", accepts=_is_text)
+_DIRECTORY: Final = Form(expected="a directory", accepts=_is_text)
+_URL: Final = Form(expected="a URL, http://host:port", accepts=_is_url)
+_HEADERS: Final = Form(expected="key=value pairs joined by commas (a dict in code)", accepts=_is_pairs, parse=_parse_headers)
+_SWITCH: Final = Form(expected="true or false", accepts=_is_switch, parse=_parse_switch)
+_SHARE: Final = Form(expected="a share from 0 to 1", accepts=_is_share, parse=float)
+_SECONDS: Final = Form(expected="seconds", accepts=_is_seconds, parse=float)
 
 OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         name="endpoint",
-        variables=("FREEZEFRAME_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"),
+        form=_URL,
+        otel=_exporter("ENDPOINT"),
         default="http://127.0.0.1:4318",
-        parse=str,
-        accepts=_is_url,
-        expected="a URL, http://host:port",
         help="The collector. For HTTP, `/v1/traces` is added where the URL has no path.",
     ),
     Option(
         name="protocol",
-        variables=("FREEZEFRAME_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"),
+        form=_one_of("http/protobuf", "grpc"),
+        otel=_exporter("PROTOCOL"),
         default="http/protobuf",
-        parse=str,
-        accepts=_one_of("http/protobuf", "grpc"),
-        expected="http/protobuf or grpc",
         help="How spans travel. `grpc` needs `pip install 'freezeframe[grpc]'`.",
     ),
     Option(
         name="headers",
-        variables=("FREEZEFRAME_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"),
+        form=_HEADERS,
+        otel=_exporter("HEADERS"),
         default=(),
-        parse=_parse_headers,
-        accepts=_is_pairs,
-        expected="key=value pairs joined by commas (a dict in code)",
         help="Headers sent with every batch, for example the collector's token.",
     ),
     Option(
         name="certificate",
-        variables=("FREEZEFRAME_CERTIFICATE", "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"),
+        form=_PATH,
+        otel=_exporter("CERTIFICATE"),
         default=None,
-        parse=str,
-        accepts=_is_text,
-        expected="a path",
         help="A PEM file of the authorities that may have signed the collector's certificate (`https://`); by default those"
         " that the system trusts. Read again at each connection.",
     ),
     Option(
         name="client_certificate",
-        variables=(
-            "FREEZEFRAME_CLIENT_CERTIFICATE",
-            "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
-            "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-        ),
+        form=_PATH,
+        otel=_exporter("CLIENT_CERTIFICATE"),
         default=None,
-        parse=str,
-        accepts=_is_text,
-        expected="a path",
         help="A PEM file of the certificate to show to a collector that asks for one (mTLS).",
     ),
     Option(
         name="client_key",
-        variables=("FREEZEFRAME_CLIENT_KEY", "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY", "OTEL_EXPORTER_OTLP_CLIENT_KEY"),
+        form=_PATH,
+        otel=_exporter("CLIENT_KEY"),
         default=None,
-        parse=str,
-        accepts=_is_text,
-        expected="a path",
         help="The PEM file of its private key, where that is another file.",
     ),
     Option(
         name="service_name",
-        variables=("FREEZEFRAME_SERVICE_NAME", "OTEL_SERVICE_NAME"),
+        form=_TEXT,
+        otel=("OTEL_SERVICE_NAME",),
         default="",
-        parse=str,
-        accepts=_is_text,
-        expected="a text",
         help="`service.name`; by default the name of the program.",
     ),
     Option(
         name="file",
-        variables=("FREEZEFRAME_FILE",),
+        form=_PATH,
         default=None,
-        parse=str,
-        accepts=_is_text,
-        expected="a path",
         help="Write spans to this file as lines of OTLP/JSON, and send them nowhere. Not redacted: keep it safe, or see"
         " `freezeframe redact`.",
     ),
     Option(
         name="root",
-        variables=("FREEZEFRAME_ROOT",),
+        form=_one_of("auto", "always", "never"),
         default="auto",
-        parse=str,
-        accepts=_one_of("auto", "always", "never"),
-        expected="auto, always or never",
         help="Whether calls outside any `freezeframe.run` are held by one span of the whole process. `auto`: in a script, not"
         " in a server. `freezeframe run -- CMD` sets `always`.",
     ),
     Option(
         name="sample",
-        variables=("FREEZEFRAME_SAMPLE",),
+        form=_SHARE,
         default=1.0,
-        parse=float,
-        accepts=_is_share,
-        expected="a share from 0 to 1",
         help="The share of runs that is kept, each whole or not at all. By the run's id (the trace id where it has none), so"
         " all processes of a run agree; below a remote parent the parent's decision holds.",
     ),
     Option(
         name="sample_errors",
-        variables=("FREEZEFRAME_SAMPLE_ERRORS",),
+        form=_SWITCH,
         default=False,
-        parse=_parse_switch,
-        accepts=_is_switch,
-        expected="true or false",
         help="Keep a run in which a span ended in an error even where `sample` leaves it out. Its spans wait in memory until"
         " the run ends.",
     ),
     Option(
         name="framework_state",
-        variables=("FREEZEFRAME_FRAMEWORK_STATE",),
+        form=_SWITCH,
         default=False,
-        parse=_parse_switch,
-        accepts=_is_switch,
-        expected="true or false",
         help="Record what a LangGraph graph or a LlamaIndex workflow holds at each node border, so that a replay can begin in"
         " the middle (`freezeframe replay RUN --from N`). States repeat the history, so it is off by default.",
     ),
     Option(
         name="record_hosts",
-        variables=("FREEZEFRAME_RECORD_HOSTS",),
+        form=_texts("host names"),
         default=(),
-        parse=_parse_list,
-        accepts=_is_texts,
-        expected="host names joined by commas",
         help="Hosts whose plain HTTP calls are recorded outside tools, too. `*` records all.",
     ),
     Option(
         name="record_env",
-        variables=("FREEZEFRAME_RECORD_ENV",),
+        form=_texts("names"),
         default=(
             *("LANG", "LC_ALL", "TZ", "PYTHONHASHSEED"),
             *("*_BASE_URL", "*_API_BASE", "*_API_URL", "*_API_VERSION", "*_API_TYPE", "*_ENDPOINT", "OLLAMA_HOST"),
             *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_*"),
             *("*_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
         ),
-        parse=_parse_list,
-        accepts=_is_texts,
-        expected="names joined by commas",
         help="Environment variables recorded with a run's entry point; `*` matches any characters. Of keys and secrets it is "
         "recorded only that they were set. Others never are.",
     ),
     Option(
         name="compression",
-        variables=("FREEZEFRAME_COMPRESSION", "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"),
+        form=_one_of("none", "gzip", "zstd"),
+        otel=_exporter("COMPRESSION"),
         default="none",
-        parse=str,
-        accepts=_one_of("none", "gzip", "zstd"),
-        expected="none, gzip or zstd",
         help="Compress batches; worth it when the collector is not on this host. `zstd` needs `pip install 'freezeframe[zstd]'`"
         " and HTTP; without them it is `gzip`, and `freezeframe doctor` says so.",
     ),
     Option(
         name="spool",
-        variables=("FREEZEFRAME_SPOOL",),
+        form=_DIRECTORY,
         default=None,
-        parse=str,
-        accepts=_is_text,
-        expected="a directory",
         help="Keep spans in this directory while the collector is down; this process, a later one, or `freezeframe drain`"
         " delivers them. See [delivery](delivery.md).",
     ),
     Option(
         name="spool_protection",
-        variables=("FREEZEFRAME_SPOOL_PROTECTION",),
+        form=_one_of("encrypt", "redact"),
         default="encrypt",
-        parse=str,
-        accepts=_one_of("encrypt", "redact"),
-        expected="encrypt or redact",
         help="What the spool is protected by: `encrypt` (`pip install 'freezeframe[spool]'`) or `redact`"
         " (`pip install 'freezeframe[redaction]'`).",
     ),
     Option(
         name="spool_key",
-        variables=("FREEZEFRAME_SPOOL_KEY",),
+        form=_PATH,
         default=None,
-        parse=str,
-        accepts=_is_text,
-        expected="a path",
         help="A path, never the key itself. To encrypt: a file of 32 random bytes, by default"
         " `~/.config/freezeframe/spool.key`, made where it is not there. To redact: the directory of the"
         " collector's tenant keys.",
     ),
     Option(
         name="spool_bytes",
-        variables=("FREEZEFRAME_SPOOL_BYTES",),
+        form=_bytes("256M"),
         default=256 * _MIB,
-        parse=_parse_bytes,
-        accepts=_is_bytes,
-        expected="a number of bytes above zero, 256M",
         help="The most that the spool holds, of all processes that share it; beyond it spans wait in memory as without one.",
     ),
     Option(
         name="max_body_bytes",
-        variables=("FREEZEFRAME_MAX_BODY_BYTES",),
+        form=_bytes("32M"),
         default=32 * _MIB,
-        parse=_parse_bytes,
-        accepts=_is_bytes,
-        expected="a number of bytes above zero, 32M",
         help="A body over this is kept as size and SHA-256 only, with the reason; such a run cannot be replayed.",
     ),
     Option(
         name="max_queue_bytes",
-        variables=("FREEZEFRAME_MAX_QUEUE_BYTES",),
+        form=_bytes("128M"),
         default=128 * _MIB,
-        parse=_parse_bytes,
-        accepts=_is_bytes,
-        expected="a number of bytes above zero, 128M",
         help="Memory for spans that wait to be sent; beyond it new spans are dropped, counted and said.",
     ),
     Option(
         name="batch_bytes",
-        variables=("FREEZEFRAME_BATCH_BYTES",),
+        form=_bytes("1M"),
         default=_MIB,
-        parse=_parse_bytes,
-        accepts=_is_bytes,
-        expected="a number of bytes above zero, 1M",
         help="About how much one request to the collector carries.",
     ),
     Option(
         name="batch_interval_s",
-        variables=("FREEZEFRAME_BATCH_INTERVAL_S",),
+        form=_SECONDS,
         default=0.5,
-        parse=float,
-        accepts=_is_seconds,
-        expected="seconds",
         help="The longest that a finished span waits for company.",
     ),
     Option(
         name="export_timeout_s",
-        variables=("FREEZEFRAME_EXPORT_TIMEOUT_S",),
+        form=_SECONDS,
         default=60.0,
-        parse=float,
-        accepts=_is_seconds,
-        expected="seconds",
         help="How long one batch is retried while the collector is down, before it is dropped and counted.",
     ),
     Option(
         name="exit_timeout_s",
-        variables=("FREEZEFRAME_EXIT_TIMEOUT_S",),
+        form=_SECONDS,
         default=5.0,
-        parse=float,
-        accepts=_is_seconds,
-        expected="seconds",
         help="The longest that the end of the process waits for spans to be sent.",
     ),
 )

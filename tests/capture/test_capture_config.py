@@ -44,5 +44,5 @@ def test_every_fault_is_named_at_once() -> None:
 def test_every_option_says_what_it_expects_and_accepts_its_default() -> None:
     for option in OPTIONS:
         assert option.help
-        assert option.expected
-        assert option.default is None or option.accepts(option.default)
+        assert option.form.expected
+        assert option.default is None or option.form.accepts(option.default)
