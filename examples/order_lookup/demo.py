@@ -251,8 +251,11 @@ class Demo:
 
     def _epilogue(self) -> None:
         self.stage.heading("Now your own agent")
+        activate = Path(sys.executable).with_name("activate")
         print(
             """
+Install freezeframe where your agent runs (README: "Point it at your own agent"), then:
+
   freezeframe up                                  # collector, store and replay on this machine
   freezeframe run -- python your_agent.py         # no change to the code; or one line in it:
                                                   #   import freezeframe; freezeframe.instrument()
@@ -260,10 +263,13 @@ class Demo:
   freezeframe show last                           # the run, and what it lacks to be re-enacted
   freezeframe replay last                         # marked with @freezeframe.run; else: replay last -- python ...
 
-Look around in this demo's runs:"""
+Look around in this demo's runs, and as a page at http://127.0.0.1:4320:
+"""
         )
-        data = self._data.relative_to(Path.cwd()) if self._data.is_relative_to(Path.cwd()) else self._data
-        print(f"\n  freezeframe up --data {data}; freezeframe runs --data {data}")
+        if activate.exists():
+            print(f"  . {activate}")
+        print(f"  export FREEZEFRAME_DATA={self._data}; cd {self._bot}")
+        print("  freezeframe up; freezeframe runs; freezeframe replay last; freezeframe down")
 
 
 if __name__ == "__main__":
