@@ -18,6 +18,8 @@ from freezeframe_schemas import body_text, values
 from freezeframe_schemas.exchange import Kind, Request
 
 KEY_VERSION: Final = 1
+"""Version of how components make a key. What is read of a body, and found in it, may change under it: keys are made anew
+wherever they are compared, and those that a fixture holds are compared with no others."""
 
 SEMANTIC_HEADERS: Final = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"})
 """Headers that change what a provider does. All others (retry counts, package versions, trace context) never decide."""

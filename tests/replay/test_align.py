@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from handmade_runs import make_run, model_call, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.align import Comparison, How, align, compare_runs
 from freezeframe_schemas.exchange import Exchange
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
 
@@ -75,7 +78,20 @@ calls = st.lists(st.sampled_from([tool_call(name, 1, lane=lane) for name in "abc
 
 @given(calls, calls)
 def test_each_step_of_both_runs_is_in_exactly_one_pair(one: list[Exchange], other: list[Exchange]) -> None:
-    before, after = fixture_of(*one).steps, fixture_of(*other).steps
+    before, after = fixture_of(*one), fixture_of(*other)
     pairs = align(before, after)
-    assert [step for step, _ in pairs if step is not None] == list(before)
-    assert sorted(step.number for _, step in pairs if step is not None) == [step.number for step in after]
+    assert [step for step, _ in pairs if step is not None] == list(before.steps)
+    assert sorted(step.number for _, step in pairs if step is not None) == [step.number for step in after.steps]
+
+
+def test_a_fixture_that_an_earlier_version_keyed_is_paired_as_ever_and_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a version reads of a body decides about keys: those in a fixture are compared with no others."""
+    after = fixture_of(tool_call("look", 3), model_call("a", "1"), model_call("b", "2"))
+    before = replace(after, steps=tuple(replace(step, key=f"{step.number:032x}") for step in after.steps))
+    assert compare_runs(before, after).alike
+    write_fixture(before, tmp_path / "kept")
+    assert main(["verify", str(tmp_path / "kept")]) == 0
+    assert "whole, 3 steps" in (said := capsys.readouterr().out)
+    assert "3 keyed as another version did" in said

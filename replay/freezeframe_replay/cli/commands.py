@@ -186,9 +186,9 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="Check that a fixture or a stored run is whole and unedited.",
         module=f"{_CLI}.verify",
         examples=(
-            Example(line="freezeframe verify tests/regressions/late-order", means="version, digest, every blob, every key"),
+            Example(line="freezeframe verify tests/regressions/late-order", means="version, digest, every blob"),
             Example(line="freezeframe verify tests/regressions/*", means="several"),
-            Example(line="freezeframe verify last", means="a run of the store: the hash of every stored piece, every key"),
+            Example(line="freezeframe verify last", means="a run of the store: the hash of every stored piece"),
         ),
         exit_codes={0: "all are whole", 1: "at least one is not", 2: "wrong usage"},
     ),

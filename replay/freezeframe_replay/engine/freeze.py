@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from freezeframe_schemas import genai
@@ -87,6 +88,16 @@ def exchange_key(exchange: Exchange, *, alias: Alias, ignore: tuple[str, ...] = 
         ignore=ignore,
         alias=alias,
     )
+
+
+def keyed_anew(fixture: Fixture) -> tuple[Step, ...]:
+    """Return the steps under the keys that this version makes of their requests.
+
+    The keys that a fixture holds are those of the version that wrote it: what a version reads of a body (an upload, a
+    compressed one) and finds in it decides, too. So they are never compared with others.
+    """
+    alias = make_aliases(fixture.redaction).alias
+    return tuple(replace(step, key=exchange_key(step.exchange, alias=alias).digest) for step in fixture.steps)
 
 
 def transient_fields(method: str, url: str) -> frozenset[str]:

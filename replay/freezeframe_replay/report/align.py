@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import Difference, differences
-from freezeframe_replay.engine.freeze import Alias, make_aliases, transient_fields
+from freezeframe_replay.engine.freeze import Alias, keyed_anew, make_aliases, transient_fields
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
 from freezeframe_schemas.fixture import Fixture, Step
@@ -99,7 +99,7 @@ def compare_runs(before: Fixture, after: Fixture) -> Comparison:
     return Comparison(
         before=before.run_id,
         after=after.run_id,
-        pairs=tuple(_pair(one, other, aliases) for one, other in align(before.steps, after.steps)),
+        pairs=tuple(_pair(one, other, aliases) for one, other in align(before, after)),
         input=_texts(before.entry.input, after.entry.input, aliases),
         outcome=_texts(
             before.entry.error or before.entry.output,
@@ -109,12 +109,13 @@ def compare_runs(before: Fixture, after: Fixture) -> Comparison:
     )
 
 
-def align(before: Sequence[Step], after: Sequence[Step]) -> list[tuple[Step | None, Step | None]]:
+def align(before: Fixture, after: Fixture) -> list[tuple[Step | None, Step | None]]:
     """Return the steps of both runs in pairs, ordered as the first run; an added step follows the one that it came after."""
     placed: list[tuple[tuple[int, int], tuple[Step | None, Step | None]]] = []
-    for lane in sorted({step.exchange.lane for step in [*before, *after]}):
+    left, right = keyed_anew(before), keyed_anew(after)
+    for lane in sorted({step.exchange.lane for step in [*left, *right]}):
         last = 0
-        for one, other in _align_lane(_of_lane(before, lane), _of_lane(after, lane)):
+        for one, other in _align_lane(_of_lane(left, lane), _of_lane(right, lane)):
             last = last if one is None else one.number
             placed.append(((last, 0 if one is not None or other is None else other.number), (one, other)))
     return [pair for _, pair in sorted(placed, key=lambda item: item[0])]

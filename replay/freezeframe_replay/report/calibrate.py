@@ -42,7 +42,7 @@ def calibrate(one: Fixture, other: Fixture) -> Calibration:
     compared = 0
     aliases = make_aliases(one.redaction).alias, make_aliases(other.redaction).alias
     beside = compare_runs(one, other)
-    for pair, (before, after) in zip(beside.pairs, align(one.steps, other.steps), strict=True):
+    for pair, (before, after) in zip(beside.pairs, align(one, other), strict=True):
         if before is None or after is None:
             break
         compared += 1
