@@ -17,6 +17,7 @@ import orjson
 
 from freezeframe_redaction import splice, walk
 from freezeframe_redaction.memory import Memory
+from freezeframe_redaction.repeats import Repeats
 
 _MOST_OF_A_RUN: Final = 4
 """Texts kept of one attribute of one run: agents that work side by side each have their own history."""
@@ -38,11 +39,9 @@ class Settled:
     names: Mapping[str, str]
     """Words of names found in it, with their surrogates."""
 
-    def is_untouched_by(self, names: Mapping[str, str], original: str) -> bool:
+    def is_untouched_by(self, names: Repeats, original: str) -> bool:
         """Whether none of the names that were found beside it stands in the original text."""
-        return not names or not any(
-            word in original or (not word.isascii() and "\\u" in original) for word in names if word not in self.names
-        )
+        return all(word in self.names for word in names.may_stand_in(original))
 
 
 @dataclass(frozen=True, slots=True)

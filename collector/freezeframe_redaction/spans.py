@@ -17,6 +17,7 @@ from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
 from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
+from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.texts import Texts
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import with_plain_bodies
@@ -218,11 +219,12 @@ class _Work:
             if text.before is not None:
                 names.update(text.before.names)
         names = self._redaction.settle(self.nodes, self.surrogates, names=names)
+        beside = Repeats(names)
         again: list[walk.Node] = []
         for text in self._texts:
             if text.before is None:
                 continue
-            if text.before.is_untouched_by(names, text.original):
+            if text.before.is_untouched_by(beside, text.original):
                 self.surrogates.update(text.before.surrogates)
             else:
                 text.before = text.growth = None
@@ -233,7 +235,7 @@ class _Work:
         for text in self._texts:
             settled = text.before
             if text.node is not None:
-                text.made, settled = self._redaction.finish(text.node, text.text, text.key, names, text.growth)
+                text.made, settled = self._redaction.finish(text.node, text.text, text.key, beside, text.growth)
             elif settled is not None:
                 text.made = settled.text
             if settled is not None and text.history:

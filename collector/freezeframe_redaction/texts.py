@@ -131,7 +131,7 @@ class Texts:
         return self._texts.get((text, key))
 
     def finish(
-        self, node: walk.Node, text: str, key: str, names: Mapping[str, str], growth: Growth | None
+        self, node: walk.Node, text: str, key: str, names: repeats.Repeats, growth: Growth | None
     ) -> tuple[str, Settled | None]:
         """Return what the text became, whose settled node is the whole of it or what it `growth` added.
 
