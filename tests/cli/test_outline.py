@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.report.outline import call_text, error_text, outcome_text, outline_fixture, outline_run
+from freezeframe_replay.report.outline import call_text, error_text, input_text, outcome_text, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text, printable, short, table_text, tree_text
 from freezeframe_replay.web.pages import run_page
 from freezeframe_schemas import genai, values
@@ -143,6 +143,21 @@ def test_a_failed_step_is_marked() -> None:
     outline = outline_run(build_run(spans))
     assert outline.failed
     assert [node.status for node in outline.nodes if node.failed][1:] == ["429", "KeyError"]
+
+
+@pytest.mark.parametrize(
+    ("preview", "shown"),
+    [
+        ('{"args": [], "kwargs": {"question": "Where is…', 'question="Where is…'),
+        ('{"args":["Where is my order", 3],"kwar…', '"Where is my order", 3],"kwar…'),
+        ('{"args": [], "kwargs": {"question": "Where?", "user": "u1"}}', 'question="Where?", user="u1"'),
+        ('Where is {"args": [] in my ord…', 'Where is {"args": [] in my ord…'),
+        ("", ""),
+    ],
+)
+def test_a_preview_of_an_input_reads_as_a_call(preview: str, shown: str) -> None:
+    """Of a cut one, which is no JSON, the envelope goes as well: a list has room for few words."""
+    assert input_text(preview) == shown
 
 
 def test_outcomes_read_as_a_person_would_say_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _TOLD: Final[Mapping[str, str]] = {
     genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
 }
 """What a span of another instrumentation tells of, by its operation."""
+_CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
 _ANSWERED: Final = (genai.TOOL_CALL_RESULT, genai.OUTPUT_MESSAGES, genai.RETRIEVAL_DOCUMENTS)
 
@@ -316,6 +318,8 @@ def call_text(name: str, text: str) -> str:
 
 def input_text(text: str) -> str:
     """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. It may be cut, so no JSON."""
+    if text.endswith("…"):
+        return _CUT_ARGUMENTS.sub(lambda cut: f"{cut['name']}=" if cut["name"] else "", text)
     shown = call_text("", text)
     return shown[1:-1] if shown.startswith("(") else shown
 
