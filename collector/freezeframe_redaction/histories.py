@@ -95,6 +95,13 @@ class Histories:
         """`characters` bounds what is kept."""
         self._kept = Memory[tuple[str, str], tuple[_Earlier, ...]](characters)
 
+    def recall(self, run: str, name: str, text: str) -> Settled | None:
+        """Return what the very text became, where it is kept under the name."""
+        for earlier in self._kept.get((run, name)) or ():
+            if earlier.raw == text:
+                return earlier.settled
+        return None
+
     def grown(self, run: str, name: str, text: str, key: str) -> Growth | None:
         """Return how the text, found under the key, goes on from one kept under the name; None where it does not."""
         for earlier in self._kept.get((run, name)) or ():
@@ -105,13 +112,15 @@ class Histories:
 
     def keep(self, run: str, name: str, text: str, settled: Settled, growth: Growth | None) -> None:
         """Keep a text, in the place of the one that it goes on from."""
-        kept = self._kept.get((run, name)) or ()
+        before = self._kept.get((run, name)) or ()
         if growth is None:
+            if any(earlier.raw == text for earlier in before):
+                return
             entry = _Earlier(text, settled)
         else:
             entry = _Earlier(text, settled, growth.earlier.rest, growth.key)
-            kept = tuple(earlier for earlier in kept if earlier.raw is not growth.original)
-        kept = (entry, *kept[: _MOST_OF_A_RUN - 1])
+            before = tuple(earlier for earlier in before if earlier.raw is not growth.original)
+        kept = (entry, *before[: _MOST_OF_A_RUN - 1])
         self._kept.put({(run, name): kept}, sum(2 * len(earlier.raw) for earlier in kept))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final, Generic, TypeVar, cast
 
 import orjson
 
@@ -21,7 +21,9 @@ from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.texts import Texts
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import with_plain_bodies
-from freezeframe_schemas.span import Attributes, AttributeValue, Resource, SpanRecord
+from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
+
+T = TypeVar("T")
 
 PROTOCOL: Final = frozenset(
     {
@@ -61,7 +63,8 @@ class SpanRedaction:
         self._texts = texts
         self._policy_label = policy_label
         self._key_id = key_id
-        self._resources = _Resources()
+        self._resources = _Shared(self._redact_resource)
+        self._scopes = _Shared(self._redact_scope)
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
         """Return the span as it is, with policy and key."""
@@ -79,9 +82,10 @@ class SpanRedaction:
         attributes = work.attributes(span.attributes, planned=[body.body_name for body in bodies])
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
         links = [(link, work.text(link.trace_state), work.attributes(link.attributes)) for link in span.links]
-        resource, surrogates = self._resources.get(span.resource, self._redact_resource)
-        work.surrogates.update(surrogates)
-        scope = (work.text(span.scope.name), work.text(span.scope.version), work.attributes(span.scope.attributes))
+        resource, of_resource = self._resources.get(span.resource)
+        scope, of_scope = self._scopes.get(span.scope)
+        work.surrogates.update(of_resource)
+        work.surrogates.update(of_scope)
         work.settle()
         for body, text in zip(bodies, texts, strict=True):
             body.put(attributes, text.made)
@@ -100,7 +104,7 @@ class SpanRedaction:
                 for link, text, made in links
             ),
             resource=resource,
-            scope=replace(span.scope, name=scope[0].made, version=scope[1].made, attributes=scope[2]),
+            scope=scope,
         )
 
     def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
@@ -114,6 +118,12 @@ class SpanRedaction:
         attributes = work.attributes(resource.attributes)
         work.settle()
         return (resource if attributes == resource.attributes else replace(resource, attributes=attributes)), work.surrogates
+
+    def _redact_scope(self, scope: Scope) -> tuple[Scope, Mapping[str, str]]:
+        work = _Work(self._texts)
+        name, version, attributes = work.text(scope.name), work.text(scope.version), work.attributes(scope.attributes)
+        work.settle()
+        return replace(scope, name=name.made, version=version.made, attributes=attributes), work.surrogates
 
 
 def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
@@ -165,10 +175,13 @@ class _Work:
         if len(text) <= 2:
             return _Text(text, key, "")
         made = _Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
+        histories = self._redaction.histories
         made.before = self._redaction.recall(text, key)
+        if made.before is None and made.history:
+            made.before = histories.recall(self._run, history, text)
         if made.before is None:
             if made.history:
-                made.growth = self._redaction.histories.grown(self._run, history, text, key)
+                made.growth = histories.grown(self._run, history, text, key)
             if made.growth is None:
                 made.node = walk.plant(text, self._redaction.keys, key)
             else:
@@ -296,23 +309,20 @@ def _plan(
     return _PlannedBody(plan, body, body_name, omitted_name, sizes_name)
 
 
-class _Resources:
-    """Redacted resources by identity: spans of one batch share theirs. Holds each resource, so that its id stays its own."""
+class _Shared(Generic[T]):
+    """What is redacted once by identity, as spans of one batch share it. Holds each original, so that its id stays its own."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_held", "_redact")
 
-    def __init__(self) -> None:
-        self._held: dict[int, tuple[Resource, Resource, Mapping[str, str]]] = {}
+    def __init__(self, redact: Callable[[T], tuple[T, Mapping[str, str]]]) -> None:
+        self._redact = redact
+        self._held: dict[int, tuple[T, T, Mapping[str, str]]] = {}
 
-    def get(
-        self, resource: Resource, redact: Callable[[Resource], tuple[Resource, Mapping[str, str]]]
-    ) -> tuple[Resource, Mapping[str, str]]:
-        """Return the redacted resource and its surrogates."""
-        if not resource.attributes:
-            return resource, {}
-        held = self._held.get(id(resource))
-        if held is None or held[0] is not resource:
+    def get(self, value: T) -> tuple[T, Mapping[str, str]]:
+        """Return the redacted value and its surrogates."""
+        held = self._held.get(id(value))
+        if held is None or held[0] is not value:
             if len(self._held) > 256:
                 self._held = {}
-            held = self._held[id(resource)] = (resource, *redact(resource))
+            held = self._held[id(value)] = (value, *self._redact(value))
         return held[1], held[2]

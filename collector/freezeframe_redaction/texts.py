@@ -146,7 +146,8 @@ class Texts:
             made = growth.after(text, edits, surrogates, own)
         if held is None or not made.is_untouched_by(names, text):
             return made.text, None
-        self._texts.put({(text, key): made}, 2 * len(text))
+        if growth is None:  # what grew is kept as a history, in the place of what it grew from
+            self._texts.put({(text, key): made}, 2 * len(text))
         return made.text, made
 
     def _held_in(self, node: walk.Node) -> tuple[dict[str, str], dict[str, str]] | None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_redaction.histories import LEAST, Histories
+from freezeframe_redaction.histories import LEAST
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
@@ -99,23 +99,18 @@ def test_a_history_that_grows_becomes_what_it_becomes_as_a_whole(
 
 
 def test_only_what_is_new_of_a_history_is_read() -> None:
-    histories = Histories(1_000_000)
     redactor = Redactor(load_policy(), _KEY)
+    histories = redactor._texts.histories  # pyright: ignore[reportPrivateUsage] -- what it reads shows nowhere else
     messages = [{"role": "user", "content": f"{_LONG} {number}"} for number in range(6)]
-    made = ""
     for turn in range(2, 7, 2):
         text = json.dumps({"messages": messages[:turn], "model": "gpt-5"})
-        growth = histories.grown("run", "body", text, "")
+        span = _span(genai.REQUEST_BODY, text)
+        growth = histories.grown(span.trace_id, genai.REQUEST_BODY, text, "")
         assert (growth is None) == (turn == 2)
         if growth is not None:
-            assert json.loads(growth.added) == messages[turn - 2 : turn]
-            assert growth.key == "messages"
-        texts = redactor._texts  # pyright: ignore[reportPrivateUsage] -- what was settled is nobody else's business
-        made = str(redactor.redact_span(_span(genai.REQUEST_BODY, text)).attributes[genai.REQUEST_BODY])
-        settled = texts.recall(text, "")
-        assert settled is not None
-        histories.keep("run", "body", text, settled, growth)
-    assert json.loads(made)["messages"][0] == messages[0]
+            assert (growth.key, json.loads(growth.added)) == ("messages", messages[turn - 2 : turn])
+        redactor.redact_span(span)
+        assert histories.recall(span.trace_id, genai.REQUEST_BODY, text) is not None
 
 
 def _agree(*texts: str) -> None:
