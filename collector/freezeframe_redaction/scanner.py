@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
@@ -12,6 +12,7 @@ from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.detectors.people.names import MARKS
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.key_context import KeyContexts
+from freezeframe_redaction.known import Known
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.surrogates import CLASSES
@@ -48,7 +49,7 @@ class Scanner:
         self._allow = policy.allow
         self._allow_patterns = linear.Whole(policy.allow_patterns) if policy.allow_patterns else None
         self.known = dict(known)
-        self._known_pattern = _alternatives(known)
+        self._known = Known(known)
 
     def scan(
         self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False
@@ -105,21 +106,12 @@ class Scanner:
         return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown), name
 
     def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
-        if self._known_pattern is None:
-            return []
-        return [
-            (Candidate(m.start(), m.end(), _KNOWN), "known surrogate") for m in self._known_pattern.finditer(batch, low, high)
-        ]
+        return [(Candidate(start, end, _KNOWN), "known surrogate") for start, end in self._known.spans(batch, low, high)]
 
     def _allowed(self, value: str) -> bool:
         if self._allow and value.lower() in self._allow:
             return True
         return self._allow_patterns is not None and self._allow_patterns.match(value)
-
-
-def _alternatives(known: Iterable[str]) -> re.Pattern[str] | None:
-    ordered = sorted((re.escape(text) for text in known if text), key=lambda text: (-len(text), text))
-    return re.compile(r"(?<![^\W_])(?:" + "|".join(ordered) + r")(?![^\W_])") if ordered else None
 
 
 def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:

@@ -1,0 +1,38 @@
+"""Known surrogates in a text, in time linear in it, however many are known and however they begin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+_RUN: Final = re.compile(r"[^\W_]+")
+
+
+class Known:
+    """Finds texts where they stand by themselves: no letter or digit before or behind them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Texts without a letter or digit are never found."""
+        self._texts = frozenset(texts)
+        by_run: dict[str, set[tuple[int, int]]] = {}
+        for text in self._texts:
+            run = _RUN.search(text)
+            if run is not None:
+                by_run.setdefault(run.group(), set()).add((run.start(), len(text)))
+        self._by_run = {run: tuple(sorted(places, reverse=True)) for run, places in by_run.items()}
+        """First run of letters and digits -> what stands before it in a text and the text's length: leftmost, longest first."""
+
+    def spans(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """Yield where known texts stand in ``text[low:high]``, in order, without overlap."""
+        past = low
+        for run in _RUN.finditer(text, low, high) if self._by_run else ():
+            for before, length in self._by_run.get(run.group(), ()):
+                start = run.start() - before
+                end = start + length
+                if start < past or end > high or text[start:end] not in self._texts:
+                    continue
+                if not text[start - 1 : start].isalnum() and (end == high or not text[end].isalnum()):
+                    yield start, end
+                    past = end
+                    break
