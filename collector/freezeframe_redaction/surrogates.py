@@ -13,7 +13,7 @@ import base64
 import ipaddress
 import re
 
-from freezeframe_redaction import checksums, shapes
+from freezeframe_redaction import checksums, shapes, spoken
 from freezeframe_redaction.invented import invent
 from freezeframe_redaction.model import SurrogateClass
 from freezeframe_redaction.plans import is_assigned
@@ -278,7 +278,7 @@ def _code(prf: Prf, value: str) -> str:
     Up to five digits each code has one of its own; of longer ones, two in a quarter of a million have the same. Six letters and
     more carry the mark of secrets, since a password may be as long.
     """
-    digits = digits_of(value)
+    digits = digits_of(value) or spoken.digits_in(value)
     if len(digits) > _CODE_BY_PERMUTATION:
         return "rDx" + prf.letters("CODE", digits, BASE62, len(digits) - 3)
     number, capital = divmod(permute(prf, "CODE", int(digits), 10 ** len(digits)), len(_CAPITALS))
@@ -413,13 +413,33 @@ def _bare_canonical(value: str, kind: str) -> str:
     return bare(value)
 
 
+def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
+    """Return the class for digits that are words as well: their surrogate is the digits' own, in words."""
+
+    def kind_of(digits: str) -> str:
+        from freezeframe_redaction.detectors.phone import national_kind
+
+        return national_kind(digits) if entry.name == "PHONE" else ""
+
+    def replace(prf: Prf, value: str, kind: str) -> str:
+        if kind != spoken.KIND:
+            return entry.replace(prf, value, kind)
+        digits = spoken.digits_in(value)
+        return spoken.spell_out(entry.replace(prf, digits, kind_of(digits)))
+
+    def canonical(value: str, kind: str) -> str:
+        return entry.canonical(spoken.digits_in(value), "") if kind == spoken.KIND else entry.canonical(value, kind)
+
+    return SurrogateClass(name=entry.name, replace=replace, canonical=canonical, priority=entry.priority)
+
+
 CLASSES: dict[str, SurrogateClass] = {
-    entry.name: entry
+    entry.name: _also_spoken(entry) if entry.name in ("PHONE", "US_SSN", "CARD") else entry
     for entry in (
         SurrogateClass(
             name="SECRET",
             replace=_secret,
-            canonical=lambda value, kind: digits_of(value) if kind == "code" else value,
+            canonical=lambda value, kind: (digits_of(value) or spoken.digits_in(value)) if kind == "code" else value,
             priority=1,
         ),
         SurrogateClass(name="URL_CRED", replace=_url, canonical=_same, priority=0),

@@ -30,6 +30,7 @@ _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
 _LONGEST_WORD: Final = 24
+_LONGEST_NAME: Final = 40
 _MOST_WORDS: Final = 20_000
 
 Channel = tuple[object, ...]
@@ -239,7 +240,7 @@ class _Walk:
         return ordinal
 
     def _list(self, items: list[Any], key: str, parent: str, ordinal: int) -> int:
-        if len(items) == 2 and type(items[0]) is str and type(items[1]) is str and items[0].isascii() and len(items[0]) < 40:
+        if len(items) == 2 and type(items[0]) is str and type(items[1]) is str and self._is_name(items[0]):
             # A pair, as headers are kept: the first names the second.
             return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
         for item in items:
@@ -248,6 +249,9 @@ class _Walk:
             else:
                 ordinal = self.value(item, key, parent, ordinal)
         return ordinal
+
+    def _is_name(self, text: str) -> bool:
+        return len(text) < _LONGEST_NAME and text.isascii() and self._keys[text].prefix != ""
 
     def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
         """Walk an object that holds a delta, or any object of a stream: pieces of text get the channel that they belong to."""

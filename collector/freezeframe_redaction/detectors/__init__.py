@@ -10,6 +10,7 @@ from freezeframe_redaction.detectors import (
     addresses,
     assigned,
     bank,
+    card,
     codes,
     dates,
     documents,
@@ -25,6 +26,7 @@ from freezeframe_redaction.detectors import (
     postcodes,
     secrets,
     segments,
+    spelled,
     tables,
     wallets,
 )
@@ -36,6 +38,7 @@ ALL: tuple[Detector, ...] = (
     *national.DETECTORS,
     *medical.DETECTORS,
     *bank.DETECTORS,
+    *card.DETECTORS,
     *documents.DETECTORS,
     *dates.DETECTORS,
     *iban.DETECTORS,
@@ -51,5 +54,6 @@ ALL: tuple[Detector, ...] = (
     *people.DETECTORS,
     *tables.DETECTORS,
     *segments.DETECTORS,
+    *spelled.DETECTORS,
     *encoded.DETECTORS,
 )

@@ -30,11 +30,11 @@ _GERMAN = re.compile(
     r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs|huis)\b){0,2}(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
-    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|đường|phố|ngõ|ngách|hẻm|phường|duong)"
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|leof(?:oros|\.)|odos|taman|đường|phố|ngõ|ngách|hẻm|phường|duong)"
     r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[^\W\d_a-zß-öø-ÿ][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
 _NEEDS_NUMBER = re.compile(
-    r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja|gang|soi|lorong|ph|duong|lebuh)\b",
+    r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja|gang|soi|lorong|taman|odos|ph|duong|lebuh)\b",
     re.IGNORECASE,
 )
 _KEYED = re.compile(
@@ -55,6 +55,10 @@ _POSTBOX = re.compile(
     r"(?:(?i:P\.?\s?O\.?\s?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|Bo[iî]te Postale|Postbus|Postboks|Postbox|Postilokero|Skrytka(?: pocztowa)?|(?:private|locked) bag|абонентский ящик|а/я|私書箱|郵政信箱|邮政信箱|사서함|صندوق البريد|صندوق بريد|ص\. ?ب\.?|ת\. ?ד\.?)(?: (?:no|nr|n[º°])\b\.?)?[ :#第]{0,2}[0-9]{1,6}(?: [0-9]{2,4}\b(?! [A-Z]))?[号號]?"
     r"|\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z][\w-]+)" + _CITY
 )
+_ROMAJI = re.compile(
+    r"(?<![\w-])(?:[0-9]{1,3}(?:-[0-9]{1,4}){1,3},? )?(?:[A-ZĀĪŪĒŌ][\w'-]{1,24} ){0,2}[A-ZĀĪŪĒŌ][\w'-]{1,24}(?: [0-9]{1,3}(?:-[0-9]{1,4}){1,3})?,(?: ?[A-ZĀĪŪĒŌ][\w'-]{1,24}-(?:ku|shi|cho|machi|gun|to|fu|ken)\b,?){1,4}(?: [A-Z]\w{2,20})?,?(?: 〒?[0-9]{3}-[0-9]{4})?"
+)
+"""``1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002``."""
 _QUARTER = re.compile(
     r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
     re.IGNORECASE,
@@ -68,7 +72,7 @@ _JAPANESE = re.compile(
     r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県|[\u4e00-\u9fff]{1,3}市[\u4e00-\u9fff]{1,3}区)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
 )
 _CHINESE = re.compile(
-    r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)[0-9]{1,5}(?:号|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
+    r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)(?:[一二三四五六七八九十0-9]{1,3}段)?(?:[0-9]{1,4}巷)?(?:[0-9]{1,4}弄)?[0-9]{1,5}(?:号|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
 )
 _KOREAN = re.compile(
     r"(?:[가-힣]{1,4}(?:특별시|광역시|특별자치시|특별자치도|도|시) )?(?:[가-힣]{1,5}(?:시|군|구) ){1,2}(?:[가-힣]{1,5}(?:읍|면) )?[가-힣0-9]{1,10}(?:로|길|동|리) ?[0-9]{1,4}(?:-[0-9]{1,4})?"
@@ -79,8 +83,8 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 # -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
 
 _UNIT_NUMBER = (
-    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|house|holding|plot no|plot|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
-    r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}[A-Za-z]?\b(?:/[0-9]{1,4}\b)?"
+    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|h\.? ?no|house|holding|plot no|plot|lot|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
+    r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}(?:-[0-9]{1,4}){0,3}[A-Za-z]?\b(?:/[0-9A-Z]{1,4}\b)?"
     r"|#[0-9]{1,3}-[0-9]{1,5}\b|(?i:block|blk|bl|unit|flat|esc|sc|scala|stiege|staircase|bloco|tower|b[âa]t|bâtiment|building)\b\.? [A-Z][0-9]{0,2}\b|[0-9]{1,2}\.?[oa]\.? (?:[A-Z]\b|(?i:izq\w*\.?|dcha\.?|der\.?|derecha|centro|andar|piso|floor|esq\.?|dto\.?|frente))(?!\w)|[0-9]{1,2}\. ?(?:tv|th|mf|sal)\b|Col\. (?:[A-ZÀ-Þ][\w.]+ ?){1,3})"
 )
 _POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[0-9]{2}-[0-9]{3}|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
@@ -214,7 +218,11 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if match.end() >= at and match.start() < at:
             value = match.group()
             # These words are ordinary ones, or the names of software, where no number follows.
-            if not any(char.isdigit() for char in value) and _NEEDS_NUMBER.match(value):
+            if (
+                not any(char.isdigit() for char in value)
+                and _NEEDS_NUMBER.match(value)
+                and _head(text, low, match.start()) == match.start()
+            ):
                 return ()
             if _LONG_NUMBER.search(value):
                 return ()  # "via DHL 00340434161094021501"
@@ -292,7 +300,7 @@ def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 
 _POSTAL_TOWN = re.compile(
-    rf"[0-9][A-Za-z]?(?:[/-](?:[0-9]{{1,4}}|[IVX]{{1,4}}))?(?P<gap>,? ?\n[ \t>?]{{0,6}}|, ?| )(?P<code>{_POSTCODE}),? {_PLACE}(?!\w)"
+    rf"[0-9](?: ?[A-Za-z])?(?:[/-](?:[0-9]{{1,4}}|[IVX]{{1,4}}))?(?P<gap>,? ?\n[ \t>?]{{0,6}}|, ?| )(?P<code>{_POSTCODE}),? {_PLACE}(?!\w)"
 )
 _STREET_BEFORE = re.compile(r"(?<![\w.,$-])(?:[^\W\d_][\w.'’-]{0,24} ){1,5}[0-9]{1,4}\Z")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
@@ -357,7 +365,7 @@ DETECTORS = (
         name="address: street word first",
         class_=CLASS,
         triggers=(
-            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
         ),
         find=_romance,
         examples=(
@@ -405,7 +413,7 @@ DETECTORS = (
         name="address: unit first",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment)\.?:? ?#?[0-9]{1,5}[A-Z]?,? ?[A-Z0-9]",
+            r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
         ),
         find=_unit_first,
         examples=(
@@ -437,6 +445,19 @@ DETECTORS = (
         examples=(
             Example(text="write to P.O. Box 1234, Austin, TX 78701", value="P.O. Box 1234, Austin, TX 78701"),
             Example(text="Casilla 4482, Correo Central", value="Casilla 4482", near_miss="BP 120 over 80"),
+        ),
+    ),
+    Detector(
+        name="address: Japan in Latin letters",
+        class_=CLASS,
+        triggers=(r"[a-z]-(?:ku|shi|gun),? [A-Z]",),
+        find=lambda text, low, high, at: _other(_ROMAJI, text, low, high, at),
+        examples=(
+            Example(
+                text="1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002",
+                value="1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002",
+                near_miss="the Shibuya-ku Office",
+            ),
         ),
     ),
     Detector(

@@ -231,7 +231,7 @@ def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 _FOREIGN = re.compile(
     r"(?:парол[ьяеи]|密码|密碼|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמה|סיסמא|पासवर्ड|κωδικός|รหัสผ่าน)"
-    r"(?:是|は|:|:|为|為|는|은|=|\s|[^\W\d_a-zA-Z])*[\"'`]?([!-~]{6,64})"
+    r"(?:是|は|:|:|为|為|는|은|=|\s[-–—]\s|\s|[^\W\d_a-zA-Z])*[\"'`]?([!-~]{6,64})"
 )
 
 
@@ -243,7 +243,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _NAMES = (
     r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
-    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie)"
+    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|sess(?:ion)?id|connect\.sid|_session)"
 )
 
 _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
@@ -304,7 +304,7 @@ DETECTORS = (
     Detector(
         name="secret: assigned, other scripts",
         class_=CLASS,
-        triggers=(r"[\x80-\xff]{2}[ :=\"']{0,3}[!-~]{6}",),
+        triggers=(r"[\x80-\xff]{2}[ :=\"'\-]{0,3}[!-~]{6}",),
         find=_foreign,
         examples=(
             Example(text="пароль: Zvezda2024!", value="Zvezda2024", near_miss="пароль: password"),

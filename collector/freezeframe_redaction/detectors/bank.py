@@ -16,7 +16,7 @@ _ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|
 _NOT_BANK = re.compile(r"user|twitter|github|aws|cloud|service|tenant|project")
 _NAMED = re.compile(
     rf"(?:[A-Za-z]{{0,12}}>{context.TAGS})?"
-    + r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,17}|[0-9]{2,6}(?:[ .-][0-9]{2,8}){1,4}|[0-9]{3,12}-[0-9Xx])(?![\w-])",
+    + r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,28}|[0-9]{2,6}(?:[ .-][0-9]{2,8}){1,7}|[0-9]{3,12}-[0-9Xx])(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -89,12 +89,30 @@ NUMBER = runs.NumberKind(
     class_=CLASS,
     examples=(Example(text="ABA routing 021000021", value="021000021", near_miss="routing 021000022"),),
 )
+_MESSAGE_FIELD = re.compile(r":5[0-9][A-Z]?:/{1,2}(?:[A-Z]/)?([A-Z0-9]{6,34})(?![\w])")
+
+
+def _of_message(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``:59:/4417882031``: whom a SWIFT message pays. Source: SWIFT Standards MT103, fields 50a to 59a."""
+    match = next((one for one in _MESSAGE_FIELD.finditer(text, max(low, at - 10), min(high, at + 40)) if one.end() >= at), None)
+    if match is None or not any(map(str.isdigit, match.group(1))):
+        return ()
+    return (Candidate(*match.span(1), "*" if is_marked_identifier(match.group(1)) else CLASS, "account"),)
+
+
 DETECTORS = (
+    Detector(
+        name="bank: account in a SWIFT message",
+        class_=CLASS,
+        triggers=(r":5[0-9][A-Z]?:/[/A-Z0-9]",),
+        find=_of_message,
+        examples=(Example(text=":59:/4417882031\nMAX MUSTER", value="4417882031", near_miss=":59:/ACMEBANK"),),
+    ),
     Detector(
         name="bank: account number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek nr|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
+            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
         ),
         find=_named,
         examples=(
@@ -105,7 +123,9 @@ DETECTORS = (
     Detector(
         name="bank: account beside a bank's code",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:bsb|sort code|routing|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto)\b",),
+        triggers=(
+            r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto)\b",
+        ),
         find=_named,
         examples=(Example(text="BSB 062-000, Account 12345678", value="12345678", near_miss="SWIFT account manager"),),
     ),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors.secrets import CLASS
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.surrogates import digits_of, is_marked_identifier
 
 _WORDS = (
     r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
@@ -21,7 +22,7 @@ _VALUE = re.compile(
     re.IGNORECASE,
 )
 _VALUE_FOR = re.compile(
-    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?\s?(?:[:=]|{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
+    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla|meiner|meines|deiner|ihrer|seiner|my|your|the)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?\s?(?:[:=]|{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
 """``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, maybe behind what the code is for."""
@@ -54,6 +55,36 @@ def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if match is None and text[max(low, at - 3) : at] == "PIN":
         match = _PIN_BESIDE.match(text, at, min(high, at + 16))
     return _candidate(match) if match and len(match.group(1)) > 3 else ()
+
+
+_LAST_FOUR = re.compile(
+    r"(?: digits)?(?: (?:of|on|for))?(?: (?:my|his|her|your|the|their|customer'?s?))?(?: (?:of|on|for))?[ _]?(?:ssn|social(?: security)?(?: (?:number|no))?|tax id|sin)[\s\"']{0,2}(?:is|are|ends in)?[\s\"':=]{1,4}([0-9]{4})(?![\w-])",
+    re.IGNORECASE,
+)
+_LAST_FOUR_BEHIND = re.compile(
+    r"(?:ssn|social)[\s_](?:last[\s_]?(?:4|four)|l4)[\s\"':=]{1,4}(?:is )?[\"']?([0-9]{4})(?![\w-])", re.IGNORECASE
+)
+
+
+def _find_last_four(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``last 4 of my SSN 8713``, ``ssn_last4=8713``: what call centres ask for."""
+    match = _LAST_FOUR.match(text, at, min(high, at + 80)) or _LAST_FOUR_BEHIND.search(
+        text, max(low, at - 16), min(high, at + 12)
+    )
+    return _candidate(match) if match else ()
+
+
+_DUMP = re.compile(
+    r"([0-9]{13,19}|[0-9]{4}(?:[ -][0-9]{4,6}){2,3})[|,;:][ ]?(?:0?[1-9]|1[0-2])[/|-]?(?:20)?[23][0-9][|,;:][ ]?([0-9]{3,4})(?![\w])"
+)
+
+
+def _find_in_dump(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``4000056655665556|12/27|911``: card, expiry, code."""
+    match = next((one for one in _DUMP.finditer(text, max(low, at - 40), min(high, at + 4)) if one.end() >= at), None)
+    if match is None or not luhn(digits_of(match.group(1))):
+        return ()
+    return (Candidate(*match.span(2), CLASS, "code"),)
 
 
 def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -107,6 +138,22 @@ DETECTORS = (
         triggers=(r"(?i)\b(?:cid|cvs|cav|sec(?:urity)? (?:no|number|#)|sec code|code au dos|3 digits)\b",),
         find=_find_beside_card,
         examples=(Example(text="Amex 3782 822463 10005 exp 11/28 cid 4412", value="4412", near_miss="cid 4412"),),
+    ),
+    Detector(
+        name="secret: last four digits of an SSN",
+        class_=CLASS,
+        triggers=(r"(?i)\blast (?:4|four)\b", r"(?i)(?:ssn|social)[ _](?:last[ _]?(?:4|four)|l4)\b"),
+        find=_find_last_four,
+        examples=(
+            Example(text="last 4 of my SSN are 8713", value="8713", near_miss="the last 4 of 8713 commits, card ending 4242"),
+        ),
+    ),
+    Detector(
+        name="secret: code of a dumped card",
+        class_=CLASS,
+        triggers=(r"[0-9]{4}[|,;:] ?[01]?[0-9][/|\-]?(?:20)?[23][0-9][|,;:] ?[0-9]{3}",),
+        find=_find_in_dump,
+        examples=(Example(text="4000056655665556|12/27|911", value="911", near_miss="1234:12/27:911"),),
     ),
     Detector(
         name="secret: your code",

@@ -18,6 +18,9 @@ _TOKEN = re.compile(rf"(?i)/{_STEPS}/(?:[a-z]{{1,12}}/)?(?P<token>[A-Za-z0-9_\-.
 _CHAT = re.compile(r"wa\.me/\+?(?P<number>[1-9][0-9]{7,14})(?![0-9])")
 
 
+_LEAST_PIECE = 10
+
+
 def _token(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = next((one for one in _TOKEN.finditer(text, max(low, at - 80), min(high, at + 620)) if one.end() >= at), None)
     if match is None:
@@ -25,8 +28,9 @@ def _token(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     value = match["token"]
     if is_marked_secret(value):
         return (Candidate(*match.span("token"), "*"),)
-    # Words joined by dashes name a page; what is random has digits among letters.
-    if sum(map(str.isdigit, value)) < 2 or len(set(value)) < 8 or not any(map(str.isalpha, value)):
+    # Words joined by dashes name a page; what is random has digits among letters, without a break.
+    longest = max(re.split(r"[-_.~]", value), key=len)
+    if len(longest) < _LEAST_PIECE or sum(map(str.isdigit, longest)) < 2 or not any(map(str.isalpha, longest)):
         return ()
     return (Candidate(*match.span("token"), CLASS, "generic"),)
 

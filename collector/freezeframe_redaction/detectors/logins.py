@@ -58,7 +58,72 @@ def _pgpass(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+_CALLED = re.compile(
+    r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]{1,80}[\"'], ?[\"']([^\"'\s]{4,128})[\"']"
+    r"|\bnet use\b[^\n]{0,160}? /user:\S{1,80} ([^\s*/]\S{3,127})"
+    r"|\becho (?:-n )?[\"']?([^\s\"']{4,128})[\"']? ?\| ?sudo -S\b"
+    r"|\bWIFI:(?:[A-Z]:[^;\n]{0,64};){0,3}?P:([^;\n]{4,128});"
+)
+
+
+def _called(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``auth=("bot", "...")``, ``net use ... /user:bo ...``, ``echo ... | sudo -S``, and the code that a guest scans for the wifi."""
+    for match in _CALLED.finditer(text, max(low, at - 260), min(high, at + 140)):
+        if match.end() >= at and match.lastindex:
+            value = match.group(match.lastindex)
+            if is_marked_secret(value):
+                return (Candidate(*match.span(match.lastindex), "*"),)
+            if value.startswith(("$", "{", "<", "%")):
+                return ()
+            return (Candidate(*match.span(match.lastindex), CLASS, "password"),)
+    return ()
+
+
+_CODE_LIST = re.compile(r"[^\n\dA-Za-z]{0,3}(?:are |for [\w .-]{1,30})?[:\s]{1,6}(?:[-*•]|[0-9]{1,2}[.)])?\s{0,3}")
+_ONE_CODE = re.compile(
+    r"((?=[A-Za-z-]{0,16}[0-9])[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,3}|[0-9]{6,10}|(?=[a-z]{0,9}[0-9])[a-z0-9]{8,12})(?![\w-])[\s,;]{0,4}(?:(?:[-*•]|[0-9]{1,2}[.)])\s{0,3})?"
+)
+_MOST_CODES = 20
+
+
+def _backup(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``Backup codes: 98281-33263, 11872-20931``."""
+    opening = _CODE_LIST.match(text, at, min(high, at + 60))
+    out: list[Candidate] = []
+    position = opening.end() if opening else high
+    while len(out) < _MOST_CODES and (match := _ONE_CODE.match(text, position, min(high, position + 60))):
+        out.append(Candidate(*match.span(1), "*" if is_marked_secret(match.group(1)) else CLASS, "password"))
+        position = match.end()
+    return tuple(out)
+
+
 DETECTORS = (
+    Detector(
+        name="secret: in a call or a command",
+        class_=CLASS,
+        triggers=(
+            r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]+[\"'], ?[\"'][^\"']",
+            r"\bnet use [^\n]*/user:[^ \n]+ [^ \n]",
+            r"\| ?sudo -S\b",
+            r"\bWIFI:[STHP]:[^\n]*P:[^;\n]",
+        ),
+        find=_called,
+        examples=(
+            Example(text="requests.get(u, auth=('bot', 'pQ7-Iup01MyIs'))", value="pQ7-Iup01MyIs", near_miss="auth=('bot', '')"),
+            Example(text="WIFI:T:WPA;S:HomeNet;P:Tr33house126;;", value="Tr33house126"),
+        ),
+    ),
+    Detector(
+        name="secret: backup codes",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:backup|recovery|scratch|emergency) codes?\b",),
+        find=_backup,
+        examples=(
+            Example(
+                text="Backup codes: 98281-33263, 11872-20931", value="98281-33263", near_miss="backup codes are kept offline"
+            ),
+        ),
+    ),
     Detector(
         name="secret: command line",
         class_=CLASS,

@@ -110,7 +110,7 @@ DETECTORS = (
         name="medical: record number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|n\xb0 adh\xe9rent|num\xe9ro d.adh\xe9rent|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
+            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adh\xe9rent n\xb0|n\xb0 adh\xe9rent|num\xe9ro d.adh\xe9rent|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
         ),
         find=_named,
         examples=(Example(text="MRN: 00482913", value="00482913", near_miss="MRN is required"),),

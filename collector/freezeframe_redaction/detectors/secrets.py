@@ -110,6 +110,19 @@ def _pem(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, stop, "*" if "rDxrDx" in body[:40] else CLASS, "pem"),)
 
 
+_PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}((?:(?:\r?\n|\\r?\\n|\\n)[A-Za-z0-9+/=]{4,64}(?![\w:-])){1,64})")
+_BASE64_LINE = re.compile(r"[A-Za-z0-9+/=]{12,64}")
+
+
+def _putty(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The lines behind ``Private-Lines: 1``. Source: PuTTY, "Format of the PuTTY private key file", C.1."""
+    match = _PUTTY_LINES.match(text, at - 16, min(high, at + 5000)) if at - 16 >= low else None
+    if match is None:
+        return ()
+    lines = _BASE64_LINE.finditer(text, *match.span(1))
+    return tuple(Candidate(*line.span(), "*" if is_marked_secret(line.group()) else CLASS, "generic") for line in lines)
+
+
 def _detector(vendor: Vendor) -> Detector:
     match = re.search(vendor.form, vendor.example)
     return Detector(
@@ -172,6 +185,19 @@ DETECTORS = (
             Example(
                 text="t=eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA",
                 value="eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA",
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: private key of PuTTY",
+        class_=CLASS,
+        triggers=(r"Private-Lines: [0-9]",),
+        find=_putty,
+        examples=(
+            Example(
+                text="Private-Lines: 1\nTxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=\nPrivate-MAC: 01cd",
+                value="TxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=",
+                near_miss="Private-Lines: 1, of four",
             ),
         ),
     ),

@@ -1,6 +1,7 @@
-"""Records whose fields say by their place what they are: segments of HL7 v2 and of X12.
+"""Records whose fields say by their place what they are: segments of HL7 v2 and of X12, lines of vCards.
 
-Source: HL7 v2.5.1, chapters 3 and 6 (PID, NK1, PV1, GT1, IN1); ASC X12, segments NM1, N3, N4, DMG, REF, PER.
+Source: HL7 v2.5.1, chapters 3 and 6 (PID, NK1, PV1, GT1, IN1); ASC X12, segments NM1, N3, N4, DMG, REF, PER; RFC 6350, 6.2.2
+and 6.3.1 (N, ADR).
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ _X12: Final[Mapping[str, Mapping[int, _Parts]]] = {
     "REF": {2: {1: _SSN}},
     "PER": {2: {1: _NAME}, 4: {1: _PHONE}, 6: {1: _PHONE}},
 }
+_VCARD: Final[Mapping[str, Mapping[int, _Parts]]] = {
+    "ADR": {3: {1: _STREET}, 6: {1: _POSTCODE}},
+    "N": {1: _ONE_NAME, 2: _ONE_NAME, 3: _ONE_NAME},
+}
 _LONGEST = 4000
 _END_OF_HL7 = re.compile(r"[\r\n]|\\r|\\n")
 _END_OF_X12 = re.compile(r"[~\r\n]")
@@ -67,6 +72,15 @@ def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended behind the first fields."""
     name = next(_X12_NAME.finditer(text, max(low, at - 10), at), None)
     return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _END_OF_X12) if name else ()
+
+
+_VCARD_NAME = re.compile(r"(?<![\w.])(?:item[0-9]+\.)?(ADR|N)(?:;[^:\r\n]{0,80})?:")
+
+
+def _vcard(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended in the first field."""
+    name = next((one for one in _VCARD_NAME.finditer(text, max(low, at - 100), at)), None)
+    return _read(text, name.end(), high, _VCARD[name.group(1)], ";", ",", _END_OF_HL7) if name else ()
 
 
 def _read(
@@ -112,6 +126,16 @@ DETECTORS = (
                 value="88213",
                 near_miss="PID|1||||STATUS-1|",
             ),
+        ),
+    ),
+    Detector(
+        name="line of a vCard",
+        class_="ADDRESS",
+        triggers=(r"(?:[\n\r.\x1f]|\\n)(?:ADR|N)(?:;[^:\n]*)?:[^;:\n]*;[^;\n]*;",),
+        find=_vcard,
+        others=_CLASSES,
+        examples=(
+            Example(text="ADR;TYPE=HOME:;;742 Evergreen Terrace;Springfield;OR;97477;USA", value="97477", near_miss="\nN:;;\n"),
         ),
     ),
     Detector(

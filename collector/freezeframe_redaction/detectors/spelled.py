@@ -1,0 +1,61 @@
+"""Numbers that are spelled digit by digit, as transcripts of calls have them."""
+
+from __future__ import annotations
+
+import re
+
+from freezeframe_redaction import spoken
+from freezeframe_redaction.checksums import luhn
+from freezeframe_redaction.detectors import context, phone
+from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card, is_marked_nanp, is_marked_subscriber
+
+_REACH = 320
+"""Characters that the longest run may take before the trigger's end, or behind it."""
+_CODE = re.compile(r"\b(?:pin|code|passcode|otp|cvv|cvc)\b[^.?!]{0,24}$")
+
+
+def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = next(
+        (one for one in spoken.RUN.finditer(text, max(low, at - _REACH), min(high, at + _REACH)) if one.end() >= at), None
+    )
+    if match is None or match.start() >= at:
+        return ()
+    class_ = _class_of(spoken.digits_in(match.group()), context.before(text, low, match.start()))
+    return (Candidate(*match.span(), class_, "code" if class_ == "SECRET" else spoken.KIND),)
+
+
+def _class_of(digits: str, before: str) -> str:
+    """Return what the digits are: nothing where they are few and no word says what for."""
+    length = len(digits)
+    if length == 9 and context.SSN.search(before):
+        return "*" if SSN_SHAPE.fullmatch(digits) else "US_SSN"
+    if 13 <= length <= 19 and luhn(digits):
+        return "*" if is_marked_card(digits) else "CARD"
+    if 4 <= length <= 8 and _CODE.search(before):
+        return "SECRET"
+    if length >= _LEAST_PHONE and (length >= _LEAST_UNSAID or context.PHONE.search(before)):
+        return "*" if is_marked_nanp(digits) or is_marked_subscriber(digits, international=False) else phone.CLASS
+    return ""
+
+
+_LEAST_PHONE = 7
+_LEAST_UNSAID = 9
+"""Digits of a number that needs no word: nobody counts so far."""
+
+DETECTORS = (
+    Detector(
+        name="number spelled digit by digit",
+        class_=phone.CLASS,
+        triggers=(rf"(?i)(?:{spoken.DIGIT}[ ,.\-]{{1,3}}){{3}}",),
+        find=_find,
+        others=frozenset(["US_SSN", "CARD", "SECRET"]),
+        examples=(
+            Example(
+                text="my number is four one five, eight six seven, two three oh nine",
+                value="four one five, eight six seven, two three oh nine",
+                near_miss="one two three four, testing",
+            ),
+        ),
+    ),
+)
