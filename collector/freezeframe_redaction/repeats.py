@@ -6,7 +6,8 @@ Only what stands beside such a find is looked at, so the result stays a function
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import COMMON
@@ -36,18 +37,18 @@ class Repeats:
         self._words = frozenset(words)
         self._few = words if len(words) <= _FEW else None
         self._beyond_ascii = [word for word in words if not word.isascii()]
-        by_run: dict[str, set[int]] = {}
-        by_letter: dict[str, set[int]] = {}
-        for word in self._words:
-            run = _RUN.match(word)
-            if run is not None:
-                by_run.setdefault(run.group(), set()).add(len(word))
-            if _RUN_ON.fullmatch(word):
-                by_letter.setdefault(word[0], set()).add(len(word))
-        self._lengths = {run: tuple(sorted(lengths, reverse=True)) for run, lengths in by_run.items()}
+
+    # Made where they are needed: most spans hold few names, which stand nowhere else.
+    @cached_property
+    def _lengths(self) -> dict[str, tuple[int, ...]]:
         """First run of letters -> lengths of the words that begin with it, longest first."""
-        self._run_on = {letter: tuple(sorted(lengths, reverse=True)) for letter, lengths in by_letter.items()}
+        runs = ((run.group(), len(word)) for word in self._words if (run := _RUN.match(word)) is not None)
+        return _longest_first(runs)
+
+    @cached_property
+    def _run_on(self) -> dict[str, tuple[int, ...]]:
         """First letter -> the same of words in scripts without spaces."""
+        return _longest_first((word[0], len(word)) for word in self._words if _RUN_ON.fullmatch(word))
 
     def find(self, text: str, taken: Sequence[Span]) -> list[tuple[int, int]]:
         """Return where the words stand in the text beside what is taken (in order) already."""
@@ -76,6 +77,8 @@ class Repeats:
 
     def may_stand_in(self, raw: str) -> Iterator[str]:
         """Yield each word that may stand in the text, whatever its escapes spell if it is JSON: more rather than fewer."""
+        if not self._words:
+            return
         if self._few is not None:
             yield from (word for word in self._few if word in raw)
         else:
@@ -113,6 +116,13 @@ class Repeats:
                     else:
                         at += 1
             position = max(position, end)
+
+
+def _longest_first(pairs: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    lengths: dict[str, set[int]] = {}
+    for begin, length in pairs:
+        lengths.setdefault(begin, set()).add(length)
+    return {begin: tuple(sorted(held, reverse=True)) for begin, held in lengths.items()}
 
 
 def _stands_beside(word: str, text: str, taken: Sequence[Span]) -> bool:
