@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Final
 
+from aiohttp.http_exceptions import HttpProcessingError
+
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.files import free_bytes
 from freezeframe_collector.own_spans import OwnSpans
@@ -51,6 +53,22 @@ def _innermost(record: logging.LogRecord) -> str:
     return f"{os.path.basename(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
 
 
+def _tell_a_clients_fault(record: logging.LogRecord) -> bool:
+    """Make one line of what aiohttp reports as an error of its own: a client that went away, or that sent no valid HTTP."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, ConnectionError):
+        fault = "a client went away in the middle of its request"
+    elif isinstance(error, HttpProcessingError):
+        fault = "a client sent no valid HTTP"
+    else:
+        return True
+    logger = logging.getLogger(__name__)
+    if logger.isEnabledFor(logging.INFO):
+        address = record.args[0] if isinstance(record.args, tuple) and record.args else "an unknown address"
+        logger.info("http: %s, from %s", fault, address)
+    return False
+
+
 def configure_logging(level: str) -> None:
     """Send every log line of the process to standard error as JSON."""
     handler = logging.StreamHandler(sys.stderr)
@@ -58,6 +76,7 @@ def configure_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # aiohttp's access log names every request; the metrics count them.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    logging.getLogger("aiohttp.server").addFilter(_tell_a_clients_fault)
     # Each try of a server that is away is a line of the writer's already.
     for name in ("urllib3", "clickhouse_connect"):
         logging.getLogger(name).setLevel(logging.ERROR)

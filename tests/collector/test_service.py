@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 from collections import Counter
@@ -118,6 +119,30 @@ def test_a_reload_under_load_loses_nothing_and_applies(data: Path, tmp_path: Pat
     assert collector.status()["since_start"]["reloads_failed"] == 1
     assert [worker["restarts"] for worker in collector.status()["workers"]] == ([0, 0] if workers == "2" else [])
     assert collector.stop() == 0
+
+
+def test_a_client_that_goes_away_or_sends_no_http_is_one_line_and_no_error(data: Path) -> None:
+    """Half a body, half a body in chunks, a chunk with a size that is none: senders that are killed, and scanners."""
+    collector = CollectorProcess(data)
+    head = b"POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n"
+    chunked, waits = b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n"
+    log = data / "stderr.txt"
+    for first, then, told in (
+        (waits + b"Content-Length: 100\r\n\r\n", b"abc", "went away in the middle"),
+        (waits + chunked + b"\r\n", b"5\r\nab", "went away in the middle"),
+        (chunked + b"\r\nsize\r\nabc", b"", "sent no valid HTTP"),
+    ):
+        before = log.read_text().count(told)
+        with socket.create_connection(("127.0.0.1", collector.ports["http"]), timeout=60) as client:
+            client.sendall(head + first)
+            assert client.recv(100).split()[1] == (b"100" if then else b"400")
+            client.sendall(then)
+        while log.read_text().count(told) == before:  # the test's own time limit bounds it
+            time.sleep(0.01)
+    assert collector.post([span(1)]).status_code == 200
+    assert collector.stop() == 0
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line for line in lines if line["level"] == "error" or "error" in line] == []
 
 
 def test_a_server_that_is_down_does_not_keep_the_collector_from_starting(data: Path, tmp_path: Path) -> None:
