@@ -21,7 +21,7 @@ SAYS_NAME = tuple(
 """Behind these a word is a name, whatever it looks like."""
 STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
 _ANNOUNCERS = (
-    "named|spelled|spelt|this is|it's|It's|its|Its|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
+    "named|ben|spelled|spelt|this is|it's|It's|its|Its|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
     "|spoke with|spoke to|met with|talked to|assigned to|Assigned to|reassigned to|escalated to|Escalated to|reference for|Reference for|on behalf of|Attn|attn|c/o|Contact|contact"
     "|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrte|Sehr geehrter|Cher|Chère|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Salut|Coucou|Ciao|Servus|Moin|Ahoj|Szia|Merhaba|Selam|Namaste|Good morning|Good afternoon|Good evening|Buongiorno|Bonsoir|Caro|Cara|Gentile|Egregio|Spettabile|Prezado|Prezada|Olá|Beste|Geachte|Kära|Hej"
     "|Szanowny|Szanowna|Vážený|Vážená|Vážený pane|Milý pane|Milá paní|Tisztelt|Kedves|Stimate|Stimată|Draga|Dragi|Poštovani|Poštovana|Sayın|Hyvä|Arvoisa|Kære|Kjære|Kính gửi|Yth.|Mahal na|Ndugu"
@@ -59,13 +59,18 @@ _SAID = _either_case(SAYS_NAME)
 _TITLES = _trigger([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor", "signora"])  # fmt: skip
 """The two that are ordinary words too announce no more than ``Dear`` does."""
 _END_OF_LETTER = re.compile(
-    rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
+    rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:\(signed\)|i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
     re.IGNORECASE,
 )
 _SIGNED = re.compile(r"[ \t]*(?:$|[\n\r|/,(\x1f]|[-–—•·] )")
 
 
-_PRESENTS_SELF = re.compile(r"(?:^|\W)(?:i am|i'm|im|this is|ich bin|je suis|soy|sono|eu sou|ik ben) \Z", re.IGNORECASE)
+_PRESENTS_SELF = re.compile(
+    r"(?:^|\W)(?:i am|i'm|im|this is|ich bin|je suis|soy|sono|eu sou|ik ben|ben|tôi là|ja jestem|já jsem|eu sunt|én vagyok) \Z",
+    re.IGNORECASE,
+)
+_AND_TELLS = re.compile(r", (?:an? |the |your |from |[0-9]|and I|mother|father)")
+"""Behind who presents himself: ``I'm Calliope, a nurse``."""
 _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
 _GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
 _KIN = re.compile(
@@ -160,7 +165,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     before = text[max(low, start - 48) : start]
     if _KIN.search(before) is not None and (names.may_be_name(first) or names.is_given(first)):
         return names.accept(text, tokens if all(names.may_be_name(word) for word in words) else tokens[:1], "kin")
-    strong = before.rstrip(" \t\r\n:,*_\"'").lower().endswith(STRONG)
+    strong = before.rstrip(" \t\r\n:,*_)\"'").lower().endswith(STRONG)
     titled = names.title_start(text, low, start) < start
     if strong or titled:
         return _behind_certain(text, low, tokens, before, strong=strong)
@@ -171,6 +176,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             names.accept(text, kept, "context")
             if (names.is_given(words[0]) and not names.is_ordinary(words[0]) and len(words[0]) > 2)
             or names.has_form_of_surname(words[0])
+            or (_PRESENTS_SELF.search(before) and names.may_be_name(words[0]) and _AND_TELLS.match(text, kept[-1][1]))
             else ()
         )
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
@@ -198,7 +204,7 @@ DETECTORS = (
         triggers=(
             rf"\b(?:(?:{_TITLES})\.?|{_trigger([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
             rf"{names.START}(?:{_trigger(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}(?:{_trigger(_SAID)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}(?:{_trigger(_SAID)})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
             rf"\b{_CAPITALS}\.? {names.CAPITAL}",

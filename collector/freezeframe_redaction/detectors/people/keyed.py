@@ -13,7 +13,7 @@ _PERSON_KEY = (
     r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
+    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
     r"|jm[e\xe9]no|p.\xe9jmen[i\xed]|vezet[e\xe9]kn[e\xe9]v|keresztn[e\xe9]v|soyad[i\xe9]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
@@ -22,7 +22,7 @@ _LOOSE_KEYS = (
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _PEOPLES_LABELS = tuple(
-    "patient|pt|passenger|assignee|sender|reviewer|approver|reported by|submitted by|raised by|logged by|closed by|owned by|edited by|posted by|uploaded by|filed by|cc|bcc|von|an|från|till|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
+    "patient|pt|passenger|organizer|organiser|petitioner|respondent|appellant|borrower|lender|cosigner|co-applicant|donor|mentor|mentee|traveler|traveller|payer|payor|deceased|signed for by|apologies|present|invited|invitees|recipients|crew|parents|children|assignee|sender|reviewer|approver|reported by|submitted by|raised by|logged by|closed by|owned by|edited by|posted by|uploaded by|filed by|cc|bcc|von|an|från|till|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
     "|applicant|claimant|claimants|defendant|plaintiff|witness|deponent|guarantor|signatory|attendee|attendees|participants|interviewer|interviewee|candidate|supervisor|line manager|teacher|student|pupil|guardian|mother|father|carer"
     "|next of kin|nok|spouse|husband|wife|partner|beneficiary|policyholder|policy holder|insured|tenant|landlord|lessee|lessor|buyer|seller|grantor|grantee|trustee|executor|heir|notary|author|authors|maintainer|shipper|consignee|payee"
     "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention|prescriber|prescribed by|dispensed to|dispensed by|seen by|nominee|nominated by|lead|representative|instructor|lecturer|moderator|chair|panelist|panelists|recipient|guest|user|contact|customer contact|account manager|case worker|social worker|point of contact|poc|print name|printed name"
@@ -93,6 +93,8 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     tokens = names.tokens_at(text, start, high, 4)
     words = [text[a:b] for a, b in tokens]
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+    if len(words) == 2 and len(words[0]) == 1 and text[start + 1] == "." and len(real) == 1 and names.may_be_name(real[0]):
+        return names.accept(text, tokens, "key")  # "From: L. PETROSYAN"
     if len(real) < 2 or names.is_brand(words):
         return ()
     if text[tokens[-1][1] : tokens[-1][1] + 1] in ("_", "(", "@"):
@@ -146,7 +148,26 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         and not _LAST.search(text, max(low, at - 8), at)
     ):
         return ()
-    return names.accept(text, tokens, "key")
+    return (*names.accept(text, tokens, "key"), *_others(text, tokens[-1][1], high))
+
+
+_NEXT_PERSON = re.compile(r"\.?(?: ?\([^()\n]{1,24}\))?(?:[,;&/] ?|,? (?:and|und|y|et|e) )(?=[^\W\d_])")
+_MOST_OTHERS = 40
+
+
+def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
+    """Return who is listed behind the first person of a label: ``Attendees: Aiko, Cíntia (chair), J. Hargreaves``."""
+    out: list[Candidate] = []
+    for _ in range(_MOST_OTHERS):
+        gap = _NEXT_PERSON.match(text, end, min(high, end + 32))
+        tokens = names.tokens_at(text, gap.end(), high, 5) if gap else []
+        words = [text[a:b] for a, b in tokens]
+        real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+        if not real or not all(map(names.may_be_name, real)) or not _FIELD_ENDS.match(text, tokens[-1][1], high):
+            break
+        out.extend(names.accept(text, tokens, "key"))
+        end = tokens[-1][1]
+    return tuple(out)
 
 
 _LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}

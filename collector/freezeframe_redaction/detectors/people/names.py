@@ -15,9 +15,9 @@ CLASS = "PERSON"
 
 LETTER = r"[^\W\d_]"
 TOKEN = rf"(?:'t|{LETTER}+(?:['-]{LETTER}+)*)"
-PARTICLE = r"(?:'t|de|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|binti|bint|ibn|ben|al|el|ter|ten|zu|zur|af|av|y|e)"
+PARTICLE = r"(?:'t|de|los|las|ap|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|binti|bint|ibn|ben|al|el|ter|ten|zu|zur|af|av|y|e)"
 PARTICLES = frozenset(
-    "'t d de van von der den la di da dos das do del della le bin binti bint ibn ben al el ter ten zu zur af av y e jr sr ii iii".split()
+    "'t d de los las ap ferch van von der den la di da dos das do del della le bin binti bint ibn ben al el ter ten zu zur af av y e jr sr ii iii".split()
 )
 WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")

@@ -63,6 +63,8 @@ def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
     match = _WITH_ANOTHER.search(text, max(low, start - 28), start) if text[start - 1 : start] == " " else None
     if match is None or not names.is_plainly_given(match[1]) or not match[1][1:].islower():
         return ()
+    if text[match.start() - 2 : match.start()] == ", " and match[1].lower() in SURNAMES:
+        return ()  # "Jones, Smith and Davis"
     return names.accept(text, [match.span(1)], "couple")
 
 
@@ -84,6 +86,12 @@ _VIETNAMESE = frozenset(
     "nguyen nguyễn tran trần pham phạm hoang hoàng huynh huỳnh phan vũ võ đặng bui bùi đỗ hồ ngô dương lý".split()
 )
 """Family names stand first; what follows is one to three short words."""
+
+_CHINESE = frozenset(
+    "wang li zhang liu chen yang zhao huang zhou wu xu sun hu zhu gao lin guo luo liang song zheng xie tang feng yu dong xiao cheng cao yuan deng fu shen zeng peng lu jiang cai jia wei xue yan qin shi tao hou".split()
+)
+_PINYIN = re.compile(r"(?i:(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?(?:[iu]?[aeo](?:i|o|u|n|ng|r)?|[iu]n?g?|ui|iu|ua)){2}")
+"""A given name of two syllables behind it: ``Xu Weiqiang``."""
 
 
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
@@ -124,6 +132,14 @@ def _pairs(words: list[str], index: int) -> bool:
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
     if first.lower() in _VIETNAMESE and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
         return True
+    if (
+        first.lower() in _CHINESE
+        and last is not None
+        and len(last) > 4
+        and last.lower() not in COMMON
+        and _PINYIN.fullmatch(last)
+    ):
+        return True
     if _is_joined_surname(words[index : index + 3]):
         return True
     if last is not None and (_is_foreign_pair(first, last) or _has_beginning_of_surname(first, last)):
@@ -145,7 +161,7 @@ def _pairs(words: list[str], index: int) -> bool:
         return True
     # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
     particle = len(words) > index + 1 and words[index + 1] in names.PARTICLES
-    return len(first) > 2 and len(last) > (2 if particle else 3) and last[1:].islower()
+    return len(first) > 2 and len(last) > (2 if particle else 3) and all(part[1:].islower() for part in last.split("-"))
 
 
 _SURNAME_BEGINNING = re.compile(r"(?:O'|D'|Mc|Mac|Fitz|(?:Al|El|Abdul|Ben)-)[A-Z][^\W\d_]{2,}")
@@ -221,8 +237,8 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     return next((at for at in range(owned + 3 if owned >= 0 else run.start(), start) if text[at].isupper()), None)
 
 
-_MAILBOX = re.compile(r"(?: [^\W\d_]\.?)?[\"'] ?<[^<>\s@]{1,64}@")
-"""Behind a name in quotes, in the header of a mail."""
+_MAILBOX = re.compile(r"(?: [^\W\d_]\.?)?[\"']? ?[<\[](?:mailto:)?[^<>\s@]{1,64}@")
+"""Behind a name in the header of a mail."""
 _AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
 
 
@@ -234,6 +250,14 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     begin = comma
     while begin > low and comma - begin < 24 and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
         begin -= 1
+    second = names.WORD.match(text, comma + 2, min(high, comma + 30))
+    surname = text[begin:comma]
+    if (
+        second is not None
+        and text[max(low, begin - 2) : begin].endswith(('"', "'", ": ", "; "))
+        and _MAILBOX.match(text, second.end(), high)
+    ):
+        return names.accept(text, [(begin, comma), second.span()], "last, first")
     before = _last_word(text, max(low, begin - 24), begin - 1) if text[begin - 1 : begin] == " " and begin > low else ""
     if before[:1].isupper() and (before.lower() in names.NEVER_FIRST or before.lower() in names.PARTICLES):
         return ()  # "Den Haag, Rio Grande" are places
@@ -243,10 +267,6 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         return ()  # "Harley Davidson, Johnson Controls"
     if text[max(low, begin - 2) : begin] == "& ":
         return ()  # "Johnson & Johnson, Morgan Stanley"
-    second = names.WORD.match(text, comma + 2, min(high, comma + 30))
-    surname = text[begin:comma]
-    if second is not None and text[max(low, begin - 1) : begin] in ('"', "'") and _MAILBOX.match(text, second.end(), high):
-        return names.accept(text, [(begin, comma), second.span()], "last, first")
     if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
         return ()
     given = second.group()
@@ -340,6 +360,7 @@ def _may_be_both(first: str, last: str) -> bool:
     )
 
 
+_THE_PUBLIC = frozenset(["People", "State", "Commonwealth", "Regina", "States"])
 _VERSUS = re.compile(rf"(?<![\w.])({names.TOKEN}),? (?:v|vs)\.? ({names.TOKEN})(?!\w)")
 
 
@@ -347,8 +368,16 @@ def _versus(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Ostrowski v. Pemberton``: two surnames."""
     for match in _VERSUS.finditer(text, max(low, at - 44), min(high, at + 30)):
         words = match.groups()
-        if match.end() >= at and all(map(names.may_be_name, words)) and all(word.lower() in SURNAMES for word in words):
-            return tuple(one for group in (1, 2) for one in names.accept(text, [match.span(group)], "versus"))
+        if match.end() >= at and all(
+            word in _THE_PUBLIC or (names.may_be_name(word) and (word.lower() in SURNAMES or not _THE_PUBLIC.isdisjoint(words)))
+            for word in words
+        ):
+            return tuple(
+                one
+                for group in (1, 2)
+                if match[group] not in _THE_PUBLIC
+                for one in names.accept(text, [match.span(group)], "versus")
+            )
     return ()
 
 
@@ -392,7 +421,10 @@ DETECTORS = (
     Detector(
         name="name: surname, given name",
         class_=names.CLASS,
-        triggers=(rf"{names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",),
+        triggers=(
+            rf"{names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",
+            rf"{names.START}{names.CAPITAL}{{4,}}, {names.CAPITAL}{{3}}",
+        ),
         find=_last_first,
         examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
     ),

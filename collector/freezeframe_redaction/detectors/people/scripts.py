@@ -153,7 +153,10 @@ _JAPANESE_SAID = re.compile(
 _NAMED_KOREAN = re.compile(
     r"(?:이름|성명|성함|고객명|환자명|담당자|수신인|받는 ?사람|보내는 ?사람|예금주|신청자)[ ]?:[ ]?([가-힣]{2,4})(?![가-힣])"
 )
-_SAID_IN_HAN = (_JAPANESE_SAID, _NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
+_KOREAN_SAID = re.compile(
+    r"(?:저는|제가|나는) ?([김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공][가-힣]{2})(?=입니다|이에요|예요|라고|이라고)"
+)
+_SAID_IN_HAN = (_KOREAN_SAID, _JAPANESE_SAID, _NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
 
 
 def _east_asian(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:

@@ -16,7 +16,7 @@ _SPEECH = frozenset(
 _DOING = frozenset(
     "began spent listed shouted wrote runs ran gave given had has is was lives lived moved asked said says likes loves works worked wants wanted needs needed called calls joined quit started stopped"
     " booked cancelled canceled flew drives drove owes paid plays played studied studies teaches taught sent sends signed submitted complained reported requested returned visited whispered laughed smiled"
-    " reminded emailed phoned texted agreed refused died married divorced grew turned thinks".split()
+    " reminded emailed phoned texted agreed refused died married divorced grew turned thinks resigned retired confirmed approved declined promised prefers missed placed can could will would".split()
 )
 _BELONGINGS = frozenset(
     "address addresses phone email e-mail number account accounts card order orders birthday house home car wife husband son daughter kid kids child children mother father mom dad brother sister family"
@@ -27,12 +27,12 @@ _CLAUSE = frozenset(
     ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
 )
 _PLAIN_PREPOSITIONS = frozenset(
-    "is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
+    "pan o a is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
 )
-_CLAUSE_END = frozenset("in at on about and from today tomorrow by so re too also again".split())
+_CLAUSE_END = frozenset("in at on about and from today tomorrow by so re too also again e und et y og och en".split())
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
 _TOWARDS = frozenset(
-    "cc in w/ greet call ping text remind invite avec pour chez mit für von con para por bei with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
+    "hired fired them birthday congratulations welcome pan o a cc in w/ greet call ping text remind invite avec pour chez mit für von con para por bei with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
     " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
 )
 
@@ -79,6 +79,7 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, [(start, end)], "alone") if _speaks_of_a_person(text, low, start, name, following) else ()
 
 
+_SPEAKS = re.compile(r":(?:\*\*)? [a-z]")
 _FIRST_HALF = re.compile(r"(?<![\w-])[^\W\d_a-z][^\W\d_]{1,14}-\Z")
 """Of a double name: ``Ana-Sofía``."""
 _HUMAN = re.compile(
@@ -96,11 +97,17 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
     before = text[max(low, start - 24) : start].rstrip(" \t")
     previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
     after = following.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
-    opens = not before or before[-1] in '.!?\n"“:>'
+    opens = not before or before[-1] in '.!?\n"“:>;,'
     if following[:3] == "'s " and after in names.NAMED_AFTER_NOUNS:
         return False
-    if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS):
+    if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS or (len(name) > 5 and after.islower())):
         return True
+    if before[-1:] == "(" and following[:1] in (")", ",", " "):
+        return names.is_plainly_given(name)
+    if _SPEAKS.match(following) and (not before or before[-1] in "\n*-"):
+        return True
+    if before[-1:] == "," and not names.is_plainly_given(name):
+        return False
     if after in _SPEECH and (opens or previous in _TOWARDS or previous in _CLAUSE):
         return True
     if opens and len(name) > 3 and after in _DOING and following[:1] == " ":
@@ -119,7 +126,7 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
         and len(name) > 3
         and (
             following[:1] in ("", ",", "!", "?", "\n", "'", ";")
-            or following[:2] in (". ", ".", " ?", " !")
+            or following[:2] in (". ", ".", " ?", " !", " (")
             or after in _CLAUSE_END
         )
     ):
@@ -166,13 +173,15 @@ DETECTORS = (
         name="name: given name alone",
         class_=names.CLASS,
         triggers=(
-            r"\b(?:with|by|told|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"\b(?:[Ww]ith|by|[Hh]ired|fired|them|birthday|[Cc]ongratulations|welcome|pan|com [oa]|told|Tell|Ask|Is|Did|Has|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
             r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
             r"[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
-            r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s (?:address|phone|e-?mail|number|account|card|order|birthday|house|home|car|wife|husband|son|daughter|kid|child|mother|father|mom|dad|brother|sister|family|friend|boss|manager|doctor|lawyer|name|appointment|booking|flight|ticket|passport|salary|bank|password|contact|office|story|song|book|novel|music|voice|life|death|killer|wedding|party|dog|cat|insurance|policy|claim|invoice|room|reservation)",
+            r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
             r"(?:^|\n|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
-            r"(?:^|[.!?\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
+            r"[\n\x1f](?:\*\*|[-*] )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
+            r" \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
+            r"(?:^|[.!?;,\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
         ),
         find=_single,
         examples=(

@@ -12,6 +12,9 @@ _SMALL_WORDS = re.compile(
     rf"{names.LETTER}{{2,20}}(?:'s)?(?: {names.LETTER}\.?(?= ))?(?: (?:van |de |von |da |del |der )*{names.LETTER}+(?:['-]{names.LETTER}+)*)?"
 )
 
+_CALLS = re.compile(r"(?: (?:from|here|again|calling|speaking)\b|[.,!]?$)")
+"""Behind who says ``its pooja``; an owner's ``its grace period`` goes on otherwise."""
+
 
 def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``my name is anna kowalska``: written in small letters, so the words themselves must be names."""
@@ -29,6 +32,8 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     first = words[0].removesuffix("'s")
     pair = len(words) > 1 and words[-1].islower()
     surname = words[-1].removesuffix("'s") if pair else ""
+    if text[max(low, start - 4) : start].lower() == "its " and not _CALLS.match(text, spans[-1][1]):
+        return ()
     strong = text[max(low, start - 24) : start].rstrip(" \n").lower().endswith(announced.STRONG)
     titled = names.title_start(text, low, start) < start
     if (
@@ -50,7 +55,7 @@ DETECTORS = (
         name="name: in small letters",
         class_=names.CLASS,
         triggers=(
-            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|its|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
             r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
         ),
         find=_small,
