@@ -260,6 +260,20 @@ def histories(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
     return grown
 
 
+def agents(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans of agents of thirty turns of four messages: each turn the messages, and the request that sent them."""
+    messages = [message for span in spans for message in json.loads(str(span.attributes[genai.INPUT_MESSAGES]))]
+    made: list[SpanRecord] = []
+    for number, begin in enumerate(range(0, len(messages), 120)):
+        for end in range(begin + 4, min(begin + 120, len(messages)) + 1, 4):
+            sent = messages[begin:end]
+            plain = [{"role": message["role"], "content": message["parts"][0]["content"]} for message in sent]
+            request = {"model": "gpt-5", "messages": plain, "tools": [{"type": "function", "function": {"name": "find_order"}}]}
+            made.append(_span({genai.INPUT_MESSAGES: json.dumps(sent)}, 20 * number))
+            made.append(_span({genai.REQUEST_BODY: json.dumps(request)}, 20 * number))
+    return made
+
+
 def pass_over(redactor: Redactor, spans: Sequence[SpanRecord]) -> float:
     """Return MB/s of one core over the spans."""
     started = time.process_time()
@@ -282,14 +296,17 @@ def fresh(documents: Sequence[Document]) -> Redactor:
 def speed(
     documents: Sequence[Document], spans: Sequence[SpanRecord], name: str, *, goals: bool, grow: bool = True
 ) -> list[Row]:
-    """Return MB/s of one core: texts never seen, agents' histories that grow (the leaf cache), the same spans again."""
+    """Return MB/s of one core: texts never seen, agents' histories that grow, the same spans again."""
     cold = fresh(documents)
     figures = [
         (f"speed {name}, cold", pass_over(cold, spans), 25),
         (f"speed {name}, the same spans again", pass_over(cold, spans), 0),
     ]
     if grow:
-        figures.insert(1, (f"speed {name}, growing histories (leaf cache)", pass_over(fresh(documents), histories(spans)), 40))
+        figures[1:1] = [
+            (f"speed {name}, histories of eight turns", pass_over(fresh(documents), histories(spans)), 40),
+            (f"speed {name}, agents of thirty turns", pass_over(fresh(documents), agents(spans[: len(spans) // 4])), 40),
+        ]
     return [
         Row(what, value, "MB/s", f">= {least}" if goals and least else "", value >= least if goals and least else None)
         for what, value, least in figures
