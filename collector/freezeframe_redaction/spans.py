@@ -63,8 +63,8 @@ class SpanRedaction:
         self._texts = texts
         self._policy_label = policy_label
         self._key_id = key_id
-        self._resources = _Shared(self._redact_resource)
-        self._scopes = _Shared(self._redact_scope)
+        self._resources = _Shared(self._redact_resource, lambda resource: resource.attributes)
+        self._scopes = _Shared(self._redact_scope, lambda scope: scope.name or scope.version or scope.attributes)
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
         """Return the span as it is, with policy and key."""
@@ -312,14 +312,18 @@ def _plan(
 class _Shared(Generic[T]):
     """What is redacted once by identity, as spans of one batch share it. Holds each original, so that its id stays its own."""
 
-    __slots__ = ("_held", "_redact")
+    __slots__ = ("_held", "_redact", "_says")
 
-    def __init__(self, redact: Callable[[T], tuple[T, Mapping[str, str]]]) -> None:
+    def __init__(self, redact: Callable[[T], tuple[T, Mapping[str, str]]], says: Callable[[T], object]) -> None:
+        """`says` tells whether there is anything in a value."""
         self._redact = redact
+        self._says = says
         self._held: dict[int, tuple[T, T, Mapping[str, str]]] = {}
 
     def get(self, value: T) -> tuple[T, Mapping[str, str]]:
         """Return the redacted value and its surrogates."""
+        if not self._says(value):
+            return value, {}
         held = self._held.get(id(value))
         if held is None or held[0] is not value:
             if len(self._held) > 256:
