@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast, get_type_hints
 
-from freezeframe_schemas.address import split_address
+from freezeframe_schemas.address import split_address, store_options
 from freezeframe_schemas.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
@@ -466,9 +466,11 @@ def _dsn_faults(dsn: str) -> Iterator[str]:
         yield f"store.dsn: found scheme {scheme.partition(':')[0]!r}, expected chdb, clickhouse or clickhouses"
     elif scheme == "chdb" and not rest.startswith("/"):
         yield "store.dsn: found no absolute directory, expected chdb:///DIRECTORY (three slashes)"
-    elif scheme != "chdb":
+    else:
         try:
-            if not split_address(dsn).hostname:
+            parts = split_address(dsn)
+            if scheme != "chdb" and not parts.hostname:
                 yield f"store.dsn: found no host, expected {scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
+            store_options(parts)
         except ConfigError as error:
             yield str(error).replace("store: ", "store.dsn: ", 1)

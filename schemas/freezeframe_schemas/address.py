@@ -5,12 +5,22 @@ No message may hold such an address but as `shown_address` gives it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from freezeframe_schemas.errors import ConfigError
 
 _HIDDEN: Final = "***"
+
+STORE_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "chdb": ("memory_bytes",),
+    "clickhouse": ("cluster",),
+    "clickhouses": ("cluster", "ca"),
+    "http": ("cluster",),
+    "https": ("cluster", "ca"),
+}
+"""Scheme -> what may stand behind the ``?`` of a collector's store."""
 
 
 def split_address(address: str) -> SplitResult:
@@ -29,6 +39,24 @@ def split_address(address: str) -> SplitResult:
         f"store: found {shown_address(address)}, expected SCHEME://USER:PASSWORD@HOST:PORT/DATABASE",
         do="take a port from 1 to 65535, and write / ? # and @ of a password as %2F %3F %23 and %40",
     )
+
+
+def store_options(parts: SplitResult) -> dict[str, str]:
+    """Return the options of a collector's store, ``?cluster=NAME``; their values are not checked here.
+
+    Raises:
+        ConfigError: one that is not known of this scheme, or that is given twice or without a value.
+    """
+    known = STORE_OPTIONS.get(parts.scheme, ())
+    found = parse_qs(parts.query, keep_blank_values=True)
+    wrong = sorted(name for name, values in found.items() if name not in known or len(values) != 1 or not values[0])
+    if wrong:
+        raise ConfigError(
+            f"store: found the option {wrong[0]!r}, expected of {parts.scheme}:// at most "
+            + ", ".join(f"{name}=..." for name in known)
+            + ", each once"
+        )
+    return {name: values[0] for name, values in found.items()}
 
 
 def shown_address(address: str) -> str:

@@ -145,6 +145,12 @@ def test_check_looks_into_the_files_that_are_named(tmp_path: Path) -> None:
         ("chdb://relative", "found no absolute directory"),
         ("clickhouse:///database", "found no host"),
         ("clickhouse://user@host:8123/database", ""),
+        ("clickhouse://user@host/database?clusters=main", "found the option 'clusters', expected of clickhouse://.*cluster="),
+        ("clickhouse://user@host/database?ca=ca.pem", "found the option 'ca'"),
+        ("clickhouses://user@host/database?ca=a.pem&cluster=", "found the option 'cluster'"),
+        ("clickhouses://user@host/database?ca=a.pem&cluster=main", ""),
+        ("chdb:///var/lib/store?memory=1", "found the option 'memory', expected of chdb://.*memory_bytes="),
+        ("chdb:///var/lib/store?memory_bytes=1000000000", ""),
         ("chdb:///var/lib/store", ""),
     ],
 )

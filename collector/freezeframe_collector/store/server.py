@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import orjson
 from clickhouse_connect.driver.exceptions import Error as ClickHouseConnectError
 
 from freezeframe_collector.store.engine import INSERT_SETTINGS, store_error
+from freezeframe_schemas.address import store_options
 from freezeframe_schemas.errors import RetryableStoreError
 
 _WINDOW_ROWS: Final = 100_000
@@ -25,7 +26,7 @@ class ServerEngine:
 
         parts = urlsplit(dsn)
         secure = parts.scheme in {"clickhouses", "https"}
-        options = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        options = store_options(parts)
         # a run lives on one shard: a subquery over the same run needs no other shard
         self._settings = {"distributed_product_mode": "local"} if "cluster" in options else {}
         self._durably = {"distributed_foreground_insert": 1} if "cluster" in options else {}

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 from freezeframe_collector.migrate import Migration, migrate
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
 from freezeframe_schemas import tables
-from freezeframe_schemas.address import shown_address, split_address
+from freezeframe_schemas.address import shown_address, split_address, store_options
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch, CutMemory
@@ -126,6 +126,7 @@ def open_store(
         RetryableStoreError: the server does not answer.
     """
     parts = split_address(dsn)
+    options = store_options(parts)
     match parts.scheme:
         case "chdb":
             path = Path(unquote(parts.path))
@@ -133,7 +134,7 @@ def open_store(
                 raise ConfigError(f"store: found {shown_address(dsn)}, expected chdb:///absolute/directory (three slashes)")
             from freezeframe_collector.store.embedded import DEFAULT_MEMORY_BYTES, LEAST_MEMORY_BYTES, EmbeddedEngine
 
-            said = parse_qs(parts.query).get("memory_bytes", [str(DEFAULT_MEMORY_BYTES)])[0]
+            said = options.get("memory_bytes", str(DEFAULT_MEMORY_BYTES))
             if not said.isdecimal() or int(said) < LEAST_MEMORY_BYTES:
                 raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {LEAST_MEMORY_BYTES:,} or more")
             engine = EmbeddedEngine(path, memory_bytes=int(said), cold_volume=cold.volume if cold else "")
@@ -141,9 +142,8 @@ def open_store(
         case "clickhouse" | "clickhouses" | "http" | "https":
             from freezeframe_collector.store.server import ServerEngine
 
-            cluster = parse_qs(parts.query).get("cluster", [None])[0]
             named = parts.path.strip("/") or database
-            return Store(ServerEngine(dsn), database=named, cluster=cluster, policies=policies, cold=cold)
+            return Store(ServerEngine(dsn), database=named, cluster=options.get("cluster"), policies=policies, cold=cold)
         case _:
             raise ConfigError(
                 f"store: found {shown_address(dsn)}, expected chdb:///DIR or clickhouse://USER:PASSWORD@HOST:8123/DATABASE"
