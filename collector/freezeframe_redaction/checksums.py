@@ -88,18 +88,18 @@ _BASE58_INDEX = {char: index for index, char in enumerate(BASE58)}
 BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 
-def base58check_payload(text: str, length: int = 21) -> bytes | None:
-    """Return the bytes in Base58Check (an address has 21), or None where there are more or the check bytes are wrong."""
+def base58check_payload(text: str) -> bytes | None:
+    """Return the 21 bytes of a Base58Check address, or None where its check bytes are wrong."""
     number = 0
     for char in text:
         index = _BASE58_INDEX.get(char)
         if index is None:
             return None
         number = number * 58 + index
-    if number.bit_length() > 8 * (length + 4):
+    if number.bit_length() > 200:
         return None
-    raw = number.to_bytes(length + 4, "big")
-    return raw[:length] if _double_sha(raw[:length]) == raw[length:] else None
+    raw = number.to_bytes(25, "big")
+    return raw[:21] if _double_sha(raw[:21]) == raw[21:] else None
 
 
 def base58check(payload: bytes) -> str:

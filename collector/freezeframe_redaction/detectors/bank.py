@@ -104,7 +104,7 @@ DETECTORS = (
     Detector(
         name="bank: account in a SWIFT message",
         class_=CLASS,
-        triggers=(r":5[0-9][A-Z]?:/[/A-Z0-9]",),
+        triggers=(r":(?:50[A-Z]|5[79][A-Z]?):/[/A-Z0-9]",),
         find=_of_message,
         examples=(Example(text=":59:/4417882031\nMAX MUSTER", value="4417882031", near_miss=":59:/ACMEBANK"),),
     ),

@@ -50,27 +50,23 @@ def rule(run: runs.Run) -> Candidate | None:
     return Candidate(run.start, run.end, CLASS, str(length)) if named and not ordered else None
 
 
-_TRACK = re.compile(r"%?B([0-9]{12,19})\^([A-Z][A-Z .'-]{0,25}/[A-Z .'-]{1,25})\^[0-9]{4}|;([0-9]{12,19})=[0-9]{4}")
+_TRACK = re.compile(r"%B([0-9]{12,19})\^([A-Z][A-Z .'-]{0,25}/[A-Z .'-]{1,25})\^[0-9]{4}")
 
 
 def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, tracks 1 and 2."""
-    match = next((one for one in _TRACK.finditer(text, max(low, at - 30), min(high, at + 60)) if one.end() >= at), None)
+    """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, track 1."""
+    match = next((one for one in _TRACK.finditer(text, max(low, at - 8), min(high, at + 80)) if one.end() >= at), None)
     if match is None:
         return ()
-    group = 1 if match.group(1) else 3
-    digits = match.group(group)
-    card = Candidate(*match.span(group), "*" if is_marked_card(digits) else CLASS, str(len(digits)))
-    if group == 3 or holds_invented(match.group(2)):
-        return (card,)
-    return (card, Candidate(*match.span(2), "PERSON"))
+    card = Candidate(*match.span(1), "*" if is_marked_card(match.group(1)) else CLASS)
+    return (card, Candidate(*match.span(2), "*" if holds_invented(match.group(2)) else "PERSON"))
 
 
 DETECTORS = (
     Detector(
         name="card: magnetic stripe",
         class_=CLASS,
-        triggers=(r"\bB[0-9]{12,19}\^", r";[0-9]{12,19}=[0-9]{4}"),
+        triggers=(r"%B[0-9]{6}",),
         find=_track,
         others=frozenset(["PERSON"]),
         examples=(Example(text="%B4111111111111111^DOE/JANE^29041010?", value="4111111111111111", near_miss="B12^X^"),),

@@ -52,35 +52,7 @@ def _ethereum(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(), match.end(), "*" if value[2:14] == HEX_MARK else CLASS, "ethereum"),)
 
 
-_WIF = re.compile(r"(?<![0-9A-Za-z])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![0-9A-Za-z])")
-
-
-def _wif(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The private key of an address. Source: Bitcoin wiki, "Wallet import format"."""
-    match = _WIF.search(text, max(low, at - 53), min(high, at + 2))
-    if match is None or all(checksums.base58check_payload(match.group(), length) is None for length in _WIF_LENGTHS):
-        return ()
-    return (Candidate(*match.span(), "SECRET", "generic"),)
-
-
-_WIF_LENGTHS = (33, 34)
-"""Bytes of a private key with its version; one more where its address is a compressed one."""
-
-
 DETECTORS = (
-    Detector(
-        name="wallet: private key",
-        class_="SECRET",
-        triggers=(r"\b[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}\b",),
-        find=_wif,
-        examples=(
-            Example(
-                text="5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ",
-                value="5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTJ",
-                near_miss="5HueCGU8rMjxEXxiPuD5BDku4MkFqeZyd4dZ1jvhTVqvbTLvyTK",
-            ),
-        ),
-    ),
     Detector(
         name="wallet: base58",
         class_=CLASS,
