@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.files import directory_fault
+from freezeframe_collector.policies import load_policies
 from freezeframe_collector.tls import http_context
-from freezeframe_redaction.policy import load_policy
 from freezeframe_schemas.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def file_faults(config: CollectorConfig) -> Iterator[str]:
     if fault := directory_fault(config.data_directory):
         yield f"service.data: {config.data_directory}: {fault}"
     looks: tuple[Callable[[], object], ...] = (
-        lambda: load_policy(config.redaction.policy),
+        lambda: load_policies(config.redaction),
         lambda: Authenticator(config.tokens_path if config.tokens_path and config.tokens_path.exists() else None),
         lambda: http_context(config.tls),
     )

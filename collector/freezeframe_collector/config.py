@@ -136,6 +136,7 @@ class RedactionConfig:
     """What is replaced before anything touches the disk."""
 
     policy: str = _setting("strict", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
+    tenants: str = _setting("", "Other policies for some tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
     keys: str = _setting("", "Directory of the surrogate keys; empty is `keys` in the data directory.")
 
 
@@ -234,7 +235,7 @@ class CollectorConfig:
         return self.store.dsn or f"chdb://{self.data_directory / 'store'}"
 
 
-RELOADED: Final = ("admission", "limits", "redaction.policy", "service.log_level")
+RELOADED: Final = ("admission", "limits", "redaction.policy", "redaction.tenants", "service.log_level")
 """Sections and settings that SIGHUP applies; the others need a restart. (Tokens and certificates are watched by themselves.)"""
 
 
@@ -403,12 +404,34 @@ def parse_tenant_days(text: str) -> dict[str, int]:
         ConfigError: a part is of no such form.
     """
     days: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        tenant, sign, number = part.partition("=")
-        if not sign or not tenant.strip() or not number.strip().isdecimal() or int(number) < 1:
+    for part, tenant, number in _by_tenant(text):
+        if not tenant or not number.isdecimal() or int(number) < 1:
             raise ConfigError(f"retention.tenants: found {part!r}, expected TENANT=DAYS, for example acme=30")
-        days[tenant.strip()] = int(number)
+        days[tenant] = int(number)
     return days
+
+
+def parse_tenant_policies(text: str) -> dict[str, str]:
+    """Return the policy of each tenant of ``"acme=/etc/acme.toml, beta=minimal"``, by name or path.
+
+    Raises:
+        ConfigError: a part is of no such form, or a tenant stands there twice.
+    """
+    policies: dict[str, str] = {}
+    for part, tenant, policy in _by_tenant(text):
+        if not tenant or not policy:
+            raise ConfigError(f"redaction.tenants: found {part!r}, expected TENANT=POLICY, for example acme=/etc/acme.toml")
+        if tenant in policies:
+            raise ConfigError(f"redaction.tenants: {tenant} has two policies, {policies[tenant]} and {policy}")
+        policies[tenant] = policy
+    return policies
+
+
+def _by_tenant(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield each part of ``"acme=30, beta=7"``, whole and as tenant and value, which is empty where none is given."""
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        tenant, _, value = part.partition("=")
+        yield part, tenant.strip(), value.strip()
 
 
 def _contradictions(config: CollectorConfig) -> Iterator[str]:
@@ -417,10 +440,11 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
         yield f"service.log_level: found {config.service.log_level!r}, expected debug, info, warning or error"
     if config.telemetry.spans not in ("off", "self") and not _ENDPOINT.match(config.telemetry.spans):
         yield f"telemetry.spans: found {config.telemetry.spans!r}, expected off, self or an http:// or https:// URL"
-    try:
-        parse_tenant_days(config.retention.tenants)
-    except ConfigError as error:
-        yield error.message
+    for parse, text in ((parse_tenant_days, config.retention.tenants), (parse_tenant_policies, config.redaction.tenants)):
+        try:
+            parse(text)
+        except ConfigError as error:
+            yield error.message
     for origin in filter(None, (part.strip() for part in config.http.allowed_origins.split(","))):
         if not _ORIGIN.fullmatch(origin):
             yield f"http.allowed_origins: found {origin!r}, expected SCHEME://HOST or SCHEME://HOST:PORT without a path"

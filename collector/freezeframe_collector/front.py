@@ -19,6 +19,7 @@ from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.otlp import Limits
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
+from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.receivers.grpc import GrpcReceiver
@@ -26,13 +27,12 @@ from freezeframe_collector.receivers.http import HttpReceiver
 from freezeframe_collector.receivers.pages import Pages
 from freezeframe_collector.tls import grpc_credentials, http_context
 from freezeframe_redaction.keys import load_or_create_keys
-from freezeframe_redaction.policy import load_policy
 from freezeframe_schemas.errors import ConfigError
 
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
     """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
-    return RedactStage(load_policy(config.redaction.policy), load_or_create_keys(config.keys_directory))
+    return RedactStage(load_policies(config.redaction), load_or_create_keys(config.keys_directory))
 
 
 def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:

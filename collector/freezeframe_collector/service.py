@@ -26,6 +26,7 @@ from freezeframe_collector.front import Front, build_own_spans, build_pipeline, 
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
+from freezeframe_collector.policies import Policies, load_policies, may_read_prose
 from freezeframe_collector.receivers.pages import PagesReceiver
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.keeping import Retention
@@ -36,7 +37,6 @@ from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import RetrySettings, SpanSink, Writer
 from freezeframe_redaction.keys import load_or_create_keys
-from freezeframe_redaction.policy import BUILT_IN, Policy, load_policy
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 _LOG = logging.getLogger(__name__)
@@ -76,12 +76,12 @@ class Service:
         )
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
-            self._note(load_policy(config.redaction.policy))
+            self._note(load_policies(config.redaction))
             load_or_create_keys(config.keys_directory)
             self.meter, pipeline = Meter(), None
         else:
             redact = redact_later.result()
-            self._note(redact.policy)
+            self._note(redact.policies)
             pipeline = build_pipeline(config, self._log, redact, self._own_spans)
             self.meter = pipeline.meter
         self._reporter = Reporter(
@@ -173,10 +173,10 @@ class Service:
         renewed = config_from_values(before | taken)
         if self._front is not None:
             redact = await asyncio.to_thread(build_redaction, renewed)
-            self._note(redact.policy)
+            self._note(redact.policies)
             self._front.renew(renewed, redact)
         if self._pool is not None:
-            self._note(load_policy(renewed.redaction.policy))
+            self._note(load_policies(renewed.redaction))
             await asyncio.to_thread(self._pool.renew, renewed)
         logging.getLogger().setLevel(renewed.service.log_level.upper())
         self._config = renewed
@@ -193,9 +193,9 @@ class Service:
         """Return what makes going on senseless, or an empty text."""
         return self._reporter.health()
 
-    def _note(self, policy: Policy) -> None:
-        """Have the store know the text of a policy, before the first span that went through it comes there."""
-        self._policies[policy.label] = policy.text
+    def _note(self, policies: Policies) -> None:
+        """Have the store know the text of each policy, before the first span that went through it comes there."""
+        self._policies.update({policy.label: policy.text for policy in policies})
 
     def _budget_state(self) -> BudgetState:
         assert self._pool is not None
@@ -250,15 +250,15 @@ def _log_settings(config: CollectorConfig) -> LogSettings:
 
 
 def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
-    """Return what the writer writes to: the store, behind the model tier of redaction where the policy asks for it."""
-    if config.redaction.policy in BUILT_IN:
-        return store  # none of them asks for it
-    policy = load_policy(config.redaction.policy)
-    if not (policy.model_tier and policy.redacts):
+    """Return what the writer writes to: the store, behind the model tier of redaction where a policy asks for it."""
+    if not may_read_prose(config.redaction):
+        return store
+    policies = load_policies(config.redaction)
+    if not any(policy.model_tier and policy.redacts for policy in policies):
         return store
     from freezeframe_collector.processors.read_prose import ProseReader
 
-    return ProseReader(store, policy, load_or_create_keys(config.keys_directory))
+    return ProseReader(store, policies, load_or_create_keys(config.keys_directory))
 
 
 def _retry_settings(config: CollectorConfig) -> RetrySettings:

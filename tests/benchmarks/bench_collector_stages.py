@@ -22,6 +22,7 @@ from collector_load import LOADS, Load, Texts, make_requests
 from freezeframe_collector.audit import Counts
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.otlp import Limits, decode_traces, encode_spans
+from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.store import Store, open_store
@@ -98,7 +99,7 @@ def main() -> None:
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-stages-") as name:
         directory = Path(name)
-        redact = RedactStage(load_policy(options.policy), load_or_create_keys(directory / "keys"))
+        redact = RedactStage(Policies(default=load_policy(options.policy)), load_or_create_keys(directory / "keys"))
         store = open_store(f"chdb://{directory / 'store'}")
         store.migrate()
         memory = CutMemory()

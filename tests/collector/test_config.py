@@ -176,6 +176,25 @@ def test_a_data_directory_that_cannot_be_is_a_fault(
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("acme", "redaction.tenants: found 'acme', expected TENANT=POLICY"),
+        ("=minimal", "redaction.tenants: found '=minimal'"),
+        ("acme=minimal, acme=off", "redaction.tenants: acme has two policies, minimal and off"),
+        ("acme=nowhere.toml", "redaction policy 'nowhere.toml': neither built in"),
+    ],
+)
+def test_a_tenants_policy_that_cannot_be_is_a_fault(
+    text: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found by `--check`, before a span of the tenant comes."""
+    file = tmp_path / "collector.toml"
+    file.write_text(f'[redaction]\ntenants = "{text}"\n')
+    assert main(["--config", str(file), "--data", str(tmp_path / "data"), "--check"]) == 2
+    assert found in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("values", "told"),
     [
         ({}, []),

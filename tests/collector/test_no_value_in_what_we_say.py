@@ -17,6 +17,7 @@ import pytest
 from freezeframe._guard import RAISE_VARIABLE, guard
 from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.pipeline import Stage
+from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.store.engine import store_error
 from freezeframe_redaction import load_or_create_keys, load_policy
@@ -32,7 +33,7 @@ TEXT = f"my name is {NAME}, mail {MAIL}, call +1 415-867-5309"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> RedactStage:
-    return RedactStage(load_policy(), load_or_create_keys(tmp_path / "keys"))
+    return RedactStage(Policies(default=load_policy()), load_or_create_keys(tmp_path / "keys"))
 
 
 def _send(port: int, body: bytes, kind: str = "application/x-protobuf") -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.read_prose import ProseReader
 from freezeframe_redaction import Redactor, TenantKey, load_policy, prose, readings
 from freezeframe_redaction.keys import KeyRing
@@ -175,7 +176,7 @@ def test_the_collector_reads_prose_between_its_log_and_the_store() -> None:
     sink, other = _Sink(), _Sink()
     ring = KeyRing(directory=_nowhere(), keys=(KEY,))
     for one in (sink, other):
-        ProseReader(one, POLICY, ring).insert([_span(UNSEEN), _span(UNSEEN, policy="")], "token")
+        ProseReader(one, Policies(default=POLICY), ring).insert([_span(UNSEEN), _span(UNSEEN, policy="")], "token")
     assert sink.stored == other.stored
     assert "Warrane" not in str(sink.stored[0].attributes[genai.INPUT_MESSAGES])
     assert sink.stored[1].attributes[genai.INPUT_MESSAGES] == UNSEEN
@@ -186,7 +187,7 @@ def test_the_collector_reads_prose_between_its_log_and_the_store() -> None:
 def test_a_span_that_cannot_be_read_is_refused_without_its_text() -> None:
     """Not stored as it is."""
     sink = _Sink()
-    reader = ProseReader(sink, POLICY, KeyRing(directory=_nowhere(), keys=(KEY,)))
+    reader = ProseReader(sink, Policies(default=POLICY), KeyRing(directory=_nowhere(), keys=(KEY,)))
     with pytest.raises(PermanentStoreError, match="span 2222222222222222: cannot be read") as caught:
         reader.insert([_span(object())], "token")
     assert sink.stored == []

@@ -1,17 +1,17 @@
 """The model tier of redaction, between the log and the store: reads prose for names that rules do not see, before the commit.
 
 Requests are answered before, from what the rules made of them; a slow model only makes the log longer. Fails closed: a span
-that cannot be read is refused, and set aside like any that the store refuses. Off unless the policy says ``model_tier = true``.
+that cannot be read is refused, and set aside like any that the store refuses. Off unless a policy says ``model_tier = true``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from freezeframe_collector.policies import Policies
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.writer import SpanSink
 from freezeframe_redaction.keys import KeyRing
-from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError
@@ -24,17 +24,18 @@ class ProseReader:
     The same spans give the same result, so an insert that is tried again is the same insert.
     """
 
-    def __init__(self, sink: SpanSink, policy: Policy, keys: KeyRing) -> None:
-        """Load the model.
+    def __init__(self, sink: SpanSink, policies: Policies, keys: KeyRing) -> None:
+        """Load the model, where a policy asks for it.
 
         Raises:
             ConfigError: it is not installed.
         """
         self._sink = sink
-        self._policy = policy
+        self._policies = policies
         self._keys = keys
-        self._redactors: dict[str, Redactor] = {}
-        self._redactor("default")
+        self._redactors: dict[str, Redactor | None] = {}
+        for tenant in ("default", *policies.tenants):
+            self._redactor(tenant)
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
         """Read the spans and store them.
@@ -56,14 +57,17 @@ class ProseReader:
         if not span.text(genai.REDACTION_POLICY):
             return span  # about the collector itself, which writes no prose of anybody
         try:
-            return self._redactor(span.text(genai.TENANT) or "default").redact_span(span)
+            redactor = self._redactor(span.text(genai.TENANT) or "default")
+            return span if redactor is None else redactor.redact_span(span)
         except Exception as error:
             raise PermanentStoreError(
                 f"span {span.span_id}: cannot be read by the model tier of redaction ({type(error).__name__})"
             ) from None
 
-    def _redactor(self, tenant: str) -> Redactor:
-        redactor = self._redactors.get(tenant)
-        if redactor is None:
-            redactor = self._redactors[tenant] = Redactor(self._policy, self._keys.current(tenant))
-        return redactor
+    def _redactor(self, tenant: str) -> Redactor | None:
+        """Return what reads this tenant's prose, None where its policy does not ask for it."""
+        if tenant not in self._redactors:
+            policy = self._policies.of(tenant)
+            reads = policy.model_tier and policy.redacts
+            self._redactors[tenant] = Redactor(policy, self._keys.current(tenant)) if reads else None
+        return self._redactors[tenant]

@@ -1,4 +1,4 @@
-"""The redaction stage: each tenant's spans through the redactor with the tenant's own key. Fails closed: see `Stage`.
+"""The redaction stage: each tenant's spans through its policy, with its own key. Fails closed: see `Stage`.
 
 The model tier, where the policy asks for it, comes later: see `read_prose`.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import threading
 from typing import Final
 
+from freezeframe_collector.policies import Policies
 from freezeframe_redaction.keys import KeyRing
-from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas.span import SpanRecord
 
@@ -24,14 +24,15 @@ _WARM_UP: Final = SpanRecord(
 
 
 class RedactStage:
-    """One redactor per tenant. Patterns are compiled at once, so that no request waits for it; a tenant costs only its key."""
+    """One redactor per tenant. Patterns are compiled at once, so that no request waits for it; most tenants cost only a key."""
 
-    def __init__(self, policy: Policy, keys: KeyRing) -> None:
-        self.policy = policy
+    def __init__(self, policies: Policies, keys: KeyRing) -> None:
+        self.policies = policies
         self._keys = keys
         self._redactors: dict[str, Redactor] = {}
         self._lock = threading.Lock()
-        self._redactor_of("").redact_span(_WARM_UP)
+        for tenant in ("", *policies.tenants):
+            self._redactor_of(tenant).redact_span(_WARM_UP)
 
     def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
         """Return the span with every finding replaced.
@@ -43,6 +44,8 @@ class RedactStage:
 
     def _redactor_of(self, tenant: str) -> Redactor:
         with self._lock:
-            redactor = self._redactors.get(tenant) or Redactor(self.policy, self._keys.current(tenant or "default"), hot=True)
-            self._redactors[tenant] = redactor
+            redactor = self._redactors.get(tenant)
+            if redactor is None:
+                redactor = Redactor(self.policies.of(tenant), self._keys.current(tenant or "default"), hot=True)
+                self._redactors[tenant] = redactor
             return redactor
