@@ -15,7 +15,7 @@ from freezeframe_collector.store import Store
 _TABLES: Final = ("piece_rows", "span_rows")
 _SHIFTED: Final = ("run_hour", "start_time")
 _SETTINGS: Final = (
-    "SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0, max_insert_threads = 1, max_threads = 1,"
+    "SETTINGS max_partitions_per_insert_block = 0, max_insert_threads = 1, max_threads = 1,"
     " min_insert_block_size_bytes = 67108864"
 )
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_collector.migrate import distributed_sql, render, statements
 from freezeframe_collector.store import Store
+from freezeframe_collector.store.migrate import distributed_sql, render, statements
 from freezeframe_schemas.tables.ddl import TABLES, migrations
 from freezeframe_schemas.tables.views import run_rows_sql, views
 

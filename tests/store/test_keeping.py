@@ -11,7 +11,6 @@ from pathlib import Path
 import agent_loops
 import pytest
 
-from freezeframe_collector.migrate import migrate
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.deleting import delete
@@ -23,6 +22,7 @@ from freezeframe_collector.store.keeping import (
     set_price,
     unpin,
 )
+from freezeframe_collector.store.migrate import migrate
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.span import SpanRecord, StatusCode

@@ -17,8 +17,8 @@ from running_collector import COMMAND, CollectorProcess, span
 
 from freezeframe_collector.config import load_config
 from freezeframe_collector.store import Store
-from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, cold_directory, set_cold_tier
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
 
 DAY_NS = 24 * 3600 * 10**9
@@ -96,8 +96,10 @@ def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, c
     cold.mkdir()  # what is left where a disk was mounted
     assert "is its disk mounted?" in refusal(data)
     cold.rmdir()
-    assert "is its disk mounted?" in refusal(data)
-    assert "runs lie in" in refusal(data, tmp_path / "another")
+    with pytest.raises(PermanentStoreError, match="is its disk mounted"):
+        cold_directory(data / "store", "")
+    with pytest.raises(ConfigError, match="runs lie in"):
+        cold_directory(data / "store", str(tmp_path / "another"))
 
     moved = CollectorProcess(data, environment=environment(away, 3))  # moved, and said so
     assert moved.rows("SELECT name FROM freezeframe.spans") == [["span-1"]]
@@ -109,12 +111,12 @@ def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, c
     assert json.loads(told.stdout)["disks"]["cold"] > 0
 
 
-def refusal(data: Path, cold: Path | None = None) -> str:
+def refusal(data: Path) -> str:
     """Start a collector that cannot start; return what it says."""
     ended = subprocess.run(
         [*COMMAND, "--data", str(data), "--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0"],
         capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": "off", **environment(cold, 3 if cold else 0)},
+        env={**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": "off", **environment(None, 0)},
     )  # fmt: skip
     assert ended.returncode == 2
     return ended.stderr

@@ -9,7 +9,7 @@ import agent_loops
 import pytest
 from serving import serving
 
-import freezeframe_collector.migrate as migrating
+import freezeframe_collector.store.migrate as migrating
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas import genai

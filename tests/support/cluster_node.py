@@ -22,7 +22,7 @@ import orjson
 from freezeframe_collector.store import Store  # first: it imports the other
 
 # isort: split
-import freezeframe_collector.migrate as migrating
+import freezeframe_collector.store.migrate as migrating
 from freezeframe_schemas.tables.ddl import TABLES, migrations
 
 _CONFIG: Final = """\

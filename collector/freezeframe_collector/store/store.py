@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote
 
-from freezeframe_collector.migrate import Migration, migrate
 from freezeframe_collector.store.engine import Engine, quote_text
+from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
 from freezeframe_schemas import tables

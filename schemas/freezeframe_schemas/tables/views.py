@@ -130,7 +130,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS {{db}}.run_rows_feed {{on_cluster}} TO {{
 
 INSERT INTO {{db}}.run_rows{{sfx}} ({columns})
 {select}
-SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0;
+SETTINGS max_partitions_per_insert_block = 0;
 """
 
 
