@@ -121,6 +121,8 @@ VENDORS: Final = tuple(
         ("sonar", r"sq[aupt]_", r"[a-f0-9]{40}", "squ_a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4"),
         ("sourcegraph", r"(?:sgp|slk)_(?:(?:[a-fA-F0-9]{16}|local)_)?", r"[a-fA-F0-9]{40,64}", "sgp_a1b2c3d4e5f60718_a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4"),
         ("square", r"(?:EAAA|sq0[a-z]{3}-)", _WORD + r"{22,64}", "sq0atp-a1B2c3D4e5F6g7H8i9J0k1"),
+        ("facebook app", "", r"[0-9]{15,16}(?:\||%7C)[A-Za-z0-9_\-]{27,40}", "190228446318877|a1B2c3D4e5F6g7H8i9J0k1L2m3N4", r"[0-9]{15}(?:\||%7C)[A-Za-z0-9]{4}"),
+        ("grafana, before 9.1", r"eyJrIjoi", r"[A-Za-z0-9+/]{60,400}={0,3}", "eyJrIjoi" + "a1B2c3D4e5" * 7),
         ("facebook", r"(?:EAA[A-Z]?|IG[AQ][AWQV])", r"[A-Za-z0-9]{80,300}", "EAACEdEose0cBA" + "a1B2c3D4e5F6g7" * 7),
         ("aws key id", r"A(?:KIA|SIA|BIA|CCA|ROA|IDA|GPA|NPA|IPA|3T[A-Z0-9])", r"[A-Z2-7]{16}", "AKIA27VG6F7ILAEAQJYQ"),
         ("aws session", r"(?:IQoJb3JpZ2lu|FwoGZXIvYXdz)", r"[A-Za-z0-9+/]{60,1500}={0,2}", "IQoJb3JpZ2lu" + "a1B2c3D4e5" * 8),
