@@ -10,7 +10,7 @@ from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 SAYS_NAME = tuple(
-    "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|under the name|under the name of|in the name of|booking is under|reservation is under|account is under|order is under|booked under|booking under|reservation under|name on the card is|name on card is|name on the account is|the undersigned|de M.|par M.|avec M.|et M.|pour M.|chez M.|à M.|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
+    "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|under the name|under the name of|in the name of|lady called|lady named|man called|man named|guy called|guy named|woman called|woman named|girl called|girl named|boy called|boy named|booking is under|reservation is under|account is under|order is under|booked under|booking under|reservation under|name on the card is|name on card is|name on the account is|the undersigned|de M.|par M.|avec M.|et M.|pour M.|chez M.|à M.|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
     "|il mio nome è|meu nome é|me chamo|mijn naam is|ik heet|jag heter|jeg heter|jeg hedder|mitt namn är|navnet mitt er|mit navn er|nazywam się|mam na imię|benim adım|adım|minun nimeni on|nimeni on"
     "|mă numesc|mă cheamă|numele meu este|jmenuji se|jmenuju se|volám sa|a nevem|zovem se|ime mi je|kalbėti su|mano vardas|mani sauc|minu nimi on|nama saya|nama saya adalah|jina langu ni|naitwa|ako po si|ako si|ang pangalan ko ay"
     "|tên tôi là|tên em là|mình tên là|igama lami ngu|oruko mi ni|aha m bu|sunana|ég heiti|is mise|fy enw i yw|nire izena|em dic|el meu nom és|chamo-me|quedo a nombre de"
@@ -21,7 +21,7 @@ SAYS_NAME = tuple(
 """Behind these a word is a name, whatever it looks like."""
 STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
 _ANNOUNCERS = (
-    "named|ben|spelled|spelt|this is|it's|It's|its|Its|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
+    "named|the deceased|the plaintiff|the defendant|the claimant|the applicant|the patient|the victim|Grandma|Grandpa|Granny|Auntie|Uncle|Aunt|Chancellor|Mayor|Governor|Judge|Nurse|ben|spelled|spelt|this is|it's|It's|its|Its|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
     "|spoke with|spoke to|met with|talked to|assigned to|Assigned to|reassigned to|escalated to|Escalated to|reference for|Reference for|on behalf of|Attn|attn|c/o|Contact|contact"
     "|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrte|Sehr geehrter|Cher|Chère|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Salut|Coucou|Ciao|Servus|Moin|Ahoj|Szia|Merhaba|Selam|Namaste|Good morning|Good afternoon|Good evening|Buongiorno|Bonsoir|Caro|Cara|Gentile|Egregio|Spettabile|Prezado|Prezada|Olá|Beste|Geachte|Kära|Hej"
     "|Szanowny|Szanowna|Vážený|Vážená|Vážený pane|Milý pane|Milá paní|Tisztelt|Kedves|Stimate|Stimată|Draga|Dragi|Poštovani|Poštovana|Sayın|Hyvä|Arvoisa|Kære|Kjære|Kính gửi|Yth.|Mahal na|Ndugu"
@@ -32,7 +32,7 @@ _ANNOUNCERS = (
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
 """The engine knows borders of ASCII words only."""
 _CLOSINGS = (
-    "regards|rgds|br|thx|tks|ty|sent from my iphone|sent from my phone|best|best wishes|warmly|yours|love|sincerely|cheers|thanks|thank you|many thanks|yours truly|yours faithfully|respectfully|respectfully yours|take care|all the best|xoxo|grüßen|grüssen|grüße|grüsse|gruß|gruss|mfg|lg|vg|hochachtungsvoll"
+    "regards|rgds|br|thx|tks|ty|sent from my iphone|sent from my phone|best|best wishes|warmly|yours|love|sincerely|cheers|thanks|thank you|thanks so much|thank you so much|thanks a lot|thank you very much|thanks again|thank you again|many thanks|yours truly|yours faithfully|respectfully|respectfully yours|take care|all the best|xoxo|grüßen|grüssen|grüße|grüsse|gruß|gruss|mfg|lg|vg|hochachtungsvoll"
     "|cordialement|merci|merci d'avance|danke|vielen dank|gracias|muchas gracias|grazie|grazie mille|obrigado|obrigada|bedankt|tack|takk|dzięki|dziękuję|děkuji|köszönöm|teşekkürler|kiitos|mulțumesc|hvala|bien à vous|bien à toi|salutations|amicalement|bisous|saludos|abrazo|abrazos|atentamente|cordialmente|atenciosamente|cumprimentos|abraço|abraços|saluti|groet|groeten|groetjes|hälsning|hälsningar|mvh|hilsen|terveisin|ystävällisesti"
     "|pozdrawiam|poważaniem|pozdravem|pozdravom|pozdrav|pozdravom|üdvözlettel|tisztelettel|stimă|respect|saygılarımla|saygılarımızla|sevgiler|kveðja|kveðju|trân trọng|hormat saya|salam|wassalam|kind regards"
     "|с уважением|спасибо|дякую|с уважение|с поштовањем|з повагою|всего доброго|με εκτίμηση|φιλικά"
@@ -74,7 +74,7 @@ _AND_TELLS = re.compile(r", (?:an? |the |your |from |[0-9]|and I|mother|father)"
 _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
 _GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
 _KIN = re.compile(
-    r"(?:^|\W)(?:my|his|her|our|their|your|[^\W\d_]{2,}'s) (?:late |ex-|ex |eldest |youngest |older |younger |little )?(?:wife|husband|spouse|partner|fianc[eé]e?|son|daughter|child|mother|father|mum|mom|dad|brother|sister|aunt|uncle|cousin|nephew|niece"
+    r"(?:^|\W)(?:w/|with|and|my|his|her|our|their|your|[^\W\d_]{2,}'s) (?:late |ex-|ex |eldest |youngest |older |younger |little )?(?:wife|husband|spouse|partner|fianc[eé]e?|son|daughter|child|mother|father|mum|mom|dad|brother|sister|aunt|uncle|cousin|nephew|niece"
     r"|grandson|granddaughter|grandmother|grandfather|girlfriend|boyfriend|neighbou?r|roommate|flatmate|nanny|carer|caregiver|therapist|landlord|stepson|stepdaughter|twins|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)(?:-in-law)?[ ,(]{1,2}\Z"
     r"|(?:^|\W)(?:meine? (?:frau|mann|sohn|tochter|mutter|vater|bruder|schwester)|mi (?:esposa|esposo|marido|mujer|hijo|hija|madre|padre|hermano|hermana)|(?:ma|mon) (?:femme|mari|fils|fille|mère|père|frère|soeur|sœur)|(?:mia moglie|mio marito|mio figlio|mia figlia)"
     r"|(?:minha esposa|meu marido|meu filho|minha filha)|mijn (?:vrouw|man|zoon|dochter)|m(?:oja żona|ój mąż|ój syn|oja córka)|e?şim|oğlum|kızım) \Z",
@@ -194,7 +194,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_SIGN_OFF = rf"(?i:{_trigger(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n)?)"
+_SIGN_OFF = rf"(?i:{_trigger(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n)?)"
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SE\xd1ORA?|REV|CAPT)"
 
 DETECTORS = (

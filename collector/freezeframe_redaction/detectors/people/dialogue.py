@@ -49,6 +49,30 @@ def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _ROLES = frozenset(
     "speaker caller agent interviewer participant customer operator user guest host client rep witness student patient".split()
 )
+_MAILBOX = re.compile(rf"(?<![\w@.-])({names.TOKEN}(?:\.? {names.TOKEN}){{1,3}})[\"']? <([^<>\s@]{{1,64}})@")
+
+
+def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The two words before an address in angle brackets, where they are known, or the address has one of them."""
+    for match in _MAILBOX.finditer(text, max(low, at - 140), min(high, at)):
+        if match.end() < at:
+            continue
+        spans = [one.span() for one in names.WORD.finditer(text, *match.span(1))]
+        while spans and not names.may_be_name(text[slice(*spans[0])]):
+            spans = spans[1:]
+        words = [text[a:b] for a, b in spans]
+        real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+        mailbox = match[2].lower()
+        if (
+            len(real) > 1
+            and all(map(names.may_be_name, real))
+            and not names.is_brand(words)
+            and any(names.is_known(word) or not word.isascii() or word.lower() in mailbox for word in real)
+        ):
+            return names.accept(text, spans, "mailbox")
+    return ()
+
+
 _SPEAKER = rf"(?i:{'|'.join(sorted(_ROLES))}) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
 _SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{names.CAPITAL}"
 
@@ -87,6 +111,13 @@ DETECTORS = (
                 near_miss="The documentation team wrote: see below",
             ),
         ),
+    ),
+    Detector(
+        name="name: mailbox",
+        class_=names.CLASS,
+        triggers=(r"[A-Za-z\xc0-\xff][\"']? <[A-Za-z0-9._+\-]+@",),
+        find=_mailbox,
+        examples=(Example(text="To: 'Tuva Ödmark' <t.odmark@o.io>", value="Tuva Ödmark", near_miss="Billing Team <b@>"),),
     ),
     Detector(
         name="name: speaker",

@@ -18,7 +18,7 @@ _PERSON_KEYS = (
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _LOOSE_KEYS = (
-    r"(?i)[^A-Za-z_](?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created by|signed|driver|kunde|nom|naam|namn)"
+    r"(?i)[^A-Za-z_](?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created[ _]by|signed|driver|kunde|nom|naam|namn)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _PEOPLES_LABELS = tuple(
@@ -119,7 +119,9 @@ def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]
     return ()
 
 
-_SMALL_FIELD = re.compile(rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}})(?=[\n\r\x1f,;\"|]|$)")
+_SMALL_FIELD = re.compile(
+    rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}}(?:-{names.LETTER}{{2,24}})?)(?=[\n\r\x1f,;\"|]|$)"
+)
 _FIELD_ENDS = re.compile(
     r"\.?(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und|y|et|e) ))"
 )

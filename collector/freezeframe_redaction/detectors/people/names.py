@@ -59,7 +59,7 @@ OFFICES = frozenset(
 )
 """What bodies and departments are called, which sign letters and own things as people do."""
 TITLES = frozenset(
-    "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Sir Dame Lord Lady Rev Hon Capt Sgt Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle"
+    "Mr Mrs Ms Miss Mx Dr Prof Professor Doctor Officer Constable Coach Sir Dame Lord Lady Rev Hon Capt Sgt Herr Herrn Frau Hr Mme Mlle Monsieur Madame Mademoiselle"
     " Señor Señora Señorita Sra Sr Srta Don Doña Signor Signora Sig Sig.ra Senhor Senhora Dhr Mevr Mevrouw Meneer Pan Pani Herra Rouva Fru"
     " Domnule Domnul Doamna Sayın Bay Bayan Doktor Dott Ing Lic Arq Mag Mgr MUDr JUDr Dipl Dott.ssa Prof.ssa Sheikh Sheikha Shaikh Rabbi Imam Pastor Bishop Sgt Cpl Insp Baroness Datuk Haji Hajah Shri Smt Kumari Engr Atty Senator"
     " Hra Mevrou Meneer Ustadz Bapak Ibu Tuan Puan Encik Cik Mzee Bwana Bibi Kuya Ginoong Onkel Tante Κύριε Κυρία Κύριος Κύριο Господин Госпожа Гражданин Господине Госпожо Пан Пані Доктор".split()
@@ -73,7 +73,7 @@ _TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.|[Dd]ott\.|[Pp]rof\.)?\w{2,13})\
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
 DEGREES = frozenset("MD PhD DDS RN NP PA DO Esq MBA MSc BSc BA MA FRCS FRCP MRCP MBBS MBChB LLB LLM CPA DVM".split())
 TECHNICAL = frozenset(
-    "julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
+    "okta orange julia jasmine django jupyter flora sage carmen delphi clojure dart ada pascal erlang haskell scala elixir crystal nim rust swift ruby perl basic eiffel prolog mercury jenkins travis apollo athena hermes"
     " kibana loki tempo alice bob eve mallory trent peggy victor carol dave sun moon venus mars jupiter saturn lisp maven gradle ant ivy cassandra aurora iris titan vega princess prince queen king royal unix"
     " china india georgia jordan chad israel kenya asia florence sydney milan vienna paris london orlando phoenix dallas carolina virginia dakota savannah brooklyn chelsea santiago san santa lourdes".split()
 )

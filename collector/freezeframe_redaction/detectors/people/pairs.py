@@ -299,20 +299,24 @@ def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+_UPPER = r"[^\W\d_a-zß-öø-ÿ]"
+_IN_CAPITALS = re.compile(
+    rf"(?<![\w'-])({_UPPER}{{3,}}(?:['-]{_UPPER}+)*)(?= (?:{_UPPER}\.? )?({_UPPER}{{3,}}(?:['-]{_UPPER}+)*)(?!\w))"
+)
+"""Two words in capitals; the second is looked at only, since it may be the first of the pair that counts."""
+
+
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``JOHN SMITH``: both words in the lexicons, neither ordinary."""
-    for match in re.finditer(
-        rf"(?<!\w)({names.TOKEN}) (?:{names.LETTER}\.? )?({names.TOKEN})(?![\w])", text[max(low, at - 34) : min(high, at + 20)]
-    ):
-        offset = max(low, at - 34)
-        first, last = match.group(1), match.group(2)
-        if match.end() + offset < at or not (first.isupper() and last.isupper() and len(first) > 2 and len(last) > 2):
+    for match in _IN_CAPITALS.finditer(text, max(low, at - 34), min(high, at + 20)):
+        start, end = match.start(1), match.end(2)
+        if end < at:
             continue
-        if holds_invented(match.group()):
-            return (Candidate(offset + match.start(), offset + match.end(), "*"),)
-        if first.lower() in GIVEN and last.lower() in SURNAMES and not names.is_ordinary(first) and not names.is_ordinary(last):
-            return (Candidate(offset + match.start(), offset + match.end(), names.CLASS, "capitals"),)
-        return ()
+        if holds_invented(text[start:end]):
+            return (Candidate(start, end, "*"),)
+        first, last = match.group(1).lower(), match.group(2).lower()
+        if first in GIVEN and last in SURNAMES and first not in COMMON and last not in COMMON:
+            return (Candidate(start, end, names.CLASS, "capitals"),)
     return ()
 
 
@@ -361,6 +365,7 @@ def _may_be_both(first: str, last: str) -> bool:
 
 
 _THE_PUBLIC = frozenset(["People", "State", "Commonwealth", "Regina", "States"])
+_CROWN = _THE_PUBLIC | {"R"}
 _VERSUS = re.compile(rf"(?<![\w.])({names.TOKEN}),? (?:v|vs)\.? ({names.TOKEN})(?!\w)")
 
 
@@ -369,13 +374,13 @@ def _versus(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _VERSUS.finditer(text, max(low, at - 44), min(high, at + 30)):
         words = match.groups()
         if match.end() >= at and all(
-            word in _THE_PUBLIC or (names.may_be_name(word) and (word.lower() in SURNAMES or not _THE_PUBLIC.isdisjoint(words)))
+            word in _CROWN or (names.may_be_name(word) and (word.lower() in SURNAMES or not _THE_PUBLIC.isdisjoint(words)))
             for word in words
         ):
             return tuple(
                 one
                 for group in (1, 2)
-                if match[group] not in _THE_PUBLIC
+                if match[group] not in _CROWN
                 for one in names.accept(text, [match.span(group)], "versus")
             )
     return ()
@@ -431,7 +436,7 @@ DETECTORS = (
     Detector(
         name="name: versus",
         class_=names.CLASS,
-        triggers=(rf"{names.CAPITAL}{names.SMALL}+,? vs?\.? {names.CAPITAL}{names.SMALL}{{2}}",),
+        triggers=(rf"(?:{names.CAPITAL}{names.SMALL}+|\bR),? vs?\.? {names.CAPITAL}{names.SMALL}{{2}}",),
         find=_versus,
         examples=(
             Example(

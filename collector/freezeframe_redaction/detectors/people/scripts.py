@@ -33,7 +33,7 @@ _CHINESE = re.compile(
     rf"(?<![\u4e00-\u9fff\u3040-\u30ff]){_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}}(?![\u4e00-\u9fff\u3040-\u30ff])"
 )
 _CHINESE_SAID = re.compile(
-    rf"(?:我叫|名字[叫是]|名叫|姓名[是为為]|我是|联系人是?|聯絡人是?|收件人是?|顾客|顧客|客户|客戶|患者|病人)[::\s]?({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}})(?<!的)(?![\u4e00-\u9fff])"
+    rf"(?:我叫|名字[叫是]|名叫|姓名[是为為]|我是|联系人是?|聯絡人是?|收件人是?|顾客|顧客|客户|客戶|患者|病人)[::\s]?({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}})(?<!的)(?=反映|表示|要求|来电|投诉|希望|咨询|申请|[^\u4e00-\u9fff]|$)"
 )
 """A name behind the words that announce one, in the middle of a run of characters."""
 _CHINESE_ADDRESSED = re.compile(
@@ -203,7 +203,7 @@ DETECTORS = (
     Detector(
         name="name: other scripts",
         class_=CLASS,
-        triggers=(r"\xc9\xe9{1,20} \xc9\xe9{2}", r"\xe9{2,4}(?:[^\xe9]|$)", r"(?:^|[ :>\n\x1f])\xe9\xb7"),
+        triggers=(r"\xc9\xe9{1,20} \xc9\xe9{2}", r"\xe9{2,4}(?:[^\xe9]|$)", r"[\n\x1f]\xe9{3}", r"(?:^|[ :>\n\x1f])\xe9\xb7"),
         find=_foreign,
         examples=(
             Example(text="王小明 met Мария Иванова", value="王小明"),

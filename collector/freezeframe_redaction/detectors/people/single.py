@@ -27,12 +27,14 @@ _CLAUSE = frozenset(
     ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
 )
 _PLAIN_PREPOSITIONS = frozenset(
-    "pan o a is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
+    "pan o a both is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
 )
-_CLAUSE_END = frozenset("in at on about and from today tomorrow by so re too also again e und et y og och en".split())
+_CLAUSE_END = frozenset(
+    "in at on about and from today tomorrow by so re too also again back earlier later yesterday tonight instead directly personally or but if who because e und et y og och en".split()
+)
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
 _TOWARDS = frozenset(
-    "hired fired them birthday congratulations welcome pan o a cc in w/ greet call ping text remind invite avec pour chez mit für von con para por bei with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
+    "both copy hired fired them birthday congratulations welcome pan o a cc in w/ greet call ping text remind invite avec pour chez mit für von con para por bei with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
     " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
 )
 
@@ -67,7 +69,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if following[:1] == " " and following[1:2].isupper():
         return ()
-    if _ASKED_ABOUT.match(following) and text[max(low, start - 4) : start].lower() == "did ":
+    asked = _ASKED_ABOUT.match(following)
+    if asked and (known or asked[1]) and text[max(low, start - 4) : start].lower() == "did ":
         return names.accept(text, [(start, end)], "alone")
     if not known:
         # A word that no list knows must do what only people do: "Mehrudin shouted at", "Quionia is from".
@@ -88,7 +91,7 @@ _HUMAN = re.compile(
 )
 
 _ASKED_ABOUT = re.compile(
-    r" (?:(?:get|got|come|call|write|text|ring) (?:you|me|us|back|by|in|over)|reply|show up|mention|call|sign|pay|apologi[sz]e)\b"
+    r" (?:((?:get|come|call|write|text|ring) (?:you|me|us|back|by|in|over)|show up|apologi[sz]e)|reply|mention|call|sign|pay)\b"
 )
 """``did Xiaoling get back to you``."""
 
@@ -125,7 +128,7 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
         previous in _TOWARDS
         and len(name) > 3
         and (
-            following[:1] in ("", ",", "!", "?", "\n", "'", ";")
+            following[:1] in ("", ",", "!", "?", "\n", "'", ";", ":", ")")
             or following[:2] in (". ", ".", " ?", " !", " (")
             or after in _CLAUSE_END
         )
@@ -173,7 +176,7 @@ DETECTORS = (
         name="name: given name alone",
         class_=names.CLASS,
         triggers=(
-            r"\b(?:[Ww]ith|by|[Hh]ired|fired|them|birthday|[Cc]ongratulations|welcome|pan|com [oa]|told|Tell|Ask|Is|Did|Has|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"\b(?:[Bb]oth|[Cc]opy|Call|[Ww]ith|by|[Hh]ired|fired|them|birthday|[Cc]ongratulations|welcome|pan|com [oa]|told|Tell|Ask|Is|Did|Has|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
             r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
             r"[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",

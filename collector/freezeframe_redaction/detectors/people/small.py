@@ -55,7 +55,7 @@ DETECTORS = (
         name="name: in small letters",
         class_=names.CLASS,
         triggers=(
-            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|its|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|its|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
             r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
         ),
         find=_small,
