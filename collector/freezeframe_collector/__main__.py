@@ -23,6 +23,9 @@ exit codes: 0 stopped, all stored; 1 broke; 2 wrong configuration; 4 stopped, th
 """
 
 
+_INSTALL = "pip install 'freezeframe[embedded]', or 'freezeframe[collector]' for a ClickHouse server"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = _parser().parse_args(arguments)
@@ -56,6 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return asyncio.run(run(config, lambda: load_config(options.config, os.environ, overrides)))
     except FreezeframeError as error:
         print(f"freezeframe-collector: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if (error.name or "freezeframe").startswith("freezeframe"):
+            raise
+        print(f"freezeframe-collector: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
         return 2
 
 

@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "Command", "help_text", "main"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+_INSTALL = "pip install 'freezeframe[embedded,replay,ui]'; `freezeframe doctor` says what is missing of which"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,6 +47,11 @@ def _main(arguments: list[str]) -> int:
         return _execute(command, arguments[1:])
     except FreezeframeError as error:
         print(f"{PROGRAM} {command.name}: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        if (error.name or "freezeframe").startswith("freezeframe"):
+            raise
+        print(f"{PROGRAM} {command.name}: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
         return 1
 
 

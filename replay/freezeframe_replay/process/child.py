@@ -154,9 +154,9 @@ def _refusal(session: ReplaySession, address: str) -> BaseException:
 
 def main() -> int:
     """Run the recorded entry point with the recorded input; return the exit status."""
-    activate()
-    fixture: Fixture = _state["fixture"]
     try:
+        activate()
+        fixture: Fixture = _state["fixture"]
         entry_point = _find_entry_point(fixture)
         arguments = _arguments(fixture)
     except ReplayError as error:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
+from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Step
 from freezeframe_schemas.run import Entry
 
@@ -89,7 +90,10 @@ class RecordedClock:
         """Set the process's wall clock to the start of the run."""
         if not self._start_ns:
             return
-        import time_machine
+        try:
+            import time_machine
+        except ImportError:
+            raise ReplayError("time-machine is not installed", do="pip install 'freezeframe[replay]'") from None
 
         drawn_from: Any = vars(uuid)
         kept = drawn_from.get("_generate_time_safe")

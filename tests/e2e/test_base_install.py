@@ -1,0 +1,75 @@
+"""An environment without an extra: each command says what to install, in two lines and without a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HIDING = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {hidden!r}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name.partition(".")[0])
+
+sys.meta_path.insert(0, Hidden())
+"""
+"""Of a start-up module: what is hidden cannot be imported in the process and those that it starts."""
+
+
+def run_without(hidden: set[str], folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of ours in an environment where these libraries are not installed."""
+    (folder / "sitecustomize.py").write_text(HIDING.format(hidden=hidden))
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=folder,
+        env={"PYTHONPATH": str(folder), "HOME": str(folder), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("hidden", "command", "found"),
+    [
+        (
+            "hyperscan",
+            ("-m", "freezeframe._cli", "redact", "--text", __file__),
+            "freezeframe redact: hyperscan is not installed",
+        ),
+        (
+            "clickhouse_connect",
+            ("-m", "freezeframe._cli", "runs", "--store", "clickhouse://127.0.0.1:1/x"),
+            "freezeframe runs: clickhouse_connect is not installed",
+        ),
+        ("grpc", ("-m", "freezeframe_collector", "--check"), "freezeframe-collector: grpc is not installed"),
+        ("aiohttp", ("-m", "freezeframe_collector"), "freezeframe-collector: aiohttp is not installed"),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named_with_what_brings_it(
+    tmp_path: Path, hidden: str, command: tuple[str, ...], found: str
+) -> None:
+    """The base install has the command line, not all that its commands need."""
+    done = run_without({hidden}, tmp_path, *command)
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith(f"{found}\n  do: pip install 'freezeframe[")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_a_replay_without_what_moves_its_clock_says_so(tmp_path: Path) -> None:
+    """The program is started in a process of its own: its reason comes through."""
+    (tmp_path / "agent.py").write_text("import freezeframe\n\n\n@freezeframe.run\ndef answer(x):\n    return x\n")
+    record = "import freezeframe; freezeframe.instrument(file='run.jsonl'); import agent; agent.answer(1)"
+    assert run_without(set(), tmp_path, "-c", record).returncode == 0
+    done = run_without({"time_machine"}, tmp_path, "-m", "freezeframe._cli", "replay", "run.jsonl")
+    assert done.returncode == 125
+    assert "time-machine is not installed" in done.stdout + done.stderr
+    assert "pip install 'freezeframe[replay]'" in " ".join((done.stdout + done.stderr).split())
