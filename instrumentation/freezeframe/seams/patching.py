@@ -25,8 +25,6 @@ _AS_THEY_ARE: Final = (FunctionType, classmethod, staticmethod)
 functions, and find ``self`` only when they are asked for through the class; see
 `test_a_method_that_another_library_has_wrapped_goes_on_working`."""
 
-Install = Callable[[ModuleType, "Patches"], None]
-
 
 class Patches:
     """The replaced attributes of one seam, in order."""
