@@ -12,7 +12,7 @@ from freezeframe_replay.cli import COMMANDS, Command, help_text, main
 from freezeframe_replay.cli.reference import reference_text
 
 ROOT = Path(__file__).parents[2]
-OWN = [command for command in COMMANDS if not command.delegates]
+OWN = [command for command in COMMANDS if not command.delegates_to]
 
 
 @pytest.mark.parametrize("command", OWN, ids=lambda command: command.name)

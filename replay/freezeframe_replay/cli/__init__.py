@@ -66,8 +66,8 @@ def help_text() -> str:
 
 
 def _execute(command: Command, rest: list[str]) -> int:
-    if command.delegates:
-        return _delegate(command, rest)
+    if command.delegates_to:
+        return int(import_module(command.delegates_to).main(rest))
     program: list[str] | None = None
     if command.takes_program:
         rest, program = split_program(rest)
@@ -82,10 +82,6 @@ def _execute(command: Command, rest: list[str]) -> int:
     from freezeframe_replay.cli.command import load
 
     return load(command).execute(arguments)
-
-
-def _delegate(command: Command, rest: list[str]) -> int:
-    return int(import_module(command.module).main(rest))
 
 
 def _unknown(name: str) -> int:

@@ -6,15 +6,12 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, Example
 
-_CLI: Final = "freezeframe_replay.cli"
-
 CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="diff",
         summary="Lay two runs beside each other and say where they first differ.",
         description="Steps are paired by their request, in each task or thread in order, then by kind and name. Time and "
         "tokens are shown and make no difference.",
-        module=f"{_CLI}.diff",
         examples=(
             Example(line="freezeframe diff 4bf92f35 9c1e77d0", means="two runs of the store"),
             Example(line="freezeframe diff tests/regressions/late-order last", means="a fixture and the newest run"),
@@ -29,7 +26,6 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
         description="The replay of a fork answers as recorded up to the changed step and gives the changed answer there; the "
         "first request that the recording does not hold shows what the code makes of it, and `replay DIR --live model` "
         "goes on from there. A fork can be forked.",
-        module=f"{_CLI}.fork",
         examples=(
             Example(line="freezeframe fork last -o forks/a --step 2 --result '[]'", means="the tool finds nothing"),
             Example(
@@ -44,7 +40,6 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
         summary="Replay a run up to a step, and show the call about to be made and where the code stands.",
         description="Stops in the program's own code: its frames and their variables, the request beside the recorded one, "
         "and the answer that is waiting. Another N steps back or forth.",
-        module=f"{_CLI}.step",
         examples=(
             Example(line="freezeframe step last --until 4", means="before the fourth step"),
             Example(line="freezeframe step tests/regressions/late-order --until 2 -- python agent.py", means="another program"),
@@ -63,7 +58,6 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
         summary="Learn from two recordings of the same input what varies by itself, and declare it in a fixture.",
         description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that decided. "
         "Messages, prompts and arguments are never ignored.",
-        module=f"{_CLI}.calibrate",
         examples=(
             Example(line="freezeframe calibrate 4bf92f35 9c1e77d0", means="show what varies"),
             Example(line="freezeframe calibrate 4bf92f35 9c1e77d0 -o tests/golden/order", means="and write the fixture"),

@@ -23,20 +23,19 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. `module` is imported when the command is run, and has `configure(parser)` and `execute(arguments)`."""
+    """One command. The module of its name here is imported when it is run: `configure(parser)` and `execute(arguments)`."""
 
     name: str
     summary: str
     """One line, for the list of commands."""
-    module: str
     description: str = ""
     """Further sentences for the command's own help."""
     examples: tuple[Example, ...]
     exit_codes: Mapping[int, str] = field(default_factory=lambda: DONE_OR_FAILED)
     takes_program: bool = False
     """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
-    delegates: bool = False
-    """Whether the module's `main(argv)` reads the rest of the command line itself."""
+    delegates_to: str = ""
+    """Another module, whose `main(argv)` reads the rest of the command line itself, by its `make_parser()`."""
 
 
 class CommandModule(Protocol):
@@ -48,7 +47,7 @@ class CommandModule(Protocol):
 
 def load(command: Command) -> CommandModule:
     """Import the command's module."""
-    return cast(CommandModule, import_module(command.module))
+    return cast(CommandModule, import_module(f"{__package__}.{command.name}"))
 
 
 def make_parser(command: Command) -> argparse.ArgumentParser:

@@ -8,8 +8,6 @@ from freezeframe_replay.cli.change_commands import CHANGE_COMMANDS
 from freezeframe_replay.cli.command import Command, Example
 from freezeframe_replay.cli.experiment_commands import EXPERIMENT_COMMANDS
 
-_CLI: Final = "freezeframe_replay.cli"
-
 OF_THE_BASE_INSTALL: Final = (
     ("run", "Start a program with capture in it, no code change: freezeframe run -- CMD."),
     ("drain", "Deliver the spans that were spooled while the collector was down: freezeframe drain --spool DIR."),
@@ -22,7 +20,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="Start the collector, its store and the replay service on this machine.",
         description="They run in the background on the loopback interface until `freezeframe down`. Run again, it starts what "
         "is not running and leaves the rest alone.",
-        module=f"{_CLI}.up",
         examples=(
             Example(line="freezeframe up", means="usual ports, data in ./.freezeframe"),
             Example(line="freezeframe up --data /srv/freezeframe", means="data elsewhere"),
@@ -34,7 +31,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         name="down",
         summary="Stop what `freezeframe up` started.",
         description="Every acknowledged span stays: it is on disk.",
-        module=f"{_CLI}.down",
         examples=(
             Example(line="freezeframe down", means="stop the collector and the replay service"),
             Example(line="freezeframe down --data /srv/freezeframe", means="those of another data directory"),
@@ -43,7 +39,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="status",
         summary="Say what runs, where, and how it keeps up.",
-        module=f"{_CLI}.status",
         examples=(
             Example(line="freezeframe status", means="addresses, rates, lag, log size, rejected spans"),
             Example(line="freezeframe status --json", means="the same for a script"),
@@ -53,7 +48,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="doctor",
         summary="Check this machine and say what is wrong and what to do.",
-        module=f"{_CLI}.doctor",
         examples=(
             Example(line="freezeframe doctor", means="each check: ok, warn or fail, and what to do"),
             Example(line="freezeframe doctor --json", means="the same for a script"),
@@ -63,7 +57,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="runs",
         summary="List the recorded runs, newest first.",
-        module=f"{_CLI}.runs",
         examples=(
             Example(line="freezeframe runs", means="the last 20"),
             Example(line="freezeframe runs --failed --since 1h", means="those of the last hour that ended in an error"),
@@ -74,7 +67,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         name="show",
         summary="Show one run: its tree, what it carries, and how far it can be re-enacted.",
         description="RUN is a run's id, the first digits of it, the id that the program gave it, `last` or `last-failed`.",
-        module=f"{_CLI}.show",
         examples=(
             Example(line="freezeframe show last", means="the newest run"),
             Example(line="freezeframe show 4bf92f35", means="the run whose id starts so"),
@@ -87,7 +79,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         name="sql",
         summary="Ask the store a question in SQL (ClickHouse, read-only).",
         description="`-` reads the query from stdin. `{name:Type}` in the query is a parameter.",
-        module=f"{_CLI}.sql",
         examples=(
             Example(line='freezeframe sql "SELECT count() FROM spans"', means="a table on the terminal"),
             Example(line="freezeframe sql - --format csv < query.sql", means="a file's query, as CSV"),
@@ -102,7 +93,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="Say what the store holds; pin, delete, redact again, back up, check.",
         description="Orders go to the running collector; to a ClickHouse server with --store; or to the files, where nothing "
         "runs. `freezeframe store ACTION --help` shows an action's options.",
-        module=f"{_CLI}.store",
         examples=(
             Example(line="freezeframe store stats", means="size by kind and table, compression, dedup"),
             Example(line="freezeframe store pin 4bf92f35 --note INC-17", means="keep a run until it is unpinned"),
@@ -121,7 +111,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="Run a recorded run again, offline, answered from the recording.",
         description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
         "called. After `--` stands the program to start in its place.",
-        module=f"{_CLI}.replay",
         examples=(
             Example(line="freezeframe replay 4bf92f35", means="a run of the store"),
             Example(line="freezeframe replay tests/regressions/late-order", means="a fixture: no store needed"),
@@ -145,7 +134,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="Answer a program in any language from a recorded run, over HTTP.",
         description="An SDK is led to the server by its base URL; after `--` stands the program to start with the variables "
         "for that, without one they are printed. The program's tools are its own, and run.",
-        module=f"{_CLI}.serve",
         examples=(
             Example(
                 line="freezeframe serve 4bf92f35 -- node agent.mjs", means="start the program, then say where it left the run"
@@ -169,7 +157,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         description="The files need no store, no network and no key. The test fails while the code re-enacts the recorded "
         "failure and passes once it behaves otherwise; with `--expect identical` it passes while the code re-enacts the run "
         "exactly. What could not be compared fails in both.",
-        module=f"{_CLI}.fixture",
         examples=(
             Example(line="freezeframe fixture 4bf92f35 -o tests/regressions/late-order", means="files only"),
             Example(line="freezeframe fixture 4bf92f35 -o tests/regressions/late-order --pytest", means="and a test"),
@@ -184,7 +171,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="verify",
         summary="Check that a fixture or a stored run is whole and unedited.",
-        module=f"{_CLI}.verify",
         examples=(
             Example(line="freezeframe verify tests/regressions/late-order", means="version, digest, every blob"),
             Example(line="freezeframe verify tests/regressions/*", means="several"),
@@ -197,7 +183,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="Export a run as files that a third party can check without freezeframe.",
         description="Canonical JSON lines in a hash chain, a seal, a README, and a script of the standard library that checks "
         "them; with --key signed, to be checked with OpenSSL.",
-        module=f"{_CLI}.audit",
         examples=(
             Example(line="freezeframe audit 4bf92f35 -o audit/4bf92f35", means="not signed; keep the seal elsewhere"),
             Example(line="freezeframe audit 4bf92f35 -o audit/4bf92f35 --key key.pem", means="signed (Ed25519)"),
@@ -207,7 +192,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="redact",
         summary="Redact JSON lines, or a file of spans, as the collector would.",
-        module="freezeframe_redaction.cli",
         examples=(
             Example(line="freezeframe redact < lines.jsonl", means='{"id","text"} in, {"id","value","findings"} out'),
             Example(line="freezeframe redact --rotate-key --tenant acme", means="the next key of a tenant"),
@@ -216,6 +200,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 means="what `freezeframe run --file` wrote; it still replays",
             ),
         ),
-        delegates=True,
+        delegates_to="freezeframe_redaction.cli",
     ),
 )

@@ -6,7 +6,6 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, Example
 
-_CLI: Final = "freezeframe_replay.cli"
 _FAILED: Final = {1: "failed, with the reason on stderr", 2: "wrong usage"}
 
 EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
@@ -14,7 +13,6 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         name="dataset",
         summary="Save a set of runs, chosen by name or by SQL, as a folder of fixtures.",
         description="The manifest pins each fixture by its digest. The folder needs no store and can be committed.",
-        module=f"{_CLI}.dataset",
         examples=(
             Example(line="freezeframe dataset 4bf92f35 9c1e77d0 -o sets/refunds", means="these runs"),
             Example(
@@ -33,7 +31,6 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         description="The candidate is the code in the working tree, and whatever --model, --system, --replace and --set change "
         "in the requests to the model. Path, tools, arguments and targets are compared exactly; whether other words mean the "
         "same is asked of the judge.",
-        module=f"{_CLI}.experiment",
         examples=(
             Example(line="freezeframe experiment sets/week", means="did my change alter any of these runs? offline"),
             Example(line="freezeframe experiment sets/week --model gpt-5-mini --live model", means="another model"),
@@ -52,7 +49,6 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         description="The question is typed otherwise, a tool gives less or fails, a stream is cut elsewhere, concurrent "
         "answers come in another order. Offline the model is held to what it said, so that what the code makes of it shows. "
         "The same seed tries the same perturbations.",
-        module=f"{_CLI}.fuzz",
         examples=(
             Example(line="freezeframe fuzz last", means="twenty perturbations, offline"),
             Example(line="freezeframe fuzz last --aim result --rounds 50 -o flips", means="tool results; keep what flips"),
@@ -66,7 +62,6 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         summary="Find the first commit whose code leaves a recorded run.",
         description="`git bisect` in a worktree of its own: your checkout is not touched. Commits whose code does not start "
         "are skipped. Run it from the directory that the agent is started in.",
-        module=f"{_CLI}.bisect",
         examples=(
             Example(line="freezeframe bisect 4bf92f35", means="from the recorded commit to HEAD"),
             Example(line="freezeframe bisect tests/golden/order --good v1.4 --bad main", means="between two commits"),
@@ -78,7 +73,6 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         name="failures",
         summary="Group failures alike, and with --replay re-enact one run of each group.",
         description="A signature stays the same for failures alike: numbers and ids in the message do not count.",
-        module=f"{_CLI}.failures",
         examples=(
             Example(line="freezeframe failures --since 1d", means="what goes wrong, in how many runs"),
             Example(line="freezeframe failures --since 1d --replay", means="and which of it still does, with this code"),
@@ -92,7 +86,6 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         description="For a schedule. Requests go out as recorded, with keys and base URLs of your environment; a key is sent "
         "only to a host known as the provider's, or one that you name. Words count where the request asks for steady ones "
         "(temperature 0, or a seed).",
-        module=f"{_CLI}.canary",
         examples=(
             Example(line="freezeframe canary tests/golden/order", means="every model call of a fixture"),
             Example(line="freezeframe canary sets/pinned --ignore fingerprint --quiet", means="a dataset, from cron"),

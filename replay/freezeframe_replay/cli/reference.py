@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 
 from freezeframe._cli import drain_parser, run_parser
-from freezeframe_redaction.cli import make_parser as redact_parser
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser
 from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 
@@ -18,9 +18,6 @@ Errors go to stderr, as what, where, found, expected and what to do. The data di
 else the nearest `.freezeframe` upwards, else `./.freezeframe`. `{PROGRAM} run` and `drain` come
 with the base install; what is spooled, and when, is told in [delivery](delivery.md).
 """
-
-_WITH_ITS_OWN_PARSER: Mapping[str, argparse.ArgumentParser] = {"redact": redact_parser()}
-"""Commands that read their arguments themselves."""
 
 
 def reference_text() -> str:
@@ -49,7 +46,7 @@ def _base_section(parser: argparse.ArgumentParser) -> str:
 
 def _section(command: Command) -> str:
     lines = [f"## {PROGRAM} {command.name}", "", f"{command.summary} {command.description}".strip(), ""]
-    parser = _WITH_ITS_OWN_PARSER[command.name] if command.delegates else make_parser(command)
+    parser = import_module(command.delegates_to).make_parser() if command.delegates_to else make_parser(command)
     actions = _actions(parser)
     lines += _table(_rows_of_actions(actions) if actions else _rows(parser, takes_program=command.takes_program))
     lines += ["```console", *(f"$ {example.line:<72} # {example.means}" for example in command.examples), "```", ""]
