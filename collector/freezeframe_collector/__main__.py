@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from freezeframe_collector.telemetry import configure_logging
 
         configure_logging(config.service.log_level)
+        _leave_no_core()
         return asyncio.run(run(config, lambda: load_config(options.config, os.environ, overrides)))
     except FreezeframeError as error:
         print(f"freezeframe-collector: {error}", file=sys.stderr)
@@ -65,6 +67,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         print(f"freezeframe-collector: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
         return 2
+
+
+def _leave_no_core() -> None:
+    """Have the system write no core if this process or one that it starts crashes: its memory holds what is not redacted yet.
+
+    On Linux a limit of one byte stops a handler of cores, too, which is handed everything under a limit of none.
+
+    Source: core(5), and do_coredump in fs/coredump.c.
+    """
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_CORE)
+        resource.setrlimit(resource.RLIMIT_CORE, (0 if most == 0 else 1, most))
 
 
 def _parser() -> argparse.ArgumentParser:

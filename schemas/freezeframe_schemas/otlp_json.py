@@ -25,6 +25,7 @@ from freezeframe_schemas.span import (
 )
 
 _E = TypeVar("_E", SpanKind, StatusCode)
+_N = TypeVar("_N", int, float)
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -217,7 +218,7 @@ def _read_any(value: Any) -> AttributeValue:
     if "intValue" in value:
         return _int(value["intValue"])
     if "doubleValue" in value:
-        return float(value["doubleValue"])
+        return _number(float, value["doubleValue"])
     if "bytesValue" in value:
         return base64.b64decode(value["bytesValue"], validate=True)
     if "arrayValue" in value:
@@ -250,7 +251,15 @@ def _int(value: Any) -> int:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"found {type(value).__name__}, expected an integer")
-    return int(value)
+    return _number(int, value)
+
+
+def _number(kind: type[_N], value: Any) -> _N:
+    """Read a number. Python's own message would quote what is none, and that may be anything."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise ValueError(f"found text of {len(value)} characters, expected a number") from None
 
 
 def _hex(value: Any, digits: int, name: str, *, empty: bool = False) -> str:

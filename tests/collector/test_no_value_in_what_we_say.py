@@ -20,11 +20,15 @@ from freezeframe_collector.pipeline import Stage
 from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.store.engine import store_error
-from freezeframe_redaction import load_or_create_keys, load_policy
+from freezeframe_redaction import Redactor, load_or_create_keys, load_policy
+from freezeframe_redaction.cli import main as redact_command
 from freezeframe_redaction.detectors import ALL
+from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import engine_of
-from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError
+from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
+from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import Event, Scope, SpanRecord
+from freezeframe_schemas.tables.cells import from_cell
 
 MAIL, NAME = "jane.roe@corp-mail.io", "Zoë Quillfeather"
 PRIVATE = ("jane.roe", "corp-mail", "Quillfeather", "415-867-5309")
@@ -203,3 +207,74 @@ def test_what_the_capture_cannot_record_is_logged_without_the_applications_words
         raise ValueError(f"cannot serialise {MAIL}")
     assert re.search(r"test\.place: could not record.*ValueError at .*test_no_value_in_what_we_say\.py:\d+", caplog.text)
     assert _private_in(caplog.text + repr([record.exc_info for record in caplog.records])) == []
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each value inside the value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in inside:
+        yield (*place, name)
+        yield from _places(item, (*place, name))
+
+
+_MISPLACED: Any = [
+    MAIL,
+    {MAIL: 1},
+    [MAIL],
+    {"stringValue": [MAIL]},
+    {"intValue": MAIL},
+    {"doubleValue": MAIL},
+    {"bytesValue": MAIL},
+]
+
+
+def test_a_value_in_any_wrong_place_of_otlp_json_is_not_quoted(make_span: Callable[..., SpanRecord]) -> None:
+    span = replace(
+        make_span(1, {"text": "x", "number": 1, "list": ("a", 1.5), "bytes": b"x", "map": {"key": "a"}}),
+        events=(Event(time_unix_nano=1, name="e", attributes={"a": 1}),),
+    )
+    whole = json.dumps(spans_to_otlp_json([span]))
+    told: set[str] = set()
+    for place in _places(json.loads(whole)):
+        for wrong in _MISPLACED:
+            request: Any = json.loads(whole)
+            around = request
+            for name in place[:-1]:
+                around = around[name]
+            around[place[-1]] = wrong
+            try:
+                spans_from_otlp_json(request)
+            except WireError as error:
+                told.add(str(error))
+    assert len(told) > 5
+    assert _private_in("\n".join(told)) == []
+
+
+def test_a_stored_cell_that_cannot_be_read_is_not_quoted() -> None:
+    for type_ in ("int", "double", "bytes", "json"):
+        with pytest.raises(WireError) as caught:
+            from_cell(type_, MAIL)
+        assert _private_in(str(caught.value)) == []
+
+
+@pytest.mark.parametrize(
+    "line", [MAIL, f'{{"text": "{MAIL}"', f'["{MAIL}"]', f'{{"resourceSpans": "{MAIL}"}}', f'{{"{MAIL}": 1}}']
+)
+def test_a_line_that_the_command_cannot_read_is_not_quoted(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "lines.jsonl").write_text(line + "\n")
+    assert redact_command([str(tmp_path / "lines.jsonl")]) == 1
+    told = capsys.readouterr()
+    assert "lines.jsonl:1" in told.err
+    assert _private_in(told.out + told.err) == []
+
+
+def test_keys_and_what_holds_them_print_no_secret(tmp_path: Path) -> None:
+    """Nor does whatever formats them: a log, an assertion, a debugger's list of variables."""
+    ring = load_or_create_keys(tmp_path / "keys")
+    key = ring.current()
+    redactor = Redactor(load_policy(), key)
+    told = repr((ring, key, redactor, redactor.redact(TEXT), Prf(key.secret))) + str(key)
+    assert repr(key.secret)[2:10] not in told
+    assert _private_in(told) == []

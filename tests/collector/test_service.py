@@ -55,6 +55,16 @@ def test_a_span_goes_from_the_wire_to_sql_redacted(data: Path) -> None:
     assert b"jane.roe@example.com" not in everything
 
 
+@pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="limits of a process are read from /proc")
+def test_a_crash_would_leave_no_core(data: Path) -> None:
+    """A core holds what was in memory, and so what was not redacted yet."""
+    collector = CollectorProcess(data)
+    limits = Path(f"/proc/{collector.process.pid}/limits").read_text().splitlines()
+    [soft] = [line.split()[4] for line in limits if line.startswith("Max core file size")]
+    assert int(soft) <= 1
+    assert collector.stop() == 0
+
+
 def test_a_graceful_stop_stores_everything(data: Path) -> None:
     """SIGTERM right after the ack: the exit code says that all is stored, and the log is empty."""
     collector = CollectorProcess(data)

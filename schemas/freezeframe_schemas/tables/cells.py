@@ -64,7 +64,7 @@ def from_cell(type_: str, text: str) -> AttributeValue:
             case _:
                 raise WireError(f"attribute cell: found type {type_!r}, which this version does not know")
     except ValueError as error:
-        raise WireError(f"attribute cell of type {type_}: found {text[:80]!r} ({error})") from None
+        raise WireError(f"attribute cell of type {type_}: cannot be read ({type(error).__name__})") from None
 
 
 def to_cells(attributes: Attributes) -> tuple[dict[str, str], dict[str, str]]:
