@@ -1,13 +1,17 @@
-"""What the pages name exists: files, links, extras, commands, make targets."""
+"""What the pages name exists: files, links, extras, commands with their options, make targets."""
 
 from __future__ import annotations
 
+import argparse
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from freezeframe._cli import drain_parser, run_parser
+from freezeframe_replay.cli.command import make_parser
 from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +48,24 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+@pytest.mark.parametrize("page", [path for path in PAGES if path.suffix == ".md"], ids=name)
+def test_links_into_a_page_lead_to_a_heading(page: Path) -> None:
+    anchors = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    pages = [((page.parent / target) if target else page, anchor) for target, anchor in anchors]
+    assert [anchor for target, anchor in pages if target.suffix == ".md" and anchor not in anchors_of(target)] == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the names that a forge gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_page_is_found_from_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [name(page) for page in ROOT.glob("docs/*.md") if f"({name(page)})" not in readme] == []
+
+
 def test_extras_are_declared() -> None:
     """`pip install 'freezeframe[...]'` of another, on a page or in a message, would warn and install nothing."""
     declared = set(PYPROJECT["project"]["optional-dependencies"])
@@ -57,6 +79,30 @@ def test_commands_exist(page: Path) -> None:
     known = {command.name for command in COMMANDS} | {name for name, _ in OF_THE_BASE_INSTALL} | {"COMMAND"}
     named = {match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+)\b", code)}
     assert named - known == set()
+
+
+@pytest.fixture(scope="module")
+def parsers() -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command, and of each action of one: ``store pin``."""
+    made = {c.name: import_module(c.delegates_to).make_parser() if c.delegates_to else make_parser(c) for c in COMMANDS}
+    for command, parser in list(made.items()):
+        for actions in (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
+            made.update({f"{command} {action}": choice for action, choice in actions.items()})
+    return {**made, "run": run_parser(), "drain": drain_parser()}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_options_of_commands_exist(page: Path, parsers: dict[str, argparse.ArgumentParser]) -> None:
+    typed = [
+        match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+(?: [a-z-]+)?)([^|;&>]*)", code)
+    ]
+    unknown: set[str] = set()
+    for command, behind in typed:
+        parser = parsers.get(command) or parsers.get(command.split()[0])
+        known = {option for action in parser._actions for option in action.option_strings} if parser else set[str]()
+        options = re.findall(r"(?<![\w-])--[a-z][a-z-]*", behind.split(" -- ")[0])
+        unknown |= {f"{command} {option}" for option in options if parser and option not in known}
+    assert unknown == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
