@@ -93,15 +93,13 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_options_of_commands_exist(page: Path, parsers: dict[str, argparse.ArgumentParser]) -> None:
-    typed = [
-        match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+(?: [a-z-]+)?)([^|;&>]*)", code)
-    ]
     unknown: set[str] = set()
-    for command, behind in typed:
-        parser = parsers.get(command) or parsers.get(command.split()[0])
-        known = {option for action in parser._actions for option in action.option_strings} if parser else set[str]()
-        options = re.findall(r"(?<![\w-])--[a-z][a-z-]*", behind.split(" -- ")[0])
-        unknown |= {f"{command} {option}" for option in options if parser and option not in known}
+    for typed in (match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z][^|;&>#`]*)", code)):
+        words = typed.split(" -- ")[0].split()
+        parser = parsers.get(" ".join(words[:2])) or parsers.get(words[0])
+        if parser is not None:
+            known = {option for action in parser._actions for option in action.option_strings}
+            unknown |= {f"{words[0]} {word}" for word in words if re.match(r"--[a-z]", word) and word not in known}
     assert unknown == set()
 
 
