@@ -121,6 +121,7 @@ VENDORS: Final = tuple(
         ("sonar", r"sq[aupt]_", r"[a-f0-9]{40}", "squ_a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4"),
         ("sourcegraph", r"(?:sgp|slk)_(?:(?:[a-fA-F0-9]{16}|local)_)?", r"[a-fA-F0-9]{40,64}", "sgp_a1b2c3d4e5f60718_a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4"),
         ("square", r"(?:EAAA|sq0[a-z]{3}-)", _WORD + r"{22,64}", "sq0atp-a1B2c3D4e5F6g7H8i9J0k1"),
+        ("nats seed", r"\bS[UAONC]A", r"[A-Z2-7]{55}", "SUA57BLR27OY7WZ6LH2VJUGWJT6J4X7CWMFTSU2SA3W36XLPSMYHUKU7LZ", r"\bS[UAONC]A[A-Z2-7]{12}"),
         ("facebook app", "", r"[0-9]{15,16}(?:\||%7C)[A-Za-z0-9_\-]{27,40}", "190228446318877|a1B2c3D4e5F6g7H8i9J0k1L2m3N4", r"[0-9]{15}(?:\||%7C)[A-Za-z0-9]{4}"),
         ("grafana, before 9.1", r"eyJrIjoi", r"[A-Za-z0-9+/]{60,400}={0,3}", "eyJrIjoi" + "a1B2c3D4e5" * 7),
         ("facebook", r"(?:EAA[A-Z]?|IG[AQ][AWQV])", r"[A-Za-z0-9]{80,300}", "EAACEdEose0cBA" + "a1B2c3D4e5F6g7" * 7),
@@ -196,7 +197,7 @@ VENDORS: Final = tuple(
         ("newrelic license", "", r"[a-f0-9]{36}NRAL", "a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2NRAL", r"[a-f0-9]{4}NRAL"),
         ("maxmind", "", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", "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", r"[A-Za-z0-9]_mmk\b"),
         ("azure client secret", "", r"[A-Za-z0-9_~.\-]{3}[0-9]Q~[A-Za-z0-9_~.\-]{31,34}", "abc8Q~a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7", r"[0-9]Q~[A-Za-z0-9_~.\-]{4}"),
-        ("azure sas", r"(?<=sig=)", r"[A-Za-z0-9%/+]{40,120}=?", "sig=a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2=", r"\bsig=[A-Za-z0-9%/+]{8}"),
+        ("azure sas", r"(?<=sig=)", r"[A-Za-z0-9%/+_\-]{40,120}=?", "sig=a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2=", r"\bsig=[A-Za-z0-9%/+]{8}"),
         ("firebase messaging", "", r"[A-Za-z0-9_\-]{11}:APA91b[A-Za-z0-9_\-]{100,180}", "AAAAa1B2c3D:APA91b" + "a1B2c3D4e5" * 13, r":APA91b[A-Za-z0-9]"),
         ("defined networking", r"dnkey-", r"[A-Za-z0-9=_\-]{26}-[A-Za-z0-9=_\-]{52}", "dnkey-a1B2c3D4e5F6g7H8i9J0k1L2m3-" + ("a1B2c3D4e5" * 6)[:52]),
     )

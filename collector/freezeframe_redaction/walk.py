@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import orjson
 
@@ -26,6 +26,8 @@ _DELTA_KEYS: Final = frozenset(
     " input generated_text outputText summary_text".split()
 )
 """Keys under which providers send text piece by piece."""
+_ROW_KEYS: Final = frozenset(["rows", "data", "values"])
+"""Keys of the rows of a table, beside the key ``columns``."""
 _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
@@ -234,9 +236,24 @@ class _Walk:
             elif kind is dict:
                 ordinal = self._object(item.items(), item, name, ordinal)
             elif kind is list:
-                ordinal = self._list(item, name, key, ordinal)
+                if name in _ROW_KEYS and "columns" in held:
+                    ordinal = self._rows(item, held["columns"], name, key, ordinal)
+                else:
+                    ordinal = self._list(item, name, key, ordinal)
             elif item is not None and item is not True and item is not False:
                 ordinal = self.value(item, name, key, ordinal)
+        return ordinal
+
+    def _rows(self, rows: list[Any], columns: Any, key: str, parent: str, ordinal: int) -> int:
+        """Walk rows whose columns are named once: ``{"columns": ["id", "ssn"], "rows": [[1, "536-22-8713"]]}``."""
+        if type(columns) is not list or not all(type(column) is str for column in cast("list[Any]", columns)):
+            return self._list(rows, key, parent, ordinal)
+        for row in rows:
+            if type(row) is list and len(cast("list[Any]", row)) == len(cast("list[Any]", columns)):
+                for column, cell in zip(cast("list[str]", columns), cast("list[Any]", row), strict=True):
+                    ordinal = self.value(cell, column, key, ordinal)
+            else:
+                ordinal = self.value(row, key, parent, ordinal)
         return ordinal
 
     def _list(self, items: list[Any], key: str, parent: str, ordinal: int) -> int:

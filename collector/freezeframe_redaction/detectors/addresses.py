@@ -30,8 +30,8 @@ _GERMAN = re.compile(
     r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs|huis)\b){0,2}(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
-    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|leof(?:oros|\.)|odos|taman|đường|phố|ngõ|ngách|hẻm|phường|duong)"
-    r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[^\W\d_a-zß-öø-ÿ][\w'.-]*|[0-9][\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|leof(?:oros|\.)|odos|οδός|λεωφόρος|λεωφ\.|πλατεία|taman|đường|phố|ngõ|ngách|hẻm|phường|duong)"
+    r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[^\W\d_a-zß-öø-ÿ][\w'.-]*|[0-9](?![0-9]*\.[0-9])[\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.[0-9]|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
 _NEEDS_NUMBER = re.compile(
     r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja|gang|soi|lorong|taman|odos|ph|duong|lebuh)\b",
@@ -83,7 +83,7 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 # -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
 
 _UNIT_NUMBER = (
-    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|h\.? ?no|house|holding|plot no|plot|lot|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
+    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|h\.? ?no|house|holding|plot no|plot|lot|moo|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
     r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}(?:-[0-9]{1,4}){0,3}[A-Za-z]?\b(?:/[0-9A-Z]{1,4}\b)?"
     r"|#[0-9]{1,3}-[0-9]{1,5}\b|(?i:block|blk|bl|unit|flat|esc|sc|scala|stiege|staircase|bloco|tower|b[âa]t|bâtiment|building)\b\.? [A-Z][0-9]{0,2}\b|[0-9]{1,2}\.?[oa]\.? (?:[A-Z]\b|(?i:izq\w*\.?|dcha\.?|der\.?|derecha|centro|andar|piso|floor|esq\.?|dto\.?|frente))(?!\w)|[0-9]{1,2}\. ?(?:tv|th|mf|sal)\b|Col\. (?:[A-ZÀ-Þ][\w.]+ ?){1,3})"
 )
@@ -92,7 +92,7 @@ _PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|dos|das
 _PART = re.compile(
     rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} |C\.?P\.? |CEP )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |\(?[A-Z]{{2,3}}\)? )?{_POSTCODE})?|(?P<empty>nan)\b)"
 )
-_HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?:[0-9]{{1,6}}[A-Za-z]? )?)$")
+_HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?:[0-9]{{1,6}}[A-Za-z]?(?:/[0-9]{{1,4}})? )?)$")
 _STREET_LINE = re.compile(
     r"(?<![\w.,$-])(?:[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? )?(?:[^\W\d_][\w.'’-]{0,24} ){1,6}?[0-9]{1,5}[A-Za-z]?(?:[/-][0-9]{1,4})?\.?(?:,? ?\n[ \t>?]{0,6}|,? )$"
     r"|(?<![\w.,$-])[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? (?:[^\W\d_][\w.'’-]{0,24} ?){1,6}(?:,? ?\n[ \t>?]{0,6}|,? )$"
@@ -413,7 +413,7 @@ DETECTORS = (
         name="address: unit first",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
+            r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot|moo)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
         ),
         find=_unit_first,
         examples=(

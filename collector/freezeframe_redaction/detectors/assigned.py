@@ -10,11 +10,11 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 CLASS = "SECRET"
 
 _VALUE = re.compile(
-    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|->|[:=>])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS|Splunk|GenieKey|PAT)\s{1,3}))?"
+    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|->|;\s?s:[0-9]{1,5}:|[:=>])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS|Splunk|GenieKey|PAT)\s{1,3}))?"
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
-    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eé]|to|jest|är)|\s?[=:])\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
+    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eéè]|to|jest|är|er|este|on|adalah|là)|\s?[=:])\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
@@ -25,14 +25,14 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    # The trigger ends on the sign between name and value.
-    start = at - 1
+    # The trigger ends on the sign between name and value; PHP writes ``"name";s:8:"value"``.
+    start = text.rfind(";", low, at) if text[at - 1].isdigit() else at - 1
     while start > low and text[start - 1] in " =:\"'\\])>\t":
         start -= 1
     match = _VALUE.match(text, start, min(high, at + 560))
@@ -200,7 +200,24 @@ _SECRET_NAME = re.compile(
 )
 
 
-_CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)[: ]+[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
+def _cookie_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``curl -b "session=..."``: the trigger ended behind the first name."""
+    return _cookies(text, max(text.rfind('"', low, at), text.rfind("'", low, at)) + 1, high)
+
+
+_LICENCE_KEY = re.compile(
+    r"(?: (?:is|no\.?))?[\s\"':=#]{1,4}((?=[A-Z-]{0,30}[0-9])[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){2,8})(?![\w-])"
+)
+
+
+def _licence(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    match = _LICENCE_KEY.match(text, at, min(high, at + 100))
+    if match is None:
+        return ()
+    return (Candidate(*match.span(1), "*" if is_marked_secret(match.group(1)) else CLASS, "generic"),)
+
+
+_CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| (?:is|are) )[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
 
 
 def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -231,7 +248,7 @@ def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 _FOREIGN = re.compile(
     r"(?:парол[ьяеи]|密码|密碼|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמה|סיסמא|पासवर्ड|κωδικός|รหัสผ่าน)"
-    r"(?:是|は|:|:|为|為|는|은|=|\s[-–—]\s|\s|[^\W\d_a-zA-Z])*[\"'`]?([!-~]{6,64})"
+    r"(?:是|は|:|:|为|為|는|은|=|\s[-–—]\s|\s|[^\x00-\x7f])*[\"'`]?([!-~]{6,64})"
 )
 
 
@@ -242,8 +259,8 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _NAMES = (
-    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
-    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|sess(?:ion)?id|connect\.sid|_session)"
+    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|\bclave|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
+    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session)"
 )
 
 _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
@@ -253,7 +270,7 @@ DETECTORS = (
     Detector(
         name="secret: assigned",
         class_=CLASS,
-        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->)",),
+        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->|; ?s:[0-9])",),
         find=_find,
         examples=(
             Example(text='password: "Tr0ub4dor&3"', value="Tr0ub4dor&3", near_miss='api_key = os.environ["OPENAI_API_KEY"]'),
@@ -268,9 +285,7 @@ DETECTORS = (
         name="secret: spoken",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|pass|pwd?|passphrase|passwort|kennwort|contrase\xf1a|senha|mot de passe|wachtwoord|api key|secret key|access token|pin)(?= (?:is|was|ist|est|es|to|\xe9|e) )".replace(
-                "(?= (?:is|was|ist|est|es|to|\\xe9|e) )", r" "
-            ),
+            r"(?i)\b(?:password|pass|pwd?|passphrase|passwort|kennwort|contrase\xf1a|clave|senha|parola|l\xf6senord(?:et)?|passordet|salasana|heslo|has\xe9o|jelsz\xf3|kata sandi|m\xe9t kh\xe9u|mot de passe|wachtwoord|api key|secret key|access token|pin) ",
         ),
         find=lambda text, low, high, at: _spoken(text, low, high, at - 1),
         examples=(Example(text="my password is hunter2secret!", value="hunter2secret", near_miss="the password is wrong"),),
@@ -279,7 +294,7 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|senha|wachtwoord|has\xe9o|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : )",
+            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|clave|senha|wachtwoord|has\xe9o|heslo|kata sandi|parola|l\xf6senord|salasana|m\xe9t kh\xe9u|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : )",
         ),
         find=_spoken_for,
         examples=(
@@ -291,7 +306,7 @@ DETECTORS = (
     Detector(
         name="secret: in SQL",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:password|identified by) ['\"]",),
+        triggers=(r"(?i)\b(?:password|identified by|psk) ['\"]",),
         find=_in_sql,
         examples=(
             Example(
@@ -314,7 +329,7 @@ DETECTORS = (
     Detector(
         name="secret: login and password",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:creds?|credentials|logins?)[: ]+[^\s/]{2,40} ?/ ?[^\s]{6}",),
+        triggers=(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| is | are )[^\s/]{2,40} ?/ ?[^\s]{6}",),
         find=_credentials,
         examples=(Example(text="use creds svc_deploy / kJ8#mW2$qL", value="kJ8#mW2$qL", near_miss="login page / dashboard"),),
     ),
@@ -354,6 +369,26 @@ DETECTORS = (
                 text="- name: DB_PASSWORD\n  value: Zx7bfE1UVAk5\n",
                 value="Zx7bfE1UVAk5",
                 near_miss="- name: DB_PASSWORD\n  valueFrom:\n",
+            ),
+        ),
+    ),
+    Detector(
+        name="secret: cookie of a command",
+        class_=CLASS,
+        triggers=(r"(?: -b|--cookie)[ =][\"'][A-Za-z0-9_.\-]+=",),
+        find=_cookie_flag,
+        examples=(Example(text='curl -b "session=6AjmaE814NGBJ87T" u', value="6AjmaE814NGBJ87T", near_miss='cut -b "a=1"'),),
+    ),
+    Detector(
+        name="secret: key of a licence",
+        class_=CLASS,
+        triggers=(r"(?i)\b(?:licen[cs]e|product|serial|activation|registration|cd)[ _-]key\b",),
+        find=_licence,
+        examples=(
+            Example(
+                text="license key: 9JV09-TL34T-LEGL9-8ZWGR-RYDIC",
+                value="9JV09-TL34T-LEGL9-8ZWGR-RYDIC",
+                near_miss="the license key is read from disk",
             ),
         ),
     ),

@@ -36,7 +36,7 @@ def rule(run: runs.Run) -> Candidate | None:
     ):
         return Candidate(run.start, run.end, CLASS, "clabe")
     if (
-        7 <= len(digits) <= 17
+        7 <= len(digits) <= 20
         and _ACCOUNT.search(near)
         and not _NOT_BANK.search(near)
         and (run.bare or " " in run.raw or "-" in run.raw)
@@ -112,7 +112,7 @@ DETECTORS = (
         name="bank: account number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
+            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
         ),
         find=_named,
         examples=(
@@ -124,7 +124,7 @@ DETECTORS = (
         name="bank: account beside a bank's code",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto)\b",
+            r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto|kto)\b",
         ),
         find=_named,
         examples=(Example(text="BSB 062-000, Account 12345678", value="12345678", near_miss="SWIFT account manager"),),

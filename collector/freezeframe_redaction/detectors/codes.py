@@ -13,7 +13,7 @@ _WORDS = (
     r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
     r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|eng\xe5ngskod|(?:kod|c\xf3digo|code|kode|codice|m\xe3|koodi) (?:pin|otp|cvv)|clave din\xe1mica"
     r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|c\xf3digo de (?:seguridad|verificaci\xf3n|seguran\xe7a|verifica\xe7\xe3o|acceso)"
-    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|do\xe9rulama kodu"
+    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|kod sms|do\xe9rulama kodu(?:nuz)?"
     r"|kode verifikasi|m\xe3 x\xe9c (?:nh\xe9n|th\xe9c)|ov\xe9\xe9ovac\xed k\xf3d|cod de verificare|bekr\xe6ftelseskode|verifieringskod|vahvistuskoodi|ellen\xe9rz\xe9 k\xf3d)"
 )
 _VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war)"
@@ -22,7 +22,7 @@ _VALUE = re.compile(
     re.IGNORECASE,
 )
 _VALUE_FOR = re.compile(
-    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla|meiner|meines|deiner|ihrer|seiner|my|your|the)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?\s?(?:[:=]|{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
+    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla|meiner|meines|deiner|ihrer|seiner|my|your|the)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?(?: \([^()\n]{{1,12}}\))?\s?(?:[:=]|[-–] |{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
 """``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, maybe behind what the code is for."""
@@ -31,12 +31,12 @@ _PIN_BESIDE = re.compile(r" ([0-9]{4,6})(?![\w]|[.,-][0-9]|[ ]?%| (?:of|is|on)\b
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%| [a-z])")
 _FOREIGN = re.compile(
-    r"(?:验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은)?[\s:：]{0,3}([0-9]{3,8})(?![0-9])",
+    r"(?:验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|(?:ваш|твой) код|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은|为|為)?[\s:：]{0,3}([0-9]{3,8})(?![0-9])",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"(?:(?<![\w.,-])|(?<=\bG-))([0-9]{4,8}) (?:is|ist|es|est|è|é) [^\W\d_ ]+(?: [^\W\d_ ]+)?\Z")
+_BEFORE = re.compile(r"(?:(?<![\w.,-])|(?<=\bG-))([0-9]{4,8}) (?:(?:is|ist|es|est|è|é) [^\W\d_ ]+(?: [^\W\d_ ]+)?|as|for|to)\Z")
 _CODE_BEHIND = re.compile(
-    r"(?: [^\W\d_]+){0,2} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b|(?: ?[^\W\d_-]*)code\b", re.IGNORECASE
+    r"(?: [^\W\d_]+){0,3} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b|(?: ?[^\W\d_-]*)code\b", re.IGNORECASE
 )
 
 
@@ -167,7 +167,10 @@ DETECTORS = (
     Detector(
         name="secret: code, word behind",
         class_=CLASS,
-        triggers=(r"(?i)[0-9]{4} (?:is|ist|es|est|\xe8|\xe9) (?:your|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",),
+        triggers=(
+            r"(?i)[0-9]{4} (?:is|ist|es|est|\xe8|\xe9) (?:your|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
+            r"(?i)\b(?:use|enter|type) [0-9]{4,8} (?:as|for|to)\b",
+        ),
         find=_find_before,
         examples=(Example(text="583920 is your verification code", value="583920", near_miss="2019 was your best year"),),
     ),

@@ -17,7 +17,7 @@ _MONTH = (
     r"|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık"
     r"|января|февраля|марта|апреля|мая|июня|июля|августа|сентября|октября|ноября|декабря)"
 )
-_ERA = r"(?:明治|大正|昭和|平成|令和|[MTSHR])(?:[0-9]{1,2}|元)年"
+_ERA = r"(?:明治|大正|昭和|平成|令和|民國|民国|[MTSHR])(?:[0-9]{1,2}|元)年"
 _DATE = (
     rf"(?:{_ERA}[0-9]{{1,2}}月[0-9]{{1,2}}日|"
     r"[0-9]{4} ?[-/.年] ?[0-9]{1,2} ?[-/.月] ?[0-9]{1,2}(?:日)?|[0-9]{1,2} ?[-/.] ?[0-9]{1,2} ?[-/.] ?(?:[0-9]{4}|[0-9]{2})(?![0-9])"
@@ -62,7 +62,7 @@ def year_of(value: str) -> str | None:
 
 
 _WORDS = (
-    r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\."
+    r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.(?:-?datum)?"
     r"|date de naissance|n[\xe9e]e?(?: le)|n\xe9\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
     r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um tarihi(?:m|n.z)?|do.umluyum|nac[i\xed]|nasc[i\xed](?: em)?|\bur\.|naissance|ng\xe0y sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|s\xfcnniaeg|f\xe6\xf0ingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[\xe1a]?|datum narozen\xed|sz\xfcletett|sz\xfclet\xe9si d\xe1tum|syntynyt|tanggal lahir|lahir|syntym\xe4aika|birth)[^A-Za-z0-9]"
 )
@@ -93,7 +93,8 @@ _FOREIGN = Detector(
 )
 
 _BEFORE = re.compile(
-    rf"(?<![0-9A-Za-z])({_DATE}) (?:geboren|geb\\.|nacid[oa]|nat[oa]|né[e]?|född|født|urodzon[ya])", re.IGNORECASE
+    rf"(?<![0-9A-Za-z])({_DATE})(?: (?:geboren|geb\\.|nacid[oa]|nat[oa]|né[e]?|född|født|urodzon[ya])| ?(?:出生|生まれ|출생))",
+    re.IGNORECASE,
 )
 
 
@@ -109,7 +110,10 @@ DETECTORS = (
     Detector(
         name="date of birth, word behind",
         class_=CLASS,
-        triggers=(r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",),
+        triggers=(
+            r"[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
+            r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",
+        ),
         find=_find_before,
         examples=(Example(text="am 4. März 1985 geboren", value="4. März 1985", near_miss="im Jahr 1985 geboren"),),
     ),

@@ -35,15 +35,14 @@ def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_LOGIN_LINE = re.compile(r"\blogin\s{1,9}\S{1,80}\s{1,9}password\s{1,9}(\S{4,128})")
+_LOGIN_LINE = re.compile(r"\b(?:login|user|username)\s{1,9}\S{1,80}\s{1,9}password\s{1,9}(\S{4,128})")
 
 
 def _netrc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``machine h login u password p``: the trigger ended in the password. Source: GNU inetutils, ".netrc"."""
     for match in _LOGIN_LINE.finditer(text, max(low, at - 120), min(high, at + 130)):
         if match.end() >= at:
-            marked = is_marked_secret(match.group(1))
-            return (Candidate(match.start(1), match.end(1), "*" if marked else CLASS, "password"),)
+            return judge("password", match.group(1), match.start(1), scheme=None)
     return ()
 
 
@@ -73,9 +72,27 @@ def _called(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             value = match.group(match.lastindex)
             if is_marked_secret(value):
                 return (Candidate(*match.span(match.lastindex), "*"),)
-            if value.startswith(("$", "{", "<", "%")):
+            if value.startswith(("$", "{", "<", "%")) or (value.isdigit() and len(value) < _LONGEST_PORT):
                 return ()
             return (Candidate(*match.span(match.lastindex), CLASS, "password"),)
+    return ()
+
+
+_LONGEST_PORT = 6
+"""Digits of a password that is no port: ``connect("localhost", "5432")``."""
+_NAMED_FLAG = re.compile(
+    r"(?<![\w-])--?([a-z-]{0,12}(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key))[ ]{1,3}[\"']?([^\s\"'<>|;]{6,256})",
+    re.IGNORECASE,
+)
+
+
+def _named_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``gpg --passphrase Onyx96981``: a flag whose name tells; with a sign it is an assignment."""
+    for match in _NAMED_FLAG.finditer(text, max(low, at - 44), min(high, at + 260)):
+        if match.end() >= at:
+            name = match.group(1).lower()
+            strong = "password" if "pass" in name else name.replace("-", "_")
+            return judge(strong, match.group(2), match.start(2), scheme=None)
     return ()
 
 
@@ -111,6 +128,15 @@ DETECTORS = (
         examples=(
             Example(text="requests.get(u, auth=('bot', 'pQ7-Iup01MyIs'))", value="pQ7-Iup01MyIs", near_miss="auth=('bot', '')"),
             Example(text="WIFI:T:WPA;S:HomeNet;P:Tr33house126;;", value="Tr33house126"),
+        ),
+    ),
+    Detector(
+        name="secret: flag that names it",
+        class_=CLASS,
+        triggers=(r"(?i)-(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key) {1,3}[^\s\-]",),
+        find=_named_flag,
+        examples=(
+            Example(text="gpg --passphrase Onyx96981 -c f", value="Onyx96981", near_miss="use --password to set the password"),
         ),
     ),
     Detector(

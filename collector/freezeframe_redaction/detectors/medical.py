@@ -20,7 +20,7 @@ _DEA = re.compile(r"(?<![0-9A-Za-z])[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}(?![0-9A-Z
 _DEA_WORD = context.words(r"\bdea\b")
 _NAMED = re.compile(
     context.TAGS
-    + r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|id|card|record|code)\b\.?){0,3}[\s\"'()\]:=#：]{0,6}(?:is |was |ist |est |es |[eé] )?[\"'#]{0,2}"
+    + r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|id|card|record|code)\b\.?){0,3}(?:[.·_]{3,60})?[\s\"'()\]:=#：]{0,6}(?:is |was |ist |est |es |[eé] )?[\"'#]{0,2}"
     r"((?=[A-Z0-9-]{0,12}[0-9]{3})[A-Z0-9][A-Z0-9-]{3,15}[A-Z0-9](?: [0-9]{2,6}){0,2})(?![\w-])",
     re.IGNORECASE,
 )

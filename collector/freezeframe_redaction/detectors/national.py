@@ -124,7 +124,7 @@ _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 
 _UNMISTAKABLE = re.compile(
     r"(?:\bcpf\b|pesel|\bbsn\b|burgerservice|\btfn\b|tax file|\bnhs n|personnummer|f(?:ø|o|oe)dselsn|\bcpr\b|steuer-?id|steueridentifik|\bidnr|snils|снилс"
-    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת[.\"'״]?ז|c[eé]dula de|personas kod|asmens kod|adóazonosító|\bcnic\b|\brut\b|\bnuip\b"
+    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת[.\"'״]?ז|c[eé]dula de|personas kod|asmens kod|adóazonosító|\bcnic\b|\brut\b|\bnuip\b|\bc\.i\."
     r"|social insurance|rodné číslo|rijksregister|emirates id|iqama|ประชาชน|kennitala|\bsvnr\b|s[eé]curité sociale|\bdni\b|codice fiscale|henkilötunnus|\bcurp\b|\bnric\b|\bnino\b|national insurance)[^0-9\n\x1f;,]{0,18}$"
 )
 """Right behind these a number is theirs even where its check digits fail: people mistype their own."""
@@ -197,6 +197,8 @@ _IDENTIFIERS = (
     _identifier("TW ID", r"\b[A-Z][12][0-9]{8}\b", r"[A-Z][12][0-9]{8}", r"taiwan|身分證|身份證|ident|\bid\b|國民", check.tw_id, "身分證 A123456789"),
     _identifier("HK ID", r"\b[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"hkid|hong kong|身份證|\bid\b|ident", check.hk_id, "HKID A123456(3)"),
     _identifier("LK NIC", r"\b[0-9]{9}[VvXx]\b", r"[0-9]{9}[VX]", r"\bnic\b|national|\bid\b|ident", lambda d: "001" <= d[2:5] <= "866", "NIC 853210123V"),
+    _identifier("VE CI", r"\b[VE]-[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}\b", r"[VE]-[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}", None, check.always, "cédula V-12.345.678"),
+    _identifier("UG NIN", r"\bC[MF][0-9]{5}[A-Z0-9]{7}\b", r"C[MF][0-9]{5}[A-Z0-9]{7}", r"\bnin\b|uganda|nira", check.always, "NIN CM85012341KPQL"),
     _identifier("CN RIC", r"\b[1-9][0-9]{16}[Xx]\b", r"[1-9][0-9]{16}X", None, check.cn_ric, "身份证 11010519491231002X"),
     _identifier("FR NIR", r"\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 35"),
     _identifier("MX RFC", r"\b[A-Z&\xd1]{4}[0-9]{6}[A-Z0-9]{3}\b", r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", r"\brfc\b|contribuyente", lambda d: check.ymd(d[4:10]), "RFC GODE561231GR8"),

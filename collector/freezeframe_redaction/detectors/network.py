@@ -13,7 +13,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
 _VERSION = re.compile(
-    r"(?:version|ver|section|sec\.|§|chapter|clause|paragraph|\bv|release|rev|build|==|>=|<=|~=|chrome/|[a-z]/)[ .:=]{0,2}$"
+    r"(?:version|ver|section|sec\.|§|chapter|clause|paragraph|\bv|release|rev|build|\bec|==|>=|<=|~=|chrome/|[a-z]/)[ .:=]{0,2}$"
 )
 _NO_PERSON = re.compile(
     r"(?:127|0|255|24[0-9]|25[0-4])\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2(?:2[4-9]|3[0-9])\.|169\.254\."

@@ -36,6 +36,12 @@ _COUNTED = re.compile(
 """What is counted behind a number: ``call 1234567 times``."""
 
 
+_MEASURED = re.compile(
+    r"(?:depth|buffer|size|count|length|offset|index|limit|capacity|total|timeout|bytes|number of \w{1,20})\)?[\"']? ?[:=]? ?$"
+)
+"""What is measured before a number: ``call stack depth 4417882``."""
+
+
 def may_be_announced(run: runs.Run) -> bool:
     """Whether `is_announced` is worth asking."""
     return bool(run.hints & context.HINT_PHONE) or is_telling(run) or is_labelled_behind(run.text, run.end, run.high)
@@ -91,7 +97,7 @@ def rule(run: runs.Run) -> Candidate | None:
         return _extended(run, "national")
     if has_area_in_brackets(run) and is_assigned_somewhere(run.digits):
         return _extended(run, "national")
-    if run.bare and _COUNTED.match(run.text, run.end, run.high):
+    if run.bare and (_COUNTED.match(run.text, run.end, run.high) or _MEASURED.search(run.before)):
         return None
     if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None

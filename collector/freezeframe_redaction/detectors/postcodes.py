@@ -14,12 +14,27 @@ KIND = "postcode"
 
 _VALUE = re.compile(
     context.TAGS
-    + r"(?:(?:[ _-]?(?:code|number|no)\b)?(?: (?:is|was|ist|est|es|è|é|to|for (?:me|delivery|billing) is)\b)?[\s\"'`]{0,3}(?:=>|[:=：]|[\"'] ?,)?[\s\"'`(]{0,3}"
+    + r"(?:(?:[ _-]?(?:code|number|no)\b)?(?: (?:is|was|ist|est|es|è|é|to|for (?:me|delivery|billing) is)\b)?[\s\"'`]{0,3}(?:/[A-Za-z]{2,5})?(?:=>|[:=：]|[\"'] ?,| - )?[\s\"'`(]{0,3}"
     r"|[\s\"':=]{1,4})"
     r"((?:[A-Z]{1,2}-)?[0-9]{5}(?:-[0-9]{3,4})?|[0-9]{4}(?: [A-Z]{2})?|[0-9]{6}|[0-9]{3} [0-9]{2,3}|[0-9]{2}-[0-9]{3}|[0-9]{3}-[0-9]{4}|[0-9]{4}-[0-9]{3}|[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])"
     r"(?![\w%]|[.,:-][0-9]|-[A-Za-z]| (?:bytes|files|entries|lines|rows|items))"
 )
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}$")
+
+
+_WORD_BEYOND = re.compile(
+    r"(?:郵便番号|邮编|邮政编码|郵遞區號|우편번호|(?:почтовый )?индекс|поштовий індекс|індекс|מיקוד|الرمز البريدي|کد ?پستی|รหัสไปรษณีย์|Τ\.?Κ\.?)",
+    re.IGNORECASE,
+)
+
+
+def _beyond_latin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``邮编：100020``: the trigger ended in the postcode."""
+    for word in _WORD_BEYOND.finditer(text, max(low, at - 32), at):
+        found = _find(text, low, high, word.end())
+        if found:
+            return found
+    return ()
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -32,6 +47,13 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
+    Detector(
+        name="address: postcode by itself, other scripts",
+        class_=CLASS,
+        triggers=(r"[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",),
+        find=_beyond_latin,
+        examples=(Example(text="邮编：100020", value="100020", near_miss="订单：100020"),),
+    ),
     Detector(
         name="address: postcode by itself",
         class_=CLASS,

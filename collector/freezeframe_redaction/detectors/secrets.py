@@ -141,24 +141,26 @@ _BY_NAME = (
     r"|travis|twitch|twitter|wandb|weaviate|yandex|zendesk)"
 )
 _NAMED = re.compile(
-    rf"(?i){_BY_NAME}(?P<what>[a-z0-9_ .\-]{{0,20}})[\"' ]{{0,2}}(?:=>|[:?|]{{0,3}}=|:{{1,3}}|\|\||[>,])[\"'` =]{{0,4}}(?P<value>[A-Za-z0-9]{{14,19}}|[A-Za-z0-9_\-]{{20,90}})(?![A-Za-z0-9_\-])"
+    r"(?i)(?P<what>[a-z0-9_ .\-]{0,20})[\"' ]{0,2}(?:=>|[:?|]{0,3}=|:{1,3}|\|\||[>,]| )[\"'` =]{0,4}(?P<value>[A-Za-z0-9]{14,19}|[A-Za-z0-9_\-]{20,90})(?![A-Za-z0-9_\-])"
 )
+_ITS_KEY = re.compile(r"(?i)(?:key|secret|token|ssws)\Z")
 _NOT_ITS_KEY = re.compile(r"(?i)commit|sha|hash|digest|version|image|ref|rev|etag|url|path|file|trace|span|request|rdx")
 
 
 def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``WEAVIATE = a1B2...``: nothing but the vendor's name tells what the letters are."""
-    for match in _NAMED.finditer(text, max(low, at - 14), min(high, at + 120)):
-        if match.start() >= at:
-            return ()
-        value = match["value"]
-        if is_marked_secret(value):
-            return (Candidate(*match.span("value"), "*"),)
-        random = sum(map(str.isdigit, value)) >= 3 and any(map(str.isalpha, value)) and len(set(value)) > 9
-        if not random or _NOT_ITS_KEY.search(match["what"]) or _is_sample(value, value):
-            return ()
-        return (Candidate(*match.span("value"), CLASS, "generic"),)
-    return ()
+    match = _NAMED.match(text, at, min(high, at + 120))
+    if match is None:
+        return ()
+    value = match["value"]
+    if is_marked_secret(value):
+        return (Candidate(*match.span("value"), "*"),)
+    if text[match.end("what") : match.start("value")].isspace() and not _ITS_KEY.search(match["what"]):
+        return ()
+    random = sum(map(str.isdigit, value)) >= 3 and any(map(str.isalpha, value)) and len(set(value)) > 9
+    if not random or _NOT_ITS_KEY.search(match["what"]) or _is_sample(value, value):
+        return ()
+    return (Candidate(*match.span("value"), CLASS, "generic"),)
 
 
 DETECTORS = (

@@ -24,11 +24,14 @@ _MOST_WORDS = 4
 _DELIMITERS = "\t|;,"
 _LONGEST = 1000
 """Characters of a line of headings."""
+_LONGEST_ALONE = 40
+"""Characters of a heading that is alone on its line."""
 _HEADINGS_ONLY = re.compile(r"[\w .\-/#()\"'`*]{0,36}(?:[\t|;,][\w .\-/#()\"'`*]{0,36})+\r?")
 _RULER = re.compile(r"[\s|:+-]+")
 _QUOTED = re.compile(r" ?(?:\"(?:[^\"\n]|\"\")*\"|'(?:[^'\n]|'')*')")
 _AROUND = " \"'\r"
 _VALUES = re.compile(r"\)\s{0,4}VALUES\s{0,4}\(", re.IGNORECASE)
+_COPIED = re.compile(r"\)\s{0,4}FROM\s{1,4}STDIN[^\n]{0,80}\n", re.IGNORECASE)
 _TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 
 _NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .,'’-]{1,2}[^\W\d_]+){0,4}\.?")
@@ -37,6 +40,7 @@ _FULL_NAME = re.compile(r"[^\W\d_a-z][^\W\d_.'’-]*(?:(?:, |[ .'’-]{1,2})[^\W
 _PHONE = re.compile(r"[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9](?:\.0)?")
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}")
 _NUMBER = re.compile(r"(?=.*[0-9]{4})[A-Z0-9][A-Z0-9 -]{4,20}[A-Z0-9]", re.IGNORECASE)
+_PASSWORD = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[!-~]{6,128}")
 _STREET = re.compile(r"(?=.*[0-9])(?=.*[^\W\d_]{3}).{6,120}")
 
 
@@ -117,11 +121,12 @@ _COLUMNS = (
     ),
     Column(
         class_="SECRET",
-        words="pass(?:word|wd)?|pwd|passwort|contraseña|senha|has[lł]o|mot de passe|secret|api key|(?:access )?token|(?:password|pwd|pass) (?:hash|digest)",
-        look=re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[!-~]{6,128}"),
+        words="password|passwd|pwd|passwort|contraseña|senha|has[lł]o|mot de passe|secret|api key|(?:access )?token|(?:password|pwd|pass) (?:hash|digest)",
+        look=_PASSWORD,
         is_marked=secrets.is_marked_secret,
         kind="password",
     ),
+    Column(class_="SECRET", words="pass", look=_PASSWORD, is_marked=secrets.is_marked_secret, kind="password", fires=False),
     Column(
         class_="ADDRESS",
         words="(?:street|home|mailing|postal|billing|shipping) address|street|address(?:(?: line)? 1)?|adresse?|anschrift|direcci[oó]n|endere[cç]o|indirizzo",
@@ -142,6 +147,13 @@ _COLUMNS = (
         is_marked=holds_invented,
         fires=False,
     ),
+    Column(
+        class_="PHONE",
+        words="電話(?:番号)?|电话|手机(?:号)?|전화(?:번호)?|телефон|тел\\.?|τηλ[έε]φωνο|هاتف|โทร",
+        look=_PHONE,
+        is_marked=_is_phone_mark,
+        fires=False,
+    ),
     # E-mails are found by themselves; the column says that the table is one of people.
     Column(class_="EMAIL", words="e-?mail(?: address)?", look=re.compile("(?!)")),
 )
@@ -159,11 +171,14 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     begin = max(floor, text.rfind("\n", floor, at - 1) + 1)
     opening, closing = text.rfind("(", begin, at - 1), text.find(")", at - 1, min(high, at + 400))
     inserted = _VALUES.match(text, closing, high) if opening >= 0 and closing >= 0 else None
-    if inserted is None:
+    copied = _COPIED.match(text, closing, high) if inserted is None and opening >= 0 and closing >= 0 else None
+    if inserted is None and copied is None:
         stop = text.find("\n", at - 1, min(high, at + _LONGEST))
         delimiter = next((one for one in _DELIMITERS if one in text[begin:stop]), "") if stop >= 0 else ""
     else:
         begin, stop, delimiter = opening + 1, closing, ","
+    if not delimiter and stop - begin > _LONGEST_ALONE:
+        return ()
     if not delimiter and stop >= 0:
         return _single(text, begin, stop, high)
     if not _HEADINGS_ONLY.fullmatch(text, begin, stop):
@@ -177,7 +192,13 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     out: list[Candidate] = []
     read = stop
-    for start, end in _tuples(text, inserted.end() - 1, high) if inserted else _lines(text, stop + 1, high):
+    if inserted is not None:
+        rows = _tuples(text, inserted.end() - 1, high)
+    elif copied is not None:
+        rows, delimiter = _lines(text, copied.end(), high), "\t"
+    else:
+        rows = _lines(text, stop + 1, high)
+    for start, end in rows:
         cells = list(_cells(text, start, end, delimiter))
         if len(cells) != len(headings):
             if _RULER.fullmatch(text, start, end):
