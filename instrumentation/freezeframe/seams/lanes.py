@@ -30,7 +30,13 @@ async def _no_items() -> AsyncGenerator[None]:
     yield
 
 
-_CLOSES_GENERATOR: Final = type(_no_items().aclose())
+def _type_of_closing() -> type[object]:
+    closing = _no_items().aclose()
+    closing.close()  # Python 3.13 warns of one that was never awaited
+    return type(closing)
+
+
+_CLOSES_GENERATOR: Final = _type_of_closing()
 """What the loop makes a task of to close an asynchronous generator that was left in the middle: when it is found to be garbage,
 wherever the program is by then, and for generators of the real network, too. Such a task is no work of the application's."""
 
