@@ -41,6 +41,11 @@ class Redactor:
         self._texts = Texts(Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters)
         self._spans = SpanRedaction(self._texts, policy_label=policy.label, key_id=key.id)
 
+    @property
+    def collisions(self) -> int:
+        """How many values, of those seen lately, got a surrogate that another value has."""
+        return self._texts.collisions.count
+
     def redact(self, value: AttributeValue, key_path: tuple[str, ...] = ()) -> Redacted:
         """Return the value with every finding replaced; findings carry offsets into the text given.
 

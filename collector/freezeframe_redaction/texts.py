@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
+from freezeframe_redaction.collisions import Collisions
 from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.histories import Growth, Histories, Settled
 from freezeframe_redaction.memory import Memory
@@ -54,6 +55,7 @@ class Texts:
         self._texts = Memory[tuple[str, str], Settled](cache_characters)
         self.histories = Histories(cache_characters)
         self._made: dict[tuple[str, str, str], str] = {}
+        self.collisions = Collisions()
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
@@ -224,6 +226,7 @@ class Texts:
         for (start, end, new), (_, class_) in zip(outcome.edits, outcome.surrogates, strict=True):
             if not new.isdigit():
                 new = number_for(self._prf, new, end - start)
+                self.collisions.note(class_, "", text[start:end], new)
             if new == text[start:end]:
                 continue
             edits.append((start, end, new))
@@ -260,6 +263,7 @@ class Texts:
             if len(self._made) > _MOST_SURROGATES:
                 self._made = {}
             self._made[wanted] = made
+            self.collisions.note(class_, kind, value, made)
         return made
 
 
