@@ -138,6 +138,12 @@ class RedactionConfig:
     policy: str = _setting("strict", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
     tenants: str = _setting("", "Other policies for some tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
     keys: str = _setting("", "Directory of the surrogate keys; empty is `keys` in the data directory.")
+    vault: bool = _setting(
+        False, "Keep originals too, sealed, in `vault.db` of the data directory, for `freezeframe vault` to reveal or forget."
+    )
+    vault_keys: str = _setting(
+        "", "Directory of the vault's keys, best where few may read; empty is `vault-keys` in the data directory."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import asyncio
 import errno
 import ssl
 import time
+from pathlib import Path
 
 from aiohttp import web
 
@@ -22,17 +23,28 @@ from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
 from freezeframe_collector.receivers.pages import Pages
 from freezeframe_collector.tls import grpc_credentials, http_context
 from freezeframe_redaction.keys import load_or_create_keys
+from freezeframe_redaction.vault_keys import vault_of
 from freezeframe_schemas.errors import ConfigError
 
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
     """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
-    return RedactStage(load_policies(config.redaction), load_or_create_keys(config.keys_directory))
+    return RedactStage(load_policies(config.redaction), load_or_create_keys(config.keys_directory), build_sealer(config))
+
+
+def build_sealer(config: CollectorConfig) -> Sealer | None:
+    """Return what seals originals; None where the configuration does not ask for it."""
+    redaction = config.redaction
+    if not redaction.vault:
+        return None
+    keys = Path(redaction.vault_keys).expanduser().absolute() if redaction.vault_keys else None
+    return Sealer(vault_of(config.data_directory, keys).open())
 
 
 def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:

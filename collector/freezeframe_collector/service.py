@@ -22,7 +22,7 @@ from freezeframe_collector.check import cautions
 from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, parse_tenant_days, settings
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
-from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, listen
+from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, build_sealer, listen
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
@@ -258,7 +258,7 @@ def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
         return store
     from freezeframe_collector.processors.read_prose import ProseReader
 
-    return ProseReader(store, policies, load_or_create_keys(config.keys_directory))
+    return ProseReader(store, policies, load_or_create_keys(config.keys_directory), build_sealer(config))
 
 
 def _retry_settings(config: CollectorConfig) -> RetrySettings:

@@ -95,22 +95,32 @@ def _create(directory: Path, tenant: str, version: int) -> TenantKey:
             f"tenant name: found {len(tenant)} characters that make no file name",
             do="use letters, digits, dot, dash and underscore, 64 at most",
         )
-    key = TenantKey.generate(f"{tenant}/{version}")
-    body = {"version": _VERSION, "id": key.id, "secret": base64.b64encode(key.secret).decode()}
     path = directory / f"{tenant}.{version}.key.json"
+    key_id, secret = create_key_file(path, f"{tenant}/{version}", secrets.token_bytes(_SECRET_BYTES))
+    return TenantKey(id=key_id, secret=secret)
+
+
+def create_key_file(path: Path, key_id: str, secret: bytes) -> tuple[str, bytes]:
+    """Write a key, readable by its owner only, and return it; where the file is there already, what that holds."""
+    body = {"version": _VERSION, "id": key_id, "secret": base64.b64encode(secret).decode()}
     # O_EXCL: of two processes that start together one makes the key, the other reads it.
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return _read(path)
+        return read_key_file(path)
     with os.fdopen(descriptor, "wb") as file:
         file.write(orjson.dumps(body))
         file.flush()
         os.fsync(file.fileno())
-    return key
+    return key_id, secret
 
 
-def _read(path: Path) -> TenantKey:
+def read_key_file(path: Path) -> tuple[str, bytes]:
+    """Return the id and the secret of a key file.
+
+    Raises:
+        ConfigError: it cannot be read, is of another version, or is open to other users.
+    """
     try:
         body = orjson.loads(path.read_bytes())
         version, key_id, secret = body["version"], str(body["id"]), base64.b64decode(body["secret"])
@@ -121,4 +131,9 @@ def _read(path: Path) -> TenantKey:
         raise ConfigError(f"{path}: found version {version}, expected {_VERSION}", do="upgrade freezeframe to read this file")
     if path.stat().st_mode & 0o077:
         raise ConfigError(f"{path}: other users may read this key", do=f"chmod 600 {path}")
+    return key_id, secret
+
+
+def _read(path: Path) -> TenantKey:
+    key_id, secret = read_key_file(path)
     return TenantKey(id=key_id, secret=secret)

@@ -5,7 +5,7 @@ The redactor never logs, and its errors never hold a value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Redacted
@@ -28,6 +28,7 @@ class Redactor:
         surrogates: Mapping[str, str] = {},
         cache_characters: int = 32_000_000,
         hot: bool = False,
+        keep_originals: bool = False,
     ) -> None:
         """Build the redactor.
 
@@ -36,9 +37,12 @@ class Redactor:
 
         `surrogates` are known ones (from a fixture): they are taken as such wherever they stand and left alone.
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
+        `keep_originals` remembers what surrogates stand for, for `originals_of` and a vault.
         """
         self.policy = policy
-        self._texts = Texts(Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters)
+        self._texts = Texts(
+            Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters, keep_originals=keep_originals
+        )
         self._spans = SpanRedaction(self._texts, policy_label=policy.label, key_id=key.id)
 
     @property
@@ -60,6 +64,11 @@ class Redactor:
         their chunks. A compressed body that cannot be read is left out, and the span says why.
         """
         return self._spans.redact(span) if self.policy.redacts else self._spans.stamp(span)
+
+    def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Return surrogate -> class and original, of those that were made lately; none unless `keep_originals`."""
+        originals = self._texts.originals or {}
+        return {surrogate: original for surrogate in surrogates if (original := originals.get(surrogate)) is not None}
 
 
 def redact(value: AttributeValue, key_path: tuple[str, ...], policy: Policy, key: TenantKey) -> Redacted:

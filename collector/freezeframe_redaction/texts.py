@@ -46,8 +46,11 @@ CLEAN: Final = Outcome((), (), (), ())
 class Texts:
     """Replaces every finding in texts by its surrogate. Safe to share between threads."""
 
-    def __init__(self, scanner: Scanner, prf: Prf, cache_characters: int) -> None:
-        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered."""
+    def __init__(self, scanner: Scanner, prf: Prf, cache_characters: int, *, keep_originals: bool = False) -> None:
+        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered.
+
+        `keep_originals` remembers what each surrogate stands for, for a vault.
+        """
         self.keys = scanner.keys
         self._scanner = scanner
         self._prf = prf
@@ -56,6 +59,8 @@ class Texts:
         self.histories = Histories(cache_characters)
         self._made: dict[tuple[str, str, str], str] = {}
         self.collisions = Collisions()
+        self.originals: dict[str, tuple[str, str]] | None = {} if keep_originals else None
+        """Surrogate -> class and original, of the surrogates made lately."""
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
@@ -229,6 +234,8 @@ class Texts:
                 self.collisions.note(class_, "", text[start:end], new)
             if new == text[start:end]:
                 continue
+            if self.originals is not None:
+                self.originals[new] = class_, text[start:end]
             edits.append((start, end, new))
             if end - start >= LEAST_MARKED:  # what is shorter may stand anywhere, and is known by its key alone
                 surrogates.append((new, class_))
@@ -262,8 +269,11 @@ class Texts:
             made = entry.replace(self._prf, value, kind) if entry else custom_replacement(self._prf, class_, value)
             if len(self._made) > _MOST_SURROGATES:
                 self._made = {}
+                self.originals = None if self.originals is None else {}
             self._made[wanted] = made
             self.collisions.note(class_, kind, value, made)
+            if self.originals is not None:
+                self.originals[made] = class_, value
         return made
 
 

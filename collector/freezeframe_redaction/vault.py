@@ -1,6 +1,6 @@
-"""The vault: the way back from a surrogate, for the few who may take it. Off unless somebody builds one.
+"""The vault: the way back from a surrogate, for the few who may take it. Off unless a collector is told to keep one.
 
-Beside the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (a customer, a user) has a
+Beside the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (for a collector, a run) has a
 data key of its own, wrapped by the tenant's vault key, so forgetting one subject is destroying one key: what it sealed is noise
 from then on.
 Vault keys are not the surrogate keys, and are versioned. Every reveal is written to the log before the value is handed out.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from freezeframe_schemas.errors import PermanentStoreError, RunError
 _VERSION = 1
 _KEY_BITS = 512
 """AES-256-SIV takes two 256-bit keys. Source: RFC 5297."""
+_WAIT_S = 60.0
 _DDL = """
 CREATE TABLE IF NOT EXISTS meta (version INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS data_key (
@@ -34,6 +35,7 @@ CREATE TABLE IF NOT EXISTS sealed (
     tenant TEXT NOT NULL, subject TEXT NOT NULL, surrogate TEXT NOT NULL, class TEXT NOT NULL, ciphertext BLOB NOT NULL,
     PRIMARY KEY (tenant, subject, surrogate)
 );
+CREATE INDEX IF NOT EXISTS sealed_by_surrogate ON sealed (tenant, surrogate);
 CREATE TABLE IF NOT EXISTS reveal_log (
     at_unix_nano INTEGER NOT NULL, tenant TEXT NOT NULL, who TEXT NOT NULL, reason TEXT NOT NULL,
     surrogate TEXT NOT NULL, found INTEGER NOT NULL
@@ -71,9 +73,9 @@ class Vault:
             )
         self._path = path
         self._keys = {name: AESSIV(secret) for name, secret in keys.items()}
-        self._current = current
-        if not path.exists():
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        self.current = current
+        """Id of the key that wraps new data keys."""
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
         with self._connect() as connection:
             connection.executescript(_DDL)
             row = connection.execute("SELECT version FROM meta").fetchone()
@@ -89,7 +91,7 @@ class Vault:
 
     @contextmanager
     def _connect(self) -> Generator[sqlite3.Connection]:
-        connection = sqlite3.connect(self._path)
+        connection = sqlite3.connect(self._path, timeout=_WAIT_S)
         # Freed pages are overwritten: a shredded key must not be found in the file's slack.
         connection.execute("PRAGMA secure_delete = ON")
         try:
@@ -107,6 +109,7 @@ class Vault:
             RunError: the subject was forgotten; nothing about it is kept again under the same name.
         """
         with self._connect() as connection:
+            connection.execute("BEGIN IMMEDIATE")  # of two processes that seal for one subject, one makes its key
             cipher = self._data_cipher(connection, tenant, subject, create=True)
             assert cipher is not None  # made where it was missing
             rows = [
@@ -121,6 +124,20 @@ class Vault:
             ]
             connection.executemany("INSERT OR IGNORE INTO sealed VALUES (?, ?, ?, ?, ?)", rows)
 
+    def seal_again(self, tenant: str, subject: str, surrogates: Iterable[str]) -> None:
+        """Keep for this subject, too, what is sealed for another one of the tenant; what is sealed for none is left out.
+
+        Raises:
+            RunError: the subject was forgotten.
+        """
+        found: dict[str, tuple[str, str]] = {}
+        with self._connect() as connection:
+            for surrogate in surrogates:
+                if (original := self._open(connection, tenant, surrogate)) is not None:
+                    found[surrogate] = original
+        if found:
+            self.seal(tenant, subject, found)
+
     def reveal(self, tenant: str, surrogate: str, *, who: str, reason: str) -> str | None:
         """Return the original of a surrogate, or None where there is none (any more). Logged before it is returned.
 
@@ -128,25 +145,12 @@ class Vault:
             PermanentStoreError: the ciphertext or its key was tampered with.
         """
         with self._connect() as connection:
-            rows = connection.execute(
-                "SELECT subject, class, ciphertext FROM sealed WHERE tenant = ? AND surrogate = ?", (tenant, surrogate)
-            ).fetchall()
-            value: str | None = None
-            for subject, class_, ciphertext in rows:
-                cipher = self._data_cipher(connection, tenant, subject, create=False)
-                if cipher is not None and value is None:
-                    try:
-                        value = cipher.decrypt(ciphertext, _context(tenant, subject, class_, surrogate)).decode()
-                    except InvalidTag:
-                        raise PermanentStoreError(
-                            f"vault {self._path}: the entry of a {class_} does not belong to its key",
-                            do="restore the vault from a backup",
-                        ) from None
+            original = self._open(connection, tenant, surrogate)
             connection.execute(
                 "INSERT INTO reveal_log VALUES (?, ?, ?, ?, ?, ?)",
-                (time.time_ns(), tenant, who, reason, surrogate, value is not None),
+                (time.time_ns(), tenant, who, reason, surrogate, original is not None),
             )
-        return value
+        return None if original is None else original[1]
 
     def forget(self, tenant: str, subject: str) -> int:
         """Destroy the subject's data key, and with it every original sealed under it; return how many there were."""
@@ -167,20 +171,34 @@ class Vault:
         with self._connect() as connection:
             rows = connection.execute(
                 "SELECT subject, vault_key, wrapped FROM data_key WHERE tenant = ? AND wrapped IS NOT NULL AND vault_key != ?",
-                (tenant, self._current),
+                (tenant, self.current),
             ).fetchall()
             for subject, vault_key, wrapped in rows:
                 plain = self._unwrap(tenant, subject, vault_key, wrapped)
                 connection.execute(
                     "UPDATE data_key SET vault_key = ?, wrapped = ? WHERE tenant = ? AND subject = ?",
                     (
-                        self._current,
-                        self._keys[self._current].encrypt(plain, [tenant.encode(), subject.encode()]),
+                        self.current,
+                        self._keys[self.current].encrypt(plain, [tenant.encode(), subject.encode()]),
                         tenant,
                         subject,
                     ),
                 )
         return len(rows)
+
+    def forgotten(self) -> tuple[tuple[int, str, str], ...]:
+        """Return when which tenant's subject was forgotten, oldest first: (Unix time in nanoseconds, tenant, subject)."""
+        with self._connect() as connection:
+            return tuple(
+                connection.execute(
+                    "SELECT shredded_at, tenant, subject FROM data_key WHERE shredded_at IS NOT NULL ORDER BY shredded_at"
+                ).fetchall()
+            )
+
+    def tenants(self) -> tuple[str, ...]:
+        """Return whose originals are kept."""
+        with self._connect() as connection:
+            return tuple(name for (name,) in connection.execute("SELECT DISTINCT tenant FROM data_key ORDER BY tenant"))
 
     def log(self) -> tuple[Reveal, ...]:
         """Return every reveal, oldest first."""
@@ -191,6 +209,24 @@ class Vault:
             for at, tenant, who, reason, surrogate, found in rows
         )
 
+    def _open(self, connection: sqlite3.Connection, tenant: str, surrogate: str) -> tuple[str, str] | None:
+        """Return class and original of a surrogate, of whichever subject still has a key."""
+        rows = connection.execute(
+            "SELECT subject, class, ciphertext FROM sealed WHERE tenant = ? AND surrogate = ?", (tenant, surrogate)
+        )
+        for subject, class_, ciphertext in rows.fetchall():
+            cipher = self._data_cipher(connection, tenant, subject, create=False)
+            if cipher is None:
+                continue
+            try:
+                return class_, cipher.decrypt(ciphertext, _context(tenant, subject, class_, surrogate)).decode()
+            except InvalidTag:
+                raise PermanentStoreError(
+                    f"vault {self._path}: the entry of a {class_} does not belong to its key",
+                    do="restore the vault from a backup",
+                ) from None
+        return None
+
     def _data_cipher(self, connection: sqlite3.Connection, tenant: str, subject: str, *, create: bool) -> AESSIV | None:
         row = connection.execute(
             "SELECT vault_key, wrapped FROM data_key WHERE tenant = ? AND subject = ?", (tenant, subject)
@@ -199,8 +235,8 @@ class Vault:
             if not create:
                 return None
             plain = AESSIV.generate_key(_KEY_BITS)
-            wrapped = self._keys[self._current].encrypt(plain, [tenant.encode(), subject.encode()])
-            connection.execute("INSERT INTO data_key VALUES (?, ?, ?, ?, NULL)", (tenant, subject, self._current, wrapped))
+            wrapped = self._keys[self.current].encrypt(plain, [tenant.encode(), subject.encode()])
+            connection.execute("INSERT INTO data_key VALUES (?, ?, ?, ?, NULL)", (tenant, subject, self.current, wrapped))
             return AESSIV(plain)
         vault_key, wrapped = row
         if wrapped is None:

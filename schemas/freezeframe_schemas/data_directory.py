@@ -11,6 +11,8 @@ NAME: Final = ".freezeframe"
 VARIABLE: Final = "FREEZEFRAME_DATA"
 KEYS: Final = "keys"
 """Folder of the surrogate keys in it."""
+VAULT: Final = "vault"
+"""Begins the names of the file of sealed originals, and of the folder of its keys."""
 
 
 def find_data_directory(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from freezeframe_collector.policies import Policies
+from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.writer import SpanSink
 from freezeframe_redaction.keys import KeyRing
@@ -24,8 +25,8 @@ class ProseReader:
     The same spans give the same result, so an insert that is tried again is the same insert.
     """
 
-    def __init__(self, sink: SpanSink, policies: Policies, keys: KeyRing) -> None:
-        """Load the model, where a policy asks for it.
+    def __init__(self, sink: SpanSink, policies: Policies, keys: KeyRing, sealer: Sealer | None = None) -> None:
+        """Load the model, where a policy asks for it; `sealer` keeps the originals.
 
         Raises:
             ConfigError: it is not installed.
@@ -33,6 +34,7 @@ class ProseReader:
         self._sink = sink
         self._policies = policies
         self._keys = keys
+        self._sealer = sealer
         self._redactors: dict[str, Redactor | None] = {}
         for tenant in ("default", *policies.tenants):
             self._redactor(tenant)
@@ -57,8 +59,14 @@ class ProseReader:
         if not span.text(genai.REDACTION_POLICY):
             return span  # about the collector itself, which writes no prose of anybody
         try:
-            redactor = self._redactor(span.text(genai.TENANT) or "default")
-            return span if redactor is None else redactor.redact_span(span)
+            tenant = span.text(genai.TENANT) or "default"
+            redactor = self._redactor(tenant)
+            if redactor is None:
+                return span
+            redacted = redactor.redact_span(span)
+            if self._sealer is not None:
+                self._sealer.seal(redacted, tenant, redactor)
+            return redacted
         except Exception as error:
             raise PermanentStoreError(
                 f"span {span.span_id}: cannot be read by the model tier of redaction ({type(error).__name__})"
@@ -69,5 +77,7 @@ class ProseReader:
         if tenant not in self._redactors:
             policy = self._policies.of(tenant)
             reads = policy.model_tier and policy.redacts
-            self._redactors[tenant] = Redactor(policy, self._keys.current(tenant)) if reads else None
+            self._redactors[tenant] = (
+                Redactor(policy, self._keys.current(tenant), keep_originals=self._sealer is not None) if reads else None
+            )
         return self._redactors[tenant]

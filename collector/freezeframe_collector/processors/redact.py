@@ -9,6 +9,7 @@ import threading
 from typing import Final
 
 from freezeframe_collector.policies import Policies
+from freezeframe_collector.processors.seal import Sealer
 from freezeframe_redaction.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas.span import SpanRecord
@@ -26,8 +27,10 @@ _WARM_UP: Final = SpanRecord(
 class RedactStage:
     """One redactor per tenant. Patterns are compiled at once, so that no request waits for it; most tenants cost only a key."""
 
-    def __init__(self, policies: Policies, keys: KeyRing) -> None:
+    def __init__(self, policies: Policies, keys: KeyRing, sealer: Sealer | None = None) -> None:
+        """`sealer` keeps the originals."""
         self.policies = policies
+        self._sealer = sealer
         self._keys = keys
         self._redactors: dict[str, Redactor] = {}
         self._lock = threading.Lock()
@@ -40,12 +43,21 @@ class RedactStage:
         Raises:
             FreezeframeError: the span cannot be redacted.
         """
-        return (self._redactors.get(tenant) or self._redactor_of(tenant)).redact_span(span)
+        redactor = self._redactors.get(tenant) or self._redactor_of(tenant)
+        redacted = redactor.redact_span(span)
+        if self._sealer is not None:
+            self._sealer.seal(redacted, tenant or "default", redactor)
+        return redacted
 
     def _redactor_of(self, tenant: str) -> Redactor:
         with self._lock:
             redactor = self._redactors.get(tenant)
             if redactor is None:
-                redactor = Redactor(self.policies.of(tenant), self._keys.current(tenant or "default"), hot=True)
+                redactor = Redactor(
+                    self.policies.of(tenant),
+                    self._keys.current(tenant or "default"),
+                    hot=True,
+                    keep_originals=self._sealer is not None,
+                )
                 self._redactors[tenant] = redactor
             return redactor

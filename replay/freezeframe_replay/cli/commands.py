@@ -202,4 +202,19 @@ COMMANDS: Final[tuple[Command, ...]] = (
         ),
         delegates_to="freezeframe_redaction.cli",
     ),
+    Command(
+        name="vault",
+        summary="Reveal what a surrogate stands for, say who did, forget a run's originals.",
+        examples=(
+            Example(
+                line="freezeframe vault reveal u7k3q9x2mfa@dq2x7kq.example.com --who 'A. Officer' --why T-71",
+                means="one value; logged before",
+            ),
+            Example(line="freezeframe vault log", means="every reveal, and what was forgotten"),
+            Example(line="freezeframe vault forget 4bf92f3577b34da6a3ce929d0e0e4736", means="a run's originals, for good"),
+            Example(line="freezeframe vault rotate", means="the next key, with the collector stopped"),
+        ),
+        exit_codes={0: "done", 1: "nothing is kept of it (any more)", 2: "wrong usage, or no vault"},
+        delegates_to="freezeframe_redaction.vault_cli",
+    ),
 )

@@ -1,0 +1,50 @@
+"""Keeps what surrogates stand for in the vault, under the run that holds them. Off unless the configuration asks for it.
+
+Fails closed: a span whose originals cannot be sealed is refused like one that cannot be redacted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from freezeframe_redaction.redactor import Redactor
+from freezeframe_redaction.vault import Vault
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import RunError
+from freezeframe_schemas.span import SpanRecord
+
+_MOST_REMEMBERED: Final = 200_000
+
+
+class Sealer:
+    """Seals the originals of redacted spans. Safe to share between threads; processes share the vault's file."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._sealed: set[tuple[str, str, str]] = set()
+
+    def seal(self, span: SpanRecord, tenant: str, redactor: Redactor) -> None:
+        """Seal what the surrogates that the span lists stand for. A surrogate that came as one has no original here.
+
+        Raises:
+            PermanentStoreError: the vault cannot be written.
+        """
+        listed = orjson.loads(span.text(genai.REDACTION_SURROGATES) or "{}")
+        run = span.trace_id
+        fresh = [surrogate for surrogate in listed if (tenant, run, surrogate) not in self._sealed]
+        if not fresh:
+            return
+        originals = redactor.originals_of(fresh)
+        try:
+            if originals:
+                self._vault.seal(tenant, run, originals)
+            # Texts that were redacted long ago are recalled whole: what they held is sealed for another run.
+            if older := [surrogate for surrogate in fresh if surrogate not in originals]:
+                self._vault.seal_again(tenant, run, older)
+        except RunError:
+            return  # this run was forgotten: nothing of it is kept again
+        if len(self._sealed) > _MOST_REMEMBERED:
+            self._sealed = set()
+        self._sealed.update((tenant, run, surrogate) for surrogate in fresh)

@@ -1,0 +1,128 @@
+"""``freezeframe vault``: reveal what a surrogate stands for, say who did, forget the originals of a run, change the key."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from freezeframe_redaction.vault_keys import VaultPlace, vault_of
+from freezeframe_schemas.data_directory import find_data_directory
+from freezeframe_schemas.errors import ConfigError, FreezeframeError
+
+_EPILOG = """\
+A collector with `vault = true` in [redaction] seals the original of each surrogate, under a key for each run. Whoever may read
+the vault's keys may reveal: keep them where only that person can.
+
+exit status: 0 done, 1 nothing is kept of it (any more), 2 wrong usage or no vault
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command."""
+    parser = argparse.ArgumentParser(
+        prog="freezeframe vault",
+        description="The way back from surrogates, for those who may take it.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    reveal = _action(actions, "reveal", "Print what a surrogate stands for; who asked, and why, is in the log before.")
+    reveal.add_argument("surrogate", metavar="SURROGATE", help="as it stands in the run")
+    reveal.add_argument("--who", required=True, metavar="NAME", help="who asks")
+    reveal.add_argument("--why", required=True, metavar="REASON", help="what for: a ticket, a subject's request")
+    log = _action(actions, "log", "List every reveal and every run that was forgotten, oldest first.")
+    log.add_argument("--json", action="store_true", help="write JSON, for a script")
+    forget = _action(actions, "forget", "Destroy the key of a run's originals: nobody can reveal them from then on.")
+    forget.add_argument("run", metavar="RUN", help="id of the run, all 32 digits")
+    _action(actions, "rotate", "With the collector stopped: make the next key of the vault and wrap all with it.")
+    return parser
+
+
+def _action(actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, says: str) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=says, description=says)
+    if name in ("reveal", "forget"):
+        parser.add_argument("--tenant", default="default", help="whose run it is (default: default)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="data directory (default: the local one)")
+    parser.add_argument("--keys", type=Path, metavar="DIR", help="directory of its keys (default: in the data directory)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    try:
+        arguments = make_parser().parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    try:
+        place = vault_of(find_data_directory(arguments.data), arguments.keys)
+        if not place.file.is_file():
+            raise ConfigError(
+                f"{place.file}: found no vault",
+                do="set `vault = true` in [redaction] of the collector, or name another --data DIR",
+            )
+        if not any(place.keys.glob("*.key.json")):
+            raise ConfigError(f"{place.keys}: found no keys of the vault", do="name where they lie with --keys DIR")
+        return _ACTIONS[arguments.action](place, arguments)
+    except FreezeframeError as error:
+        print(f"freezeframe vault: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+
+
+def _reveal(place: VaultPlace, arguments: argparse.Namespace) -> int:
+    who, why = str(arguments.who).strip(), str(arguments.why).strip()
+    if not who or not why:
+        raise ConfigError("found an empty --who or --why", do="say who asks and what for: both are kept")
+    original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why)
+    if original is None:
+        print("freezeframe vault: nothing is kept of this surrogate (any more); the question is in the log", file=sys.stderr)
+        return 1
+    print(original)
+    return 0
+
+
+def _log(place: VaultPlace, arguments: argparse.Namespace) -> int:
+    vault = place.open()
+    rows = [
+        {
+            "at": _when(line.at_unix_nano),
+            "what": "revealed" if line.found else "asked for",
+            "tenant": line.tenant,
+            "of": line.surrogate,
+            "who": line.who,
+            "why": line.reason,
+        }
+        for line in vault.log()
+    ]
+    rows += [{"at": _when(at), "what": "forgotten", "tenant": tenant, "of": run} for at, tenant, run in vault.forgotten()]
+    rows.sort(key=lambda row: row["at"])
+    if arguments.json:
+        print(json.dumps(rows, ensure_ascii=False))
+        return 0
+    for row in rows:
+        asked = f"  by {row['who']}: {row['why']}" if "who" in row else ""
+        print(f"{row['at']}  {row['what']:9s}  {row['tenant']}  {row['of']}{asked}")
+    return 0
+
+
+def _when(unix_nano: int) -> str:
+    return datetime.fromtimestamp(unix_nano // 1_000_000 / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _forget(place: VaultPlace, arguments: argparse.Namespace) -> int:
+    count = place.open().forget(arguments.tenant, arguments.run)
+    print(f"{arguments.run}: {count} originals are gone for good; copies in other runs are not")
+    return 0 if count else 1
+
+
+def _rotate(place: VaultPlace, arguments: argparse.Namespace) -> int:
+    del arguments
+    key_id, count = place.rotate()
+    print(f"{key_id} wraps the keys of {count} runs; older files in {place.keys} open nothing any more and can be destroyed")
+    return 0
+
+
+_ACTIONS = {"reveal": _reveal, "log": _log, "forget": _forget, "rotate": _rotate}
