@@ -145,6 +145,11 @@ def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
                         status = 1
     if arguments.dry_run:
         tally.print(redactor.policy)
+    if redactor.collisions:
+        print(
+            f"freezeframe redact: {redactor.collisions} values got a surrogate that another value has: short codes have few",
+            file=sys.stderr,
+        )
     return status
 
 
