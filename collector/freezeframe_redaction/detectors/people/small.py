@@ -32,7 +32,7 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     first = words[0].removesuffix("'s")
     pair = len(words) > 1 and words[-1].islower()
     surname = words[-1].removesuffix("'s") if pair else ""
-    if text[max(low, start - 4) : start].lower() == "its " and not _CALLS.match(text, spans[-1][1]):
+    if text[max(low, start - 4) : start].lower() == "its " and not _CALLS.match(text, spans[0][1]):
         return ()
     strong = text[max(low, start - 24) : start].rstrip(" \n").lower().endswith(announced.STRONG)
     titled = names.title_start(text, low, start) < start
@@ -55,8 +55,9 @@ DETECTORS = (
         name="name: in small letters",
         class_=names.CLASS,
         triggers=(
-            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|its|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
             r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
+            r"(?i:\b(?:hi|hey|heya|hello|yo)[,!.]{0,2} (?:there[,!.]? )?its )[a-z]",
         ),
         find=_small,
         examples=(
