@@ -49,18 +49,20 @@ def build_sealer(config: CollectorConfig) -> Sealer | None:
 
 def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:
     """Return the pipeline into `log`."""
+    meter = Meter()
     return Pipeline(
-        stages=_stages(redact),
+        stages=_stages(redact, meter),
         log=log,
         budget=_budget(config),
         limits=_limits(config),
         spans_per_request=config.limits.spans_per_request,
-        meter=Meter(),
+        meter=meter,
         own_spans=own_spans,
     )
 
 
-def _stages(redact: RedactStage) -> tuple[Stage, ...]:
+def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
+    redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
     return Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)
 
 
@@ -120,7 +122,8 @@ class Front:
         admission = config.admission
         for budget in (self._pipeline.budget, self._bodies, self._messages):
             budget.renew(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
-        self._pipeline.renew(stages=_stages(redact), limits=_limits(config), spans_per_request=config.limits.spans_per_request)
+        stages = _stages(redact, self._pipeline.meter)
+        self._pipeline.renew(stages=stages, limits=_limits(config), spans_per_request=config.limits.spans_per_request)
 
     async def stop(self, timeout_s: float) -> None:
         """Take no more requests and answer the ones in work, for up to about `timeout_s`."""

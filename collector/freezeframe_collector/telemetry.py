@@ -245,6 +245,12 @@ class Reporter:
             ("requests_malformed_total", "counter", "Requests that are no OTLP, or over a limit.", meter["malformed"]),
             ("reloads_failed_total", "counter", "Reloads that a fault of the configuration stopped.", meter["reloads_failed"]),
             ("request_bytes_total", "counter", "Bytes of acked requests, decompressed.", meter["bytes"]),
+            (
+                "surrogate_collisions_total",
+                "counter",
+                "Values that got a surrogate which another value has.",
+                meter["surrogate_collisions"],
+            ),
             ("log_events_total", "counter", "GenAI log events taken as spans.", meter["events"]),
             ("log_records_ignored_total", "counter", "Other log records, which are let go.", meter["log_records_ignored"]),
             (

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from freezeframe_redaction import Redactor, TenantKey, load_policy
+from dataclasses import replace
+from pathlib import Path
+
+from freezeframe_collector.policies import Policies
+from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
+from freezeframe_schemas.span import SpanRecord
 
 _KEY = TenantKey(id="test/1", secret=b"k" * 32)
 
@@ -42,3 +48,13 @@ def test_many_values_of_a_class_with_room_do_not_collide() -> None:
     for number in range(2_000):
         redactor.redact(f"mail user{number}@corp-mail.io from 11.22.{number // 250}.{number % 250 + 1}, iban, card none")
     assert redactor.collisions == 0
+
+
+def test_the_collector_counts_them(tmp_path: Path) -> None:
+    stage = RedactStage(Policies(default=load_policy()), load_or_create_keys(tmp_path))
+    counted: list[int] = []
+    stage.on_collisions = counted.append
+    span = SpanRecord(trace_id="1" * 32, span_id="2" * 16, name="chat", start_time_unix_nano=0, end_time_unix_nano=1)
+    for codes in ("1111", "1111", "2222, 3333", "1111"):
+        stage(replace(span, attributes={"said": f'[{{"pin": {codes.split(",")[0]}}}, {{"pin": {codes.split(",")[-1]}}}]'}), "")
+    assert counted == [2]

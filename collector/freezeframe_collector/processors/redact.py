@@ -6,6 +6,7 @@ The model tier, where the policy asks for it, comes later: see `read_prose`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from freezeframe_collector.policies import Policies
@@ -34,6 +35,8 @@ class RedactStage:
         self._keys = keys
         self._redactors: dict[str, Redactor] = {}
         self._lock = threading.Lock()
+        self.on_collisions: Callable[[int], None] = lambda count: None
+        """Told how many values more share a surrogate."""
         for tenant in ("", *policies.tenants):
             self._redactor_of(tenant).redact_span(_WARM_UP)
 
@@ -44,7 +47,10 @@ class RedactStage:
             FreezeframeError: the span cannot be redacted.
         """
         redactor = self._redactors.get(tenant) or self._redactor_of(tenant)
+        before = redactor.collisions
         redacted = redactor.redact_span(span)
+        if redactor.collisions > before:
+            self.on_collisions(redactor.collisions - before)
         if self._sealer is not None:
             self._sealer.seal(redacted, tenant or "default", redactor)
         return redacted
