@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from freezeframe_redaction.detectors import dates, phone, runs, secrets
 from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
@@ -254,13 +255,19 @@ def _is_name(value: str, column: Column) -> bool:
     return len(value) > 1 and column.look.fullmatch(value) is not None and (not value[0].islower() or is_known(value))
 
 
+@lru_cache(maxsize=4096)
+def _named(heading: str) -> Column | None:
+    """Return the column that the heading is by itself; the same few come again and again."""
+    return next((column for pattern, column in _HEADINGS if pattern.fullmatch(heading)), None)
+
+
 def _column(names: list[str], at: int) -> Column | None:
-    for heading, column in _HEADINGS:
-        if heading.fullmatch(names[at]):
-            return column
+    column = _named(names[at])
+    if column is not None:
+        return column
     if any({names[at].lower()} < halves <= {name.lower() for name in names} for halves in _HALVES):
         return _COLUMNS[0]
-    if _PLAIN_NAME.fullmatch(names[at]) and any(heading.fullmatch(name) for name in names for heading, _ in _HEADINGS):
+    if _PLAIN_NAME.fullmatch(names[at]) and any(map(_named, names)):
         return _COLUMNS[0]  # products have names too, but neither telephones nor birthdays
     return None
 
