@@ -25,15 +25,15 @@ _VARIABLE: Final = "FREEZEFRAME_CACHE"
 """Directory of the cache; empty turns it off."""
 
 
-def load_or_compile(expressions: Sequence[bytes]) -> Any:
-    """Return the database in which the pattern at index i has id i, from the cache where it is there."""
+def load_or_compile(expressions: Sequence[tuple[bytes, int]]) -> Any:
+    """Return the database of patterns and their ids, from the cache where it is there. Patterns may share an id."""
     path = _path(expressions)
     if path is not None and (database := _load(path)) is not None:
         return database
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
-        expressions=list(expressions),
-        ids=list(range(len(expressions))),
+        expressions=[expression for expression, _ in expressions],
+        ids=[id_ for _, id_ in expressions],
         elements=len(expressions),
         flags=[0] * len(expressions),
     )
@@ -66,7 +66,7 @@ def fires_in(pattern: str, text: str) -> bool:
     return bool(ends)
 
 
-def _path(expressions: Sequence[bytes]) -> Path | None:
+def _path(expressions: Sequence[tuple[bytes, int]]) -> Path | None:
     """Return where these patterns, compiled by this engine for this kind of processor, would be kept."""
     chosen = os.environ.get(_VARIABLE)
     if chosen == "":
@@ -75,7 +75,8 @@ def _path(expressions: Sequence[bytes]) -> Path | None:
     if chosen is None and not os.path.isabs(home):
         return None
     digest = hashlib.sha256()
-    for part in (importlib.metadata.version("hyperscan").encode(), platform.machine().encode(), *expressions):
+    patterns = (part for expression, id_ in expressions for part in (expression, str(id_).encode()))
+    for part in (importlib.metadata.version("hyperscan").encode(), platform.machine().encode(), *patterns):
         digest.update(len(part).to_bytes(4, "big") + part)
     return Path(chosen or Path(home) / "freezeframe") / f"triggers-{digest.hexdigest()[:32]}.db"
 

@@ -110,7 +110,7 @@ DETECTORS = (
     Detector(
         name="base64",
         class_=CLASS,
-        triggers=(rf"(?:^|[^A-Za-z0-9+/_\-])(?:{_group()}){{6}}",),
+        triggers=(rf"(?#base64)[^A-Za-z0-9+/_\-](?:{_group()}){{6}}",),
         find=_find,
         examples=(
             Example(

@@ -13,6 +13,7 @@ from typing import Any
 import hyperscan
 
 from freezeframe_redaction.compiled import load_or_compile
+from freezeframe_redaction.lanes import lane_of, one_by_one
 from freezeframe_redaction.model import Candidate, Detector, Find
 from freezeframe_redaction.view import scan_bytes
 
@@ -26,35 +27,38 @@ class Engine:
     """Finds candidates in a batch of leaves."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        expressions: list[bytes] = []
         self._finds: list[Find] = []
         self._names: list[str] = []
-        shared: dict[tuple[str, int], None] = {}
+        lanes: dict[str, list[tuple[bytes, int]]] = {}
+        known: set[tuple[str, Find]] = set()
         for detector in detectors:
-            for trigger in detector.triggers:
-                # Detectors of one family may share a trigger and its check (all digit runs do).
-                key = (trigger, id(detector.find))
-                if key in shared:
-                    continue
-                shared[key] = None
-                expressions.append(trigger.encode("latin-1"))
-                self._finds.append(detector.find)
-                self._names.append(detector.name)
-        self._database: Any = load_or_compile(expressions)
+            # Detectors of one family may share a trigger and its check (all digit runs do).
+            own = [trigger for trigger in detector.triggers if (trigger, detector.find) not in known]
+            if not own:
+                continue
+            known.update((trigger, detector.find) for trigger in own)
+            for trigger in own:
+                lane, expression = lane_of(trigger)
+                number = len(self._finds)
+                lanes.setdefault(lane, []).extend((one.encode("latin-1"), number) for one in one_by_one(expression))
+            self._finds.append(detector.find)
+            self._names.append(detector.name)
+        self._lanes: list[Any] = [load_or_compile(lane) for lane in lanes.values()]
         self._local = threading.local()
 
     def _scan(self, data: bytes) -> list[tuple[int, int]]:
-        """Return (end, expression) of every trigger, in order."""
+        """Return (end, detector) of every trigger, in order."""
         hits: list[tuple[int, int]] = []
         append = hits.append
 
-        def hit(expression: int, start: int, end: int, flags: int, context: object) -> None:
-            append((end, expression))
+        def hit(detector: int, start: int, end: int, flags: int, context: object) -> None:
+            append((end, detector))
 
-        scratch = getattr(self._local, "scratch", None)
-        if scratch is None:
-            scratch = self._local.scratch = hyperscan.Scratch(self._database)
-        self._database.scan(data, match_event_handler=hit, scratch=scratch)
+        scratches = getattr(self._local, "scratches", None)
+        if scratches is None:
+            scratches = self._local.scratches = [hyperscan.Scratch(lane) for lane in self._lanes]
+        for lane, scratch in zip(self._lanes, scratches, strict=True):
+            lane.scan(data, match_event_handler=hit, scratch=scratch)
         hits.sort()
         return hits
 
@@ -71,7 +75,7 @@ class Engine:
         index = 0
         low, high = 0, ends[0] - 1
         last = len(ends) - 1
-        for end, expression in self._scan(_BORDER + scan_bytes(text) + _BORDER):
+        for end, detector in self._scan(_BORDER + scan_bytes(text) + _BORDER):
             end -= 1
             while end > high and index < last:
                 low = ends[index]
@@ -79,7 +83,7 @@ class Engine:
                 high = ends[index] - 1
             if end > high or end <= low:
                 continue
-            find = finds[expression]
+            find = finds[detector]
             if examined.get(find, -1) >= end:
                 continue
             for candidate in find(text, low, high, end):
@@ -88,9 +92,9 @@ class Engine:
                 if candidate[2]:
                     bucket = found.get(index)
                     if bucket is None:
-                        found[index] = [(candidate, names[expression])]
+                        found[index] = [(candidate, names[detector])]
                     else:
-                        bucket.append((candidate, names[expression]))
+                        bucket.append((candidate, names[detector]))
         return found
 
 

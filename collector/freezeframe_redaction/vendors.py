@@ -190,7 +190,7 @@ VENDORS: Final = tuple(
         ("twilio", r"(?:SK|AC)", r"[0-9a-f]{32}", "SKa1b2c3d4e5f60718293a4b5c6d7e8f90"),
         ("mailchimp", "", r"[a-f0-9]{32}-us[0-9]{1,2}", "a1b2c3d4e5f60718293a4b5c6d7e8f90-us12", r"[a-f0-9]{4}-us[0-9]{1,2}\b"),
         ("telegram", "", r"[0-9]{8,10}:A[A-Za-z0-9_\-]{34}", "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1", r"[0-9]{8,10}:A[A-Za-z0-9_\-]{4}"),
-        ("discord", "", r"[MNO][A-Za-z0-9]{23,25}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,38}", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", r"[MNO][A-Za-z0-9]{23,25}\.[A-Za-z0-9]"),
+        ("discord", "", r"[MNO][A-Za-z0-9]{23,25}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{27,38}", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs", r"[A-Za-z0-9]{12}\.[A-Za-z0-9_\-]{6}\.[A-Za-z0-9_\-]{12}"),
         ("hashicorp terraform", "", r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_\-=]{60,80}", "a1B2c3D4e5F6g7.atlasv1.a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8s9T0u1V2w3X4y5Z6a7B8c9D0e1F2", r"\.atlasv1\.[A-Za-z0-9]"),
         ("airtable", "", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}", "pata1B2c3D4e5F6g7." + "a1b2c3d4e5f60718" * 4, r"pat[A-Za-z0-9]{14}\.[a-f0-9]"),
         ("asana", "", r"[0-9]/[0-9]{16}:[a-f0-9]{32}", "1/1234567890123456:a1b2c3d4e5f60718293a4b5c6d7e8f90", r"[0-9]/[0-9]{16}:[a-f0-9]"),

@@ -10,7 +10,7 @@ import pytest
 
 from freezeframe_redaction.compiled import load_or_compile
 
-EXPRESSIONS = [b"[0-9]{3}-[0-9]{4}", b"@[a-z]+"]
+EXPRESSIONS = [(b"[0-9]{3}-[0-9]{4}", 0), (b"@[a-z]+", 1)]
 
 
 def hits(database: Any, data: bytes = b"call 555-0199 or x@corp") -> list[tuple[int, int]]:
@@ -57,7 +57,7 @@ def test_a_flipped_byte_is_noticed(cache: Path) -> None:
 def test_a_file_that_others_may_write_is_not_read(cache: Path) -> None:
     load_or_compile(EXPRESSIONS)
     (file,) = cache.iterdir()
-    other = load_or_compile([b"never", b"anything"])
+    other = load_or_compile([(b"never", 0), (b"anything", 1)])
     theirs = next(path for path in cache.iterdir() if path != file)
     file.write_bytes(theirs.read_bytes())
     file.chmod(0o666)
@@ -67,6 +67,12 @@ def test_a_file_that_others_may_write_is_not_read(cache: Path) -> None:
 def test_other_patterns_have_another_file(cache: Path) -> None:
     load_or_compile(EXPRESSIONS)
     load_or_compile(EXPRESSIONS[:1])
+    assert len(list(cache.iterdir())) == 2
+
+
+def test_the_same_patterns_for_other_checks_have_another_file(cache: Path) -> None:
+    load_or_compile(EXPRESSIONS)
+    load_or_compile([(expression, 1 - number) for expression, number in EXPRESSIONS])
     assert len(list(cache.iterdir())) == 2
 
 

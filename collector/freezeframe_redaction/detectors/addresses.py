@@ -338,7 +338,7 @@ DETECTORS = (
         name="address: number and street",
         class_=CLASS,
         # The number and the first word only: the words for streets, two hundred of them, are for the check.
-        triggers=(r"[0-9][A-Za-z]?,? [A-Z\xc0-\xde]", r"[0-9][A-Za-z]?,? [0-9]+(?:st|nd|rd|th) "),
+        triggers=(r"(?#digits)[0-9](?:[A-Za-z]?,?[ \n]|[A-Za-z])[A-Z\xc0-\xde]", r"[0-9][A-Za-z]?,? [0-9]+(?:st|nd|rd|th) "),
         find=_number_first,
         examples=(
             Example(
@@ -399,7 +399,7 @@ DETECTORS = (
     Detector(
         name="address: street, postcode and town",
         class_=CLASS,
-        triggers=(r"[, \n\-][0-9]{2}[0-9 \-]*(?:[A-Z]{2})?,? [A-Z\xc0-\xde][a-z\xdf-\xff]",),
+        triggers=(r"(?#digits)[0-9]{2}[0-9 \-]*(?:(?:[A-Z]{2})?,?[ \n]|[A-Z])[A-Z\xc0-\xde][a-z\xdf-\xff]",),
         find=_street_and_town,
         examples=(
             Example(
@@ -488,7 +488,11 @@ DETECTORS = (
     Detector(
         name="address: Thai, Arabic, Hebrew",
         class_=CLASS,
-        triggers=(r"\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}", r"[0-9] [\xe9\xb7]{6}", r"[0-9] \xe9{4} \xe9{3}"),
+        triggers=(
+            r"(?#scripts)\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}",
+            r"(?#scripts)[0-9] [\xe9\xb7]{6}",
+            r"(?#scripts)[0-9] \xe9{4} \xe9{3}",
+        ),
         find=lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at) or _other(_POSTBOX, text, low, high, at),
         examples=(
             Example(text="شارع الملك فهد 44", value="شارع الملك فهد 44", near_miss="العدد الكلي 44"),
@@ -500,7 +504,7 @@ DETECTORS = (
     Detector(
         name="address: East Asia",
         class_=CLASS,
-        triggers=(r"[\xe9]{3}[0-9]{1,5}\xe9", r"\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
+        triggers=(r"(?#scripts)[\xe9]{3}[0-9]{1,5}\xe9", r"(?#scripts)\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
         find=lambda text, low, high, at: (
             _other(_CHINESE, text, low, high, at)
             or _other(_JAPANESE, text, low, high, at)
@@ -511,7 +515,7 @@ DETECTORS = (
     Detector(
         name="address: Korea",
         class_=CLASS,
-        triggers=(r"\xe9{2} \xe9{2,6} ?[0-9]{1,4}",),
+        triggers=(r"(?#scripts)\xe9{2} \xe9{2,6} ?[0-9]{1,4}",),
         find=lambda text, low, high, at: _other(_KOREAN, text, low, high, at),
         examples=(
             Example(text="서울특별시 강남구 테헤란로 152", value="서울특별시 강남구 테헤란로 152", near_miss="우리 회사 15"),

@@ -146,7 +146,7 @@ DETECTORS = (
     Detector(
         name="bank: ifsc",
         class_=CLASS,
-        triggers=(r"\b[A-Z]{4}0[A-Z0-9]{6}\b",),
+        triggers=(r"(?#digits)\b[A-Z]{4}0[A-Z0-9]{6}\b",),
         find=_ifsc,
         examples=(Example(text="IFSC HDFC0001234", value="HDFC0001234", near_miss="code HDFC0001234"),),
     ),

@@ -131,7 +131,7 @@ DETECTORS = (
     Detector(
         name="passport, other scripts",
         class_="PASSPORT",
-        triggers=(r"[\x80-\xff]{2}[ :.]{0,3}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",),
+        triggers=(r"(?#scripts)[\x80-\xff]{2}[ :.]{0,3}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",),
         find=_foreign_passport,
         examples=(
             Example(text="паспорт серия 4508 номер 123456", value="4508 номер 123456", near_miss="паспорт получен в 2019"),
@@ -141,7 +141,7 @@ DETECTORS = (
     Detector(
         name="machine-readable zone",
         class_="PASSPORT",
-        triggers=(r"[A-Z]<<[A-Z]", r"[0-9]{7}[MFX<][0-9]{7}"),
+        triggers=(r"[A-Z]<<[A-Z]", r"(?#digits)[0-9]{7}[MFX<][0-9]{7}"),
         find=_zone,
         examples=(
             Example(

@@ -47,7 +47,7 @@ DETECTORS = (
     Detector(
         name="iban",
         class_=CLASS,
-        triggers=(rf"\b(?i:{'|'.join(checksums.IBAN_LENGTHS)}) ?[0-9]{{2}}(?:[ .\-]?[A-Za-z0-9]){{4}}",),
+        triggers=(r"(?#codes)\b[A-Za-z]{2} ?[0-9]{2}(?:[ .\-]?[A-Za-z0-9]){4}",),
         find=_find,
         examples=(
             Example(

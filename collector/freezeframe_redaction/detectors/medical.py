@@ -87,7 +87,7 @@ DETECTORS = (
         name="medical: medicare beneficiary",
         class_=CLASS,
         triggers=(
-            r"\b[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}\b",
+            r"(?#codes)\b[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}\b",
         ),
         find=_mbi,
         examples=(Example(text="MBI 1EG4-TE5-MK73", value="1EG4-TE5-MK73"),),
@@ -95,7 +95,7 @@ DETECTORS = (
     Detector(
         name="medical: dea",
         class_=CLASS,
-        triggers=(r"\b[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}\b",),
+        triggers=(r"(?#codes)\b[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}\b",),
         find=_dea,
         examples=(Example(text="DEA number AB1234563", value="AB1234563", near_miss="part AB1234567"),),
     ),

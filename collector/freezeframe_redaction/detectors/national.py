@@ -177,31 +177,33 @@ def _identifier(
     )
 
 
+# What stands before the digits is left to the check: patterns that begin with a digit let the engine skip everything else.
+_NINO = r"(?#digits)[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b"
+_SEVEN = r"(?#digits)[0-9]{7}-?[A-Za-z]\b"
 _IDENTIFIERS = (
-    _identifier("GB NINO", r"\b[A-Za-z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b", r"[A-Z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", None, check.gb_nino, "NINO AB 12 34 56 C"),
-    # Letters stand for digits from the right on, and the first two hardly ever; without them every word of prose would keep the engine busy.
-    _identifier("GB NINO, sample", r"\b[Qq]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b", r"QQ ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", r"\bni\b|nino|national ins|insurance", check.always, "NI number QQ 12 34 56 C"),
+    _identifier("GB NINO", _NINO, r"[A-Z]{2} ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", None, check.gb_nino, "NINO AB 12 34 56 C"),
+    _identifier("GB NINO, sample", _NINO, r"QQ ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", r"\bni\b|nino|national ins|insurance", check.always, "NI number QQ 12 34 56 C"),
     _identifier("DE RVNR", r"(?i)(?:versicherungsn|rvnr|sv-n|rentenvers|vsnr)[a-z.\-]*[^0-9\n\x1f]{0,16}[0-9]{2} ?[0-9]{6} ?[A-Z] ?[0-9]{3}\b", r"[0-9]{2} ?[0-3][0-9][01][0-9][0-9]{2} ?[A-Z] ?[0-9]{3}", r"versicherungs|rentenvers|\brvnr|\bvsnr|\bsv-?n|sozialvers", check.always, "Rentenversicherungsnummer 65 180539 W 003"),
     _identifier("BR RG", r"(?i)\brg[^0-9\n\x1f]{0,8}[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-?[0-9X]\b", r"[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-?[0-9X]", r"\brg\b", check.always, "RG 12.345.678-9"),
     _identifier("AR DNI", r"(?i)\bdni[^0-9\n\x1f]{0,8}[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}", r"\bdni\b", check.always, "DNI 12.345.678"),
-    _identifier("IT CF", r"(?i)[A-Z]{2}[0-9]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]\b", r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]", None, check.it_codice_fiscale, "codice fiscale RSSMRA85T10A562S"),
-    _identifier("MX CURP", r"(?i)\b[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]\b", r"[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", None, check.mx_curp, "CURP BOXW310820HNERXN09"),
-    _identifier("IN PAN", r"\b[A-Z]{5}[0-9]{4}[A-Z]\b", r"[A-Z]{5}[0-9]{4}[A-Z]", r"\bpan\b|पैन|permanent account|income tax", check.in_pan, "PAN card ACUPA7085R"),
-    _identifier("SG NRIC", r"(?i)\b[STFGM][0-9]{7}[A-Z]\b", r"[STFGM][0-9]{7}[A-Z]", None, check.sg_nric, "NRIC S0618848F"),
-    _identifier("ES DNI", r"(?i)\b[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]", r"dni|nif|documento|identidad|ident|\bid\b|españ|spain", check.es_dni, "DNI 12345678Z"),
-    _identifier("ES NIE", r"(?i)\b[XYZ]-?[0-9]{7}-?[A-Z]\b", r"[XYZ]-?[0-9]{7}-?[A-Z]", None, check.es_dni, "NIE X1234567L"),
-    _identifier("FI HETU", r"(?i)\b[0-9]{6}[\-+ABCDEFUVWXY][0-9]{3}[0-9A-Y]\b", r"[0-9]{6}[-+ABCDEFUVWXY][0-9]{3}[0-9A-Y]", None, check.fi_hetu, "henkilötunnus 131052-308T"),
-    _identifier("CL RUT", r"\b[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-[0-9kK]\b", r"[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-[0-9K]", r"\bru[tn]\b|rol |chile|\.", check.cl_rut, "RUT 12.531.909-2"),
-    _identifier("UY CI", r"\b[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]\b", r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", None, check.uy_ci, "CI 1.234.567-2"),
-    _identifier("IE PPS", r"(?i)\b[0-9]{7}[A-W][A-IW]?\b", r"[0-9]{7}[A-W][A-IW]?", r"\bpps|personal public", check.ie_pps, "PPS 6433435F"),
-    _identifier("TW ID", r"\b[A-Z][12][0-9]{8}\b", r"[A-Z][12][0-9]{8}", r"taiwan|身分證|身份證|ident|\bid\b|國民", check.tw_id, "身分證 A123456789"),
-    _identifier("HK ID", r"\b[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"hkid|hong kong|身份證|\bid\b|ident", check.hk_id, "HKID A123456(3)"),
-    _identifier("LK NIC", r"\b[0-9]{9}[VvXx]\b", r"[0-9]{9}[VX]", r"\bnic\b|national|\bid\b|ident", lambda d: "001" <= d[2:5] <= "866", "NIC 853210123V"),
-    _identifier("VE CI", r"\b[VE]-[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}\b", r"[VE]-[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}", None, check.always, "cédula V-12.345.678"),
-    _identifier("UG NIN", r"\bC[MF][0-9]{5}[A-Z0-9]{7}\b", r"C[MF][0-9]{5}[A-Z0-9]{7}", r"\bnin\b|uganda|nira", check.always, "NIN CM85012341KPQL"),
-    _identifier("CN RIC", r"\b[1-9][0-9]{16}[Xx]\b", r"[1-9][0-9]{16}X", None, check.cn_ric, "身份证 11010519491231002X"),
-    _identifier("FR NIR", r"\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 35"),
-    _identifier("MX RFC", r"\b[A-Z&\xd1]{4}[0-9]{6}[A-Z0-9]{3}\b", r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", r"\brfc\b|contribuyente", lambda d: check.ymd(d[4:10]), "RFC GODE561231GR8"),
+    _identifier("IT CF", r"(?#codes)(?i)[0-9]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]\b", r"[A-Z]{6}[0-9LMNPQRSTUV]{2}[A-EHLMPRST][0-9LMNPQRSTUV]{2}[A-Z][0-9LMNPQRSTUV]{3}[A-Z]", None, check.it_codice_fiscale, "codice fiscale RSSMRA85T10A562S"),
+    _identifier("MX CURP", r"(?#digits)(?i)[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]\b", r"[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", None, check.mx_curp, "CURP BOXW310820HNERXN09"),
+    _identifier("IN PAN", r"(?#digits)[0-9]{4}[A-Z]\b", r"[A-Z]{5}[0-9]{4}[A-Z]", r"\bpan\b|पैन|permanent account|income tax", check.in_pan, "PAN card ACUPA7085R"),
+    _identifier("SG NRIC", _SEVEN, r"[STFGM][0-9]{7}[A-Z]", None, check.sg_nric, "NRIC S0618848F"),
+    _identifier("ES DNI", r"(?#digits)(?i)\b[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]\b", r"[0-9]{2}\.?[0-9]{3}\.?[0-9]{3}-?[A-Z]", r"dni|nif|documento|identidad|ident|\bid\b|españ|spain", check.es_dni, "DNI 12345678Z"),
+    _identifier("ES NIE", _SEVEN, r"[XYZ]-?[0-9]{7}-?[A-Z]", None, check.es_dni, "NIE X1234567L"),
+    _identifier("FI HETU", r"(?#digits)(?i)\b[0-9]{6}[\-+ABCDEFUVWXY][0-9]{3}[0-9A-Y]\b", r"[0-9]{6}[-+ABCDEFUVWXY][0-9]{3}[0-9A-Y]", None, check.fi_hetu, "henkilötunnus 131052-308T"),
+    _identifier("CL RUT", r"(?#digits)\b[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-[0-9kK]\b", r"[0-9]{1,2}\.?[0-9]{3}\.?[0-9]{3}-[0-9K]", r"\bru[tn]\b|rol |chile|\.", check.cl_rut, "RUT 12.531.909-2"),
+    _identifier("UY CI", r"(?#digits)\b[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]\b", r"[0-9]\.[0-9]{3}\.[0-9]{3}-[0-9]", None, check.uy_ci, "CI 1.234.567-2"),
+    _identifier("IE PPS", r"(?#digits)(?i)\b[0-9]{7}[A-W][A-IW]?\b", r"[0-9]{7}[A-W][A-IW]?", r"\bpps|personal public", check.ie_pps, "PPS 6433435F"),
+    _identifier("TW ID", r"(?#digits)\b[A-Z][12][0-9]{8}\b", r"[A-Z][12][0-9]{8}", r"taiwan|身分證|身份證|ident|\bid\b|國民", check.tw_id, "身分證 A123456789"),
+    _identifier("HK ID", r"(?#codes)\b[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"[A-Z]{1,2}[0-9]{6}\(?[0-9A]\)?", r"hkid|hong kong|身份證|\bid\b|ident", check.hk_id, "HKID A123456(3)"),
+    _identifier("LK NIC", r"(?#digits)\b[0-9]{9}[VvXx]\b", r"[0-9]{9}[VX]", r"\bnic\b|national|\bid\b|ident", lambda d: "001" <= d[2:5] <= "866", "NIC 853210123V"),
+    _identifier("VE CI", r"(?#codes)\b[VE]-[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}\b", r"[VE]-[0-9]{1,2}\.[0-9]{3}\.[0-9]{3}", None, check.always, "cédula V-12.345.678"),
+    _identifier("UG NIN", r"(?#codes)\bC[MF][0-9]{5}[A-Z0-9]{7}\b", r"C[MF][0-9]{5}[A-Z0-9]{7}", r"\bnin\b|uganda|nira", check.always, "NIN CM85012341KPQL"),
+    _identifier("CN RIC", r"(?#digits)\b[1-9][0-9]{16}[Xx]\b", r"[1-9][0-9]{16}X", None, check.cn_ric, "身份证 11010519491231002X"),
+    _identifier("FR NIR", r"(?#digits)\b[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}\b", r"[12] ?[0-9]{2} ?[0-9]{2} ?2[AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}", None, check.fr_nir, "NIR 1 85 05 2A 006 084 35"),
+    _identifier("MX RFC", r"(?#codes)[A-Z][0-9]{6}[A-Z0-9]{2}", r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", r"\brfc\b|contribuyente", lambda d: check.ymd(d[4:10]), "RFC GODE561231GR8"),
 )  # fmt: skip
 _BARE = re.compile(r"[^0-9A-Za-zÑñ+&-]|(?<=[A-Za-z0-9])-(?=[0-9A-Za-z]?$)|(?<=^[XYZxyz])-")
 

@@ -121,7 +121,7 @@ DETECTORS = (
     Detector(
         name="ipv4",
         class_="IP",
-        triggers=(r"(?:[0-9]+\.){3}[0-9]",),
+        triggers=(r"(?#digits)(?:[0-9]+\.){3}[0-9]",),
         find=_ipv4,
         examples=(
             Example(text="client 8.8.8.8 refused", value="8.8.8.8", near_miss="Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1"),
@@ -131,9 +131,9 @@ DETECTORS = (
         name="ipv6",
         class_="IP",
         triggers=(
-            r"(?:[0-9a-fA-F]{1,4}:){3}[0-9a-fA-F:]",
-            r"[0-9a-fA-F]::[0-9a-fA-F]",
-            r"(?:^|[^0-9A-Za-z:])::(?:ffff:)?[0-9a-fA-F]",
+            r"(?#hex):[0-9a-fA-F]{1,4}:[0-9a-fA-F]",
+            r"(?#hex)[0-9a-fA-F]::[0-9a-fA-F]",
+            r"(?#hex)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]",
         ),
         find=_ipv6,
         examples=(
@@ -143,7 +143,7 @@ DETECTORS = (
     Detector(
         name="mac",
         class_="MAC",
-        triggers=(r"(?:[0-9a-fA-F]{2}[:\-]){5}[0-9a-fA-F]{2}", r"\b[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b"),
+        triggers=(r"(?#hex)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}", r"(?#hex)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b"),
         find=_mac,
         examples=(Example(text="arp 3c:22:fb:9a:10:0e", value="3c:22:fb:9a:10:0e", near_miss="ff:ff:ff:ff:ff:ff"),),
     ),

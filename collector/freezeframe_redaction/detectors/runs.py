@@ -14,7 +14,7 @@ CLAIM = "*"
 EXAMINED = ""
 """Class of a span that holds nothing: the trigger need not look at it again."""
 
-TRIGGERS = (r"[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
+TRIGGERS = (r"(?#digits)[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
 """Nine digits in a row, with single separators. What may stand before them is judged by `numbers.find`."""
 
 _SEPARATORS = str.maketrans(".()/-+\t", "       ")

@@ -56,7 +56,7 @@ DETECTORS = (
     Detector(
         name="wallet: base58",
         class_=CLASS,
-        triggers=(r"\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b",),
+        triggers=(r"(?#base58)\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b",),
         find=_base58,
         examples=(
             Example(
@@ -78,7 +78,7 @@ DETECTORS = (
     Detector(
         name="wallet: ethereum",
         class_=CLASS,
-        triggers=(r"\b0x[0-9a-fA-F]{40}\b",),
+        triggers=(r"(?#digits)\b0x[0-9a-fA-F]{40}\b",),
         find=_ethereum,
         examples=(
             Example(

@@ -43,7 +43,9 @@ DETECTORS = (
     Detector(
         name="name: initials and surname",
         class_=names.CLASS,
-        triggers=(rf"{names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",),
+        triggers=(
+            rf"(?#names){names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",
+        ),
         find=_initials,
         examples=(Example(text="forward it to J.R. Haverworth", value="Haverworth", near_miss="the U.S. Treasury"),),
     ),

@@ -406,7 +406,7 @@ DETECTORS = (
         name="name: given name and surname",
         class_=names.CLASS,
         triggers=(
-            rf"{names.START}{names.CAPITAL}{names.SMALL}+[ \-](?:(?:{names.CAPITAL}\.?|{names.PARTICLE}) )*{names.CAPITAL}{names.SMALL}",
+            rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+[ \-](?:(?:{names.CAPITAL}\.?|{names.PARTICLE}) )*{names.CAPITAL}{names.SMALL}",
         ),
         find=_pair,
         examples=(
@@ -427,8 +427,8 @@ DETECTORS = (
         name="name: surname, given name",
         class_=names.CLASS,
         triggers=(
-            rf"{names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",
-            rf"{names.START}{names.CAPITAL}{{4,}}, {names.CAPITAL}{{3}}",
+            rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",
+            rf"(?#names){names.START}{names.CAPITAL}{{4,}}, {names.CAPITAL}{{3}}",
         ),
         find=_last_first,
         examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
@@ -447,7 +447,7 @@ DETECTORS = (
     Detector(
         name="name: capitals",
         class_=names.CLASS,
-        triggers=(rf"{names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",),
+        triggers=(rf"(?#names){names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",),
         find=_capitals,
         examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
     ),
@@ -461,7 +461,7 @@ DETECTORS = (
     Detector(
         name="name: two cells of a row",
         class_=names.CLASS,
-        triggers=(rf"(?:^|[\n,;\t|]){names.CAPITAL}{names.SMALL}{{2,20}}[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",),
+        triggers=(rf"(?#names)[\n\x1f,;\t|]{names.CAPITAL}{names.SMALL}+[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",),
         find=_cells,
         examples=(Example(text="id,1,Latoya,Jefferson,312", value="Latoya,Jefferson", near_miss="Red,Green,Blue"),),
     ),

@@ -203,7 +203,12 @@ DETECTORS = (
     Detector(
         name="name: other scripts",
         class_=CLASS,
-        triggers=(r"\xc9\xe9{1,20} \xc9\xe9{2}", r"\xe9{2,4}(?:[^\xe9]|$)", r"[\n\x1f]\xe9{3}", r"(?:^|[ :>\n\x1f])\xe9\xb7"),
+        triggers=(
+            r"(?#scripts)\xc9\xe9{1,20} \xc9\xe9{2}",
+            r"(?#scripts)\xe9{2,4}(?:[^\xe9]|$)",
+            r"(?#scripts)[\n\x1f]\xe9{3}",
+            r"(?#scripts)[ :>\n\x1f]\xe9\xb7",
+        ),
         find=_foreign,
         examples=(
             Example(text="王小明 met Мария Иванова", value="王小明"),

@@ -178,13 +178,14 @@ DETECTORS = (
         triggers=(
             r"\b(?:[Bb]oth|[Cc]opy|Call|[Ww]ith|by|[Hh]ired|fired|them|birthday|[Cc]ongratulations|welcome|pan|com [oa]|told|Tell|Ask|Is|Did|Has|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
-            r", [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
-            r"[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
-            r"[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
-            r"(?:^|\n|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
-            r"[\n\x1f](?:\*\*|[-*] )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
-            r" \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
-            r"(?:^|[.!?;,\n\"] ?|\x1f)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}(?: (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)\b|[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) )",
+            r"(?#names), [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
+            r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            r"(?#names)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
+            r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
+            r"(?#names)[\n\x1f](?:\*\*|[-*] )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
+            r"(?#names) \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
+            r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
+            r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) ",
         ),
         find=_single,
         examples=(
@@ -196,7 +197,7 @@ DETECTORS = (
         name="name: list of given names",
         class_=names.CLASS,
         triggers=(
-            rf"{names.CAPITAL}{names.SMALL}+, (?:{names.CAPITAL}{names.SMALL}+, )*{names.CAPITAL}{names.SMALL}+,? (?:and|or|&|und|et|y|e|og|och|i) {names.CAPITAL}{names.SMALL}{{2}}",
+            rf"(?#names){names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}+,? (?:[a-z]{{1,3}}|&) {names.CAPITAL}{names.SMALL}{{2}}",
         ),
         find=_list,
         examples=(
