@@ -6,7 +6,7 @@ from typing import Final
 
 from freezeframe_redaction.surrogates import CLASSES
 
-_ONE_FOR_MANY: Final = frozenset({"DOB"})
+ONE_FOR_MANY: Final = frozenset({"DOB"})
 """Classes whose surrogates stand for many values on purpose: every day of a year becomes its first."""
 _MOST_KEPT: Final = 100_000
 
@@ -24,7 +24,7 @@ class Collisions:
 
     def note(self, class_: str, kind: str, value: str, surrogate: str) -> None:
         """Take in a surrogate as it is made; spellings of one value (``+49 30``, ``+4930``) are one value."""
-        if class_ in _ONE_FOR_MANY:
+        if class_ in ONE_FOR_MANY:
             return
         entry = CLASSES.get(class_)
         if entry is not None:

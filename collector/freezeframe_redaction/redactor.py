@@ -65,10 +65,9 @@ class Redactor:
         """
         return self._spans.redact(span) if self.policy.redacts else self._spans.stamp(span)
 
-    def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """Return surrogate -> class and original, of those that were made lately; none unless `keep_originals`."""
-        originals = self._texts.originals or {}
-        return {surrogate: original for surrogate in surrogates if (original := originals.get(surrogate)) is not None}
+    def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
+        """Return surrogate -> class and original of those made lately (see `Originals.of`); none unless `keep_originals`."""
+        return {} if self._texts.originals is None else self._texts.originals.of(surrogates)
 
 
 def redact(value: AttributeValue, key_path: tuple[str, ...], policy: Policy, key: TenantKey) -> Redacted:

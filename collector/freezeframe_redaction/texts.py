@@ -17,6 +17,7 @@ from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.histories import Growth, Histories, Settled
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
+from freezeframe_redaction.originals import Originals
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
@@ -59,8 +60,7 @@ class Texts:
         self.histories = Histories(cache_characters)
         self._made: dict[tuple[str, str, str], str] = {}
         self.collisions = Collisions()
-        self.originals: dict[str, tuple[str, str]] | None = {} if keep_originals else None
-        """Surrogate -> class and original, of the surrogates made lately."""
+        self.originals = Originals() if keep_originals else None
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class Texts:
             if new == text[start:end]:
                 continue
             if self.originals is not None:
-                self.originals[new] = class_, text[start:end]
+                self.originals.note(class_, "", text[start:end], new)
             edits.append((start, end, new))
             if end - start >= LEAST_MARKED:  # what is shorter may stand anywhere, and is known by its key alone
                 surrogates.append((new, class_))
@@ -269,11 +269,11 @@ class Texts:
             made = entry.replace(self._prf, value, kind) if entry else custom_replacement(self._prf, class_, value)
             if len(self._made) > _MOST_SURROGATES:
                 self._made = {}
-                self.originals = None if self.originals is None else {}
+                self.originals = None if self.originals is None else Originals()
             self._made[wanted] = made
             self.collisions.note(class_, kind, value, made)
             if self.originals is not None:
-                self.originals[made] = class_, value
+                self.originals.note(class_, kind, value, made)
         return made
 
 

@@ -138,14 +138,16 @@ class Vault:
         if found:
             self.seal(tenant, subject, found)
 
-    def reveal(self, tenant: str, surrogate: str, *, who: str, reason: str) -> str | None:
+    def reveal(self, tenant: str, surrogate: str, *, who: str, reason: str, subject: str | None = None) -> str | None:
         """Return the original of a surrogate, or None where there is none (any more). Logged before it is returned.
+
+        `subject` looks among what is sealed for that one alone.
 
         Raises:
             PermanentStoreError: the ciphertext or its key was tampered with.
         """
         with self._connect() as connection:
-            original = self._open(connection, tenant, surrogate)
+            original = self._open(connection, tenant, surrogate, subject)
             connection.execute(
                 "INSERT INTO reveal_log VALUES (?, ?, ?, ?, ?, ?)",
                 (time.time_ns(), tenant, who, reason, surrogate, original is not None),
@@ -209,17 +211,20 @@ class Vault:
             for at, tenant, who, reason, surrogate, found in rows
         )
 
-    def _open(self, connection: sqlite3.Connection, tenant: str, surrogate: str) -> tuple[str, str] | None:
+    def _open(
+        self, connection: sqlite3.Connection, tenant: str, surrogate: str, subject: str | None = None
+    ) -> tuple[str, str] | None:
         """Return class and original of a surrogate, of whichever subject still has a key."""
         rows = connection.execute(
-            "SELECT subject, class, ciphertext FROM sealed WHERE tenant = ? AND surrogate = ?", (tenant, surrogate)
+            "SELECT subject, class, ciphertext FROM sealed WHERE tenant = ? AND surrogate = ? AND subject = ifnull(?, subject)",
+            (tenant, surrogate, subject),
         )
-        for subject, class_, ciphertext in rows.fetchall():
-            cipher = self._data_cipher(connection, tenant, subject, create=False)
+        for owner, class_, ciphertext in rows.fetchall():
+            cipher = self._data_cipher(connection, tenant, owner, create=False)
             if cipher is None:
                 continue
             try:
-                return class_, cipher.decrypt(ciphertext, _context(tenant, subject, class_, surrogate)).decode()
+                return class_, cipher.decrypt(ciphertext, _context(tenant, owner, class_, surrogate)).decode()
             except InvalidTag:
                 raise PermanentStoreError(
                     f"vault {self._path}: the entry of a {class_} does not belong to its key",

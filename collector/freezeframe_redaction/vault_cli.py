@@ -32,6 +32,7 @@ def make_parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     reveal = _action(actions, "reveal", "Print what a surrogate stands for; who asked, and why, is in the log before.")
     reveal.add_argument("surrogate", metavar="SURROGATE", help="as it stands in the run")
+    reveal.add_argument("--run", metavar="RUN", help="id of the run that it stands in (default: any)")
     reveal.add_argument("--who", required=True, metavar="NAME", help="who asks")
     reveal.add_argument("--why", required=True, metavar="REASON", help="what for: a ticket, a subject's request")
     log = _action(actions, "log", "List every reveal and every run that was forgotten, oldest first.")
@@ -76,7 +77,7 @@ def _reveal(place: VaultPlace, arguments: argparse.Namespace) -> int:
     who, why = str(arguments.who).strip(), str(arguments.why).strip()
     if not who or not why:
         raise ConfigError("found an empty --who or --why", do="say who asks and what for: both are kept")
-    original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why)
+    original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why, subject=arguments.run)
     if original is None:
         print("freezeframe vault: nothing is kept of this surrogate (any more); the question is in the log", file=sys.stderr)
         return 1

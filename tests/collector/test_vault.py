@@ -66,6 +66,7 @@ def test_an_original_is_revealed_with_a_reason_and_forgotten_with_its_runs(
     (data / "vault-keys" / "vault.1.key.json").unlink()
     assert main(["forget", runs[0], *command]) == 0
     assert main([*asked, "--why", "again"]) == 0  # the second run has it, too
+    assert main([*asked, "--why", "again", "--run", runs[0]]) == 1
     assert main(["forget", runs[1], *command]) == 0
     capsys.readouterr()
     assert main([*asked, "--why", "once more"]) == 1
@@ -76,6 +77,7 @@ def test_an_original_is_revealed_with_a_reason_and_forgotten_with_its_runs(
         ("revealed", "request 71"),
         ("forgotten", None),
         ("revealed", "again"),
+        ("asked for", "again"),
         ("forgotten", None),
         ("asked for", "once more"),
     ]

@@ -252,6 +252,16 @@ def test_the_vault_reveals_logs_and_forgets(tmp_path: Path) -> None:
     ]
 
 
+def test_what_several_values_share_is_nobodys_original() -> None:
+    """Days of a year all become its first: whichever was sealed, it would be wrong for the others."""
+    redactor = Redactor(load_policy(), KEY, keep_originals=True)
+    made = redactor.redact("born 1990-03-04, mail Bob@gmail.com, then bob@gmail.com")
+    originals = redactor.originals_of([*made.surrogates, "another"])
+    assert sorted(filter(None, originals.values())) == [("EMAIL", "Bob@gmail.com")]
+    assert list(originals.values()).count(None) == 1
+    assert Redactor(load_policy(), KEY).originals_of(made.surrogates) == {}
+
+
 def test_the_vault_refuses_a_wrong_key(tmp_path: Path) -> None:
     """Neither a missing nor another key opens it."""
     vault = Vault(tmp_path / "vault.db", {"a/1": Vault.generate_key()}, "a/1")

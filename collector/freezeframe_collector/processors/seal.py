@@ -36,12 +36,12 @@ class Sealer:
         fresh = [surrogate for surrogate in listed if (tenant, run, surrogate) not in self._sealed]
         if not fresh:
             return
-        originals = redactor.originals_of(fresh)
+        made = redactor.originals_of(fresh)
         try:
-            if originals:
+            if originals := {surrogate: original for surrogate, original in made.items() if original is not None}:
                 self._vault.seal(tenant, run, originals)
             # Texts that were redacted long ago are recalled whole: what they held is sealed for another run.
-            if older := [surrogate for surrogate in fresh if surrogate not in originals]:
+            if older := [surrogate for surrogate in fresh if surrogate not in made]:
                 self._vault.seal_again(tenant, run, older)
         except RunError:
             return  # this run was forgotten: nothing of it is kept again
