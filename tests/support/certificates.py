@@ -41,6 +41,10 @@ def issue_certificates(directory: Path) -> Certificates:
             .not_valid_after(now + dt.timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(address, critical=False)
+            # Python 3.13 asks for both, and for an authority's use of its key.
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+            .add_extension(_usage(authority=authority), critical=True)
             .sign(authority_key, hashes.SHA256())
         )
 
@@ -55,3 +59,17 @@ def issue_certificates(directory: Path) -> Certificates:
     authority_file, _ = write("authority", authority_key, authority=True)
     server, client = (write(name, ec.generate_private_key(ec.SECP256R1())) for name in ("server", "client"))
     return Certificates(authority=authority_file, server=server, client=client)
+
+
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
