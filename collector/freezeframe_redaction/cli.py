@@ -25,6 +25,10 @@ from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_js
 from freezeframe_schemas.span import SpanRecord
 
 _SPANS = "resourceSpans"
+_REMEMBERED = 8_000_000
+"""Characters of leaves that are remembered: what bounds the memory, however long the input."""
+_STEP = 1_000_000
+"""Characters between two signs of life."""
 _EXAMPLES = """\
 examples:
   freezeframe redact < samples.jsonl > redacted.jsonl
@@ -32,6 +36,7 @@ examples:
   freezeframe redact --text notes.txt              one text instead of JSON lines
   freezeframe redact --dry-run samples.jsonl       counts only: what would be redacted, no value shown
   echo 'mail jane@corp.io' | freezeframe redact --text --explain
+  freezeframe redact --dry-run --json samples.jsonl   the same for a script
   freezeframe redact --rotate-key --tenant acme    the next key of a tenant
   freezeframe redact spans.jsonl > redacted.jsonl  what `freezeframe run --file` wrote; it still replays
 
@@ -70,6 +75,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--explain", action="store_true", help="say for each finding which detector found it, and what the detector looks for"
     )
+    parser.add_argument("--json", action="store_true", help="with --dry-run or --list-keys: write JSON, for a script")
     parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
     parser.add_argument(
         "--rotate-key", action="store_true", help="start the tenant's next key; what older ones made stays as it is"
@@ -85,9 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(stop.code or 0)
     try:
         if arguments.list_keys or arguments.rotate_key:
-            return _keys(arguments.keys or find_data_directory() / KEYS, arguments.tenant, rotate=arguments.rotate_key)
+            return _keys(arguments)
         policy = load_policy(arguments.policy)
-        redactor = Redactor(policy, _key(arguments.keys, arguments.tenant))
+        redactor = Redactor(policy, _key(arguments.keys, arguments.tenant), cache_characters=_REMEMBERED)
         return _run(arguments, redactor)
     except FreezeframeError as error:
         print(f"freezeframe redact: {error}", file=sys.stderr)
@@ -114,11 +120,12 @@ def _key(directory: Path | None, tenant: str) -> TenantKey:
     return key
 
 
-def _keys(directory: Path, tenant: str, *, rotate: bool) -> int:
+def _keys(arguments: argparse.Namespace) -> int:
+    directory, tenant = arguments.keys or find_data_directory() / KEYS, arguments.tenant
     if not directory.is_dir():
         raise ConfigError(f"{directory}: found no directory of keys", do="name it with --keys DIR, or start the collector once")
     ring = load_or_create_keys(directory)
-    if rotate:
+    if arguments.rotate_key:
         was = ring.current(tenant)
         ring = ring.rotate(tenant)
         print(
@@ -126,13 +133,16 @@ def _keys(directory: Path, tenant: str, *, rotate: bool) -> int:
             file=sys.stderr,
         )
     current = {ring.current(key.id.rpartition("/")[0]).id for key in ring.keys}
+    if arguments.json:
+        print(json.dumps([{"id": key.id, "current": key.id in current} for key in ring.keys]))
+        return 0
     for key in ring.keys:
         print(f"{key.id}  {'current' if key.id in current else 'kept for what it made'}")
     return 0
 
 
 def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
-    tally = _Tally()
+    tally, progress = _Tally(), _Progress()
     files = cast("list[str]", arguments.files) or ["-"]
     status = 0
     for name in files:
@@ -143,8 +153,10 @@ def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
                 for number, line in enumerate(stream, 1):
                     if line.strip() and not _line(line, f"{name}:{number}", redactor, arguments, tally):
                         status = 1
+                    progress.tell(tally)
+    progress.end()
     if arguments.dry_run:
-        tally.print(redactor.policy)
+        tally.print(redactor.policy, as_json=arguments.json)
     if redactor.collisions:
         print(
             f"freezeframe redact: {redactor.collisions} values got a surrogate that another value has: short codes have few",
@@ -258,7 +270,31 @@ class _Tally:
             surrogates = cast("dict[str, str]", orjson.loads(span.text(genai.REDACTION_SURROGATES) or "{}"))
             self.classes.update((class_, "in spans") for class_ in surrogates.values())
 
-    def print(self, policy: Policy) -> None:
+    def print(self, policy: Policy, *, as_json: bool) -> None:
+        if as_json:
+            found = [
+                {"class": class_, "detector": name, "count": count} for (class_, name), count in sorted(self.classes.items())
+            ]
+            counts = {"inputs": self.inputs, "characters": self.characters, "findings": found}
+            print(json.dumps({"policy": policy.label, **counts}))
+            return
         print(f"policy {policy.label}: {self.inputs} inputs, {self.characters} characters, {self.classes.total()} findings")
         for (class_, detector), count in sorted(self.classes.items(), key=lambda item: (-item[1], item[0])):
             print(f"  {count:8d}  {class_:16s} {detector}")
+
+
+class _Progress:
+    """One line on standard error that is written over, where that is a terminal and the output goes elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._told = 0
+
+    def tell(self, tally: _Tally) -> None:
+        if self._shown and tally.characters >= self._told + _STEP:
+            self._told = tally.characters
+            print(f"\r{tally.inputs} lines, {tally.characters // 1_000_000} million characters", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        if self._told:
+            print(file=sys.stderr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import stat
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -305,6 +306,30 @@ def test_a_dry_run_shows_counts_and_no_value(
     assert status == 0
     assert "1 findings" in out
     assert "bob" not in out
+
+
+def test_counts_and_keys_are_written_for_scripts_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text":"mail bob@gmail.com"}\n')
+    load_or_create_keys(tmp_path / "keys").rotate()
+    status, out, err = _run(["--dry-run", "--json", "in.jsonl"], monkeypatch, capsys, tmp_path)
+    assert (status, json.loads(out)["findings"]) == (0, [{"class": "EMAIL", "detector": "email", "count": 1}])
+    assert "bob" not in out + err
+    status, out, _ = _run(["--list-keys", "--json", "--keys", "keys"], monkeypatch, capsys, tmp_path)
+    assert json.loads(out) == [{"id": "default/1", "current": False}, {"id": "default/2", "current": True}]
+
+
+@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
+def test_somebody_who_waits_at_a_terminal_is_told_how_far_it_is(
+    terminal: bool, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """And nobody else: a log would fill with it. The last line needs no end."""
+    (tmp_path / "in.jsonl").write_text("\n".join(['{"text":"' + "a " * 100_000 + '"}'] * 12))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    status, out, err = _run(["in.jsonl"], monkeypatch, capsys, tmp_path)
+    assert (status, len(out.splitlines())) == (0, 12)
+    assert ("lines, 2 million characters" in err) is shown
 
 
 def test_explain_says_where_what_and_why(
