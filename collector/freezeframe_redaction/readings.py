@@ -11,20 +11,21 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from freezeframe_redaction.detectors.lexicon import COMMON, COUNTRIES
-from freezeframe_redaction.detectors.people.names import OFFICES, has_form_of_surname, is_known, is_plainly_given
+from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
 
 PERSON: Final = frozenset({"GIVEN_NAME", "SURNAME"})
 ADDRESS: Final = frozenset({"BUILDING_NUMBER", "STREET_NAME", "SECONDARY_ADDRESS", "CITY", "STATE", "ZIP_CODE"})
-_PLACES: Final = frozenset({"CITY", "STATE"})
+_TOWN: Final = frozenset({"CITY", "ZIP_CODE"})
 LEAST: Final = 0.02
 """The least chance of a token that is looked at: enough where the word is a name by its looks, and its place says so."""
-_ADDRESS_LEAST: Final = 0.4
+_ADDRESS_LEAST: Final = 0.6
 _BETWEEN_NAMES = re.compile(r"[ \t]?(?:[^\W\d_]\.? |['’.-] ?|(?:de|van|von|der|den|la|di|da|dos|del|bin|al) ){0,3}[ \t]?$")
 _BETWEEN_PARTS = re.compile(r"[\s,.>?-]{0,12}$")
 _SENTENCE = re.compile(r"(?:\A|[.!?:;\n\"“(>*|-])[ \t\"'“(]*\Z")
 _NEXT_WORD = re.compile(r"(,?)[ ]([^\W\d_]+)")
+_NAMED_THING = re.compile(r"(?:'s)?(?:[ -]| & )([^\W\d_]+(?:'s)?)")
 _CAMEL = re.compile(r"(?!Mc|Mac|De|La|Le|Van|Fitz)[^\W\d_]*?[a-z][A-Z]|[A-Z]{2,}[a-z]")
 _BEFORE_CODE: Final = frozenset("./\\_")
 _BEHIND_CODE: Final = frozenset("(_[/")
@@ -93,7 +94,7 @@ def _wanted(window: str, word: Token) -> float:
     if word.label in ADDRESS:
         return _ADDRESS_LEAST
     text = window[word.start : word.end]
-    known, common = is_known(text), text.lower() in COMMON
+    known, common = names.is_known(text), text.lower() in COMMON
     if not known and (
         _CAMEL.match(text)
         or window[word.start - 1 : word.start] in _BEFORE_CODE
@@ -104,13 +105,15 @@ def _wanted(window: str, word: Token) -> float:
         # Documentation, too, has words that no list knows: only what the model is quite sure of.
         return 0.4 if known and not common else 0.97
     if common:
-        return 0.6
+        return 0.8
+    if text.lower() in names.TECHNICAL:
+        return 0.97
     if text.isupper() and len(text) > 1 and not known:
         return 0.97
     begins = _SENTENCE.search(window, max(0, word.start - 16), word.start)
-    if not begins and text[1:].islower() and (is_plainly_given(text) or has_form_of_surname(text)):
+    if not begins and text[1:].islower() and (names.is_plainly_given(text) or names.has_form_of_surname(text)):
         return LEAST
-    return 0.2 if known else 0.4
+    return 0.2 if known else 0.6
 
 
 def _is_worth(window: str, group: _Group) -> bool:
@@ -118,11 +121,21 @@ def _is_worth(window: str, group: _Group) -> bool:
     if holds_invented(value) or len(value) < 2 or value.lower() in COUNTRIES:
         return False
     if group.class_ == "PERSON":
-        return not _is_firm(window, group)
-    # A town or a country by itself is where many people live; digits alone are a list.
-    return any(map(str.isalpha, value)) and bool(
-        group.labels - _PLACES and (group.labels & {"STREET_NAME", "SECONDARY_ADDRESS"} or len(group.labels) > 1)
-    )
+        return not (_is_firm(window, group) or _is_named_after(window, group))
+    # A town or a country by itself is where many people live, "room 7" and "port 5432" are anybody's, digits alone are a list.
+    has_letters, has_digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    return has_letters and has_digits and ("STREET_NAME" in group.labels or len(group.labels) > 2 or group.labels >= _TOWN)
+
+
+def _is_named_after(window: str, group: _Group) -> bool:
+    """Whether the words are a product's or a method's: ``Charles Schwab``, ``Kalman Filter``, ``Alzheimer's disease``."""
+    words = [*window[max(0, group.start - 12) : group.start].split()[-1:], *window[group.start : group.end].split()]
+    behind = _NAMED_THING.match(window, group.end)
+    if behind is not None:
+        if behind[1].lower() in names.NAMED_AFTER_NOUNS:
+            return True
+        words.append(behind[1])
+    return names.is_brand([word.strip("\"'(),.;:").removesuffix("'s") for word in words])
 
 
 def _is_firm(window: str, group: _Group) -> bool:
@@ -136,7 +149,7 @@ def _is_firm(window: str, group: _Group) -> bool:
 
 
 def _is_office(word: str) -> bool:
-    return word[:1].isupper() and word.lower() in OFFICES
+    return word[:1].isupper() and word.lower() in names.OFFICES
 
 
 def _whole_word(window: str, start: int, end: int) -> tuple[int, int]:
