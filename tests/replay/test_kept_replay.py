@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from capture_provider import Provider
 
-from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import HERMETIC, Policy
@@ -200,6 +200,7 @@ def test_what_a_redacted_run_came_to_is_redacted_as_it_was(provider: Provider, t
     )
     _, made = keep(origin, tmp_path)
     assert made.redaction.policy == origin.redaction.policy
+    assert made.redaction.key_id != origin.redaction.key_id, "nobody has given its key"
     write_fixture(made, tmp_path / "made")
     text = (tmp_path / "made" / "steps.json").read_text() + (tmp_path / "made" / "manifest.json").read_text()
     for private in ("keller@", "peter.sommer", "Sommer"):
@@ -213,6 +214,23 @@ def test_what_a_redacted_run_came_to_is_redacted_as_it_was(provider: Provider, t
     )
     again = reenact(made, cwd=tmp_path)
     assert again.identical, again
+
+
+def test_the_runs_own_key_gives_its_own_surrogates(provider: Provider, tmp_path: Path) -> None:
+    """A name that stands in the code, too, is the same person in what was served and in what was asked live."""
+    record(tmp_path, ["by_requests"])
+    ring = load_or_create_keys(tmp_path / "keys")
+    redactor = Redactor(load_policy("strict"), ring.current())
+    bare = load_run_of_file(tmp_path / "spans.jsonl")
+    origin = freeze(build_run([redactor.redact_span(span) for span in bare.spans]))
+    fix(tmp_path, "for ask in CLIENTS:\n", 'for ask in CLIENTS:\n        ask("write to maria.keller@example.org")\n')
+    spans = tmp_path / "kept.jsonl"
+    report = reenact(origin, cwd=tmp_path, policy=LIVE, spans=spans)
+    made = kept_run(origin, spans, report, keys=tmp_path / "keys")
+    assert made.redaction.key_id == origin.redaction.key_id
+    (email,) = (value for value, kind in origin.redaction.surrogates.items() if kind == "EMAIL")
+    assert f"write to {email}".encode() in made.steps[2].exchange.request.body
+    assert len(report.live) >= 1
 
 
 def test_a_replay_that_was_cut_short_is_not_kept(provider: Provider, tmp_path: Path) -> None:

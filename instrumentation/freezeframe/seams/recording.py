@@ -160,7 +160,7 @@ class Recorder:
         return recording
 
     def keep(self, call: _port.Call, answer: Exchange) -> None:
-        """Record a call that a replay answered: asked here and now, answered as it was and when it was."""
+        """Record a call that a replay answered: asked in this place, otherwise as it was recorded."""
         with guard("recorder.keep"):
             context = self.root.context_for_exchange()
             span = self.tracer.start_span(call.name, context=context, start_time=answer.start_time_unix_nano)
@@ -173,7 +173,6 @@ class Recorder:
                 lane=call.lane,
                 sequence=call.sequence,
                 call_id=call.call_id,
-                request=call.request,
             )
             self.sink.expect(span, Answered(changed, call.provider))
             span.end(answer.end_time_unix_nano)

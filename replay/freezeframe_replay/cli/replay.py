@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
+from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run, typed_again
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.report.render import report_text
@@ -117,6 +117,8 @@ def execute(arguments: argparse.Namespace) -> int:
         else:
             again = typed_again(arguments, report.run_id)
             print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
+            if report.live and spans is None and not arguments.quiet:
+                print("  next: if this is the fix, keep it with the answers that it got: the same command with -o DIR")
         if spans is not None:
             _keep(fixture, spans, report, arguments)
     return EXIT_CODES[verdict(report)]
@@ -134,7 +136,8 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
     from freezeframe_schemas.fixture import load_fixture
 
     directory: Path = arguments.output
-    made = kept_run(load_fixture(origin) if isinstance(origin, Path) else origin, spans, report)
+    loaded = load_fixture(origin) if isinstance(origin, Path) else origin
+    made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=home_of(arguments).directory / "keys")
     write_to(directory, made, command="replay")
     if not arguments.json:
         print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {len(report.live)} calls made for real")

@@ -5,12 +5,12 @@ A fix that was tried against the real model is frozen so: its answers are in the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys
 from freezeframe_replay.engine.freeze import freeze, policy_of
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
@@ -22,10 +22,13 @@ from freezeframe_schemas.run import Entry, EntryKind, Run, build_run
 _CUT: Final = (DivergenceKind.NETWORK, DivergenceKind.FENCED)
 
 
-def kept_run(origin: Fixture, spans: Path, report: Report) -> Fixture:
+def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[str] = (), keys: Path | None = None) -> Fixture:
     """Return the run that a replay of `origin` was, out of the file of spans that `reenact` was given.
 
     A run of which the origin is redacted is brought under the same policy: a live model may say what the recording never held.
+    The surrogates are those of the origin's own key where `keys` (a directory that may not be there) holds it.
+
+    `ignore` names what did not decide in the replay: what was served is kept as it was recorded, so that it never may.
 
     Raises:
         ReplayError: the replay was cut short, so that its run is none that could be replayed.
@@ -37,14 +40,20 @@ def kept_run(origin: Fixture, spans: Path, report: Report) -> Fixture:
             f"run {origin.run_id}: the replay left no run behind",
             do="it may have ended before what it recorded was written, by os._exit or a signal",
         )
-    made = freeze(_redacted(run, origin.redaction))
+    redaction = origin.redaction
+    if redaction.policy:
+        key = _key(redaction, keys)
+        redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
+        run = build_run([redactor.redact_span(span) for span in run.spans])
+        redaction = replace(redaction, key_id=key.id)
+    made = freeze(run)
     return replace(
         made,
         entry=_entry(made.entry, origin.entry, report),
-        redaction=replace(origin.redaction, surrogates={**origin.redaction.surrogates, **made.redaction.surrogates}),
+        redaction=replace(redaction, surrogates={**redaction.surrogates, **made.redaction.surrogates}),
         forked_from=origin.run_id,
         edits=tuple(_told(report)),
-        ignore=origin.ignore,
+        ignore=tuple(dict.fromkeys((*origin.ignore, *ignore))),
     )
 
 
@@ -66,15 +75,11 @@ def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
     return next(reversed(alike or entered), None)
 
 
-def _redacted(run: Run, redaction: Redaction) -> Run:
-    """Return the run as the collector of the recorded one would have kept it, under a key that nobody keeps."""
-    if not redaction.policy:
-        return run
-    from freezeframe_redaction import Redactor, TenantKey
-
-    key = TenantKey(id=redaction.key_id, secret=os.urandom(32))
-    redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
-    return build_run([redactor.redact_span(span) for span in run.spans])
+def _key(redaction: Redaction, keys: Path | None) -> TenantKey:
+    """Return the key that the run was redacted with, where it is at hand, else one that nobody keeps."""
+    ring = load_or_create_keys(keys) if keys is not None and keys.is_dir() else None
+    own = ring and ring.by_id(redaction.key_id)
+    return own or TenantKey.generate("kept/1")
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:

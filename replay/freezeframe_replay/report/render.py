@@ -327,14 +327,12 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
     first = report.first
     if verdict(report) is Verdict.INCOMPARABLE:
         advice = "see what the program prints (--show-output), or name the one to start: freezeframe replay RUN -- CMD"
-    elif report.live:
-        advice = "if this is the fix, keep it with the answers that it got: the same command with -o DIR"
-    elif first is not None:
+    elif first is not None and not report.live:
         advice = _NEXT[first.kind]
     else:
         return
     yield from _wrapped("  next: ", advice.replace("RUN", again), width)
-    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed and not report.live:
+    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
         yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 
 
