@@ -165,7 +165,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     classes = _classes(raw, faults)
     if not classes and not raw.get("class") and name != "off":
         faults.append("classes: nothing would be redacted; a policy that redacts nothing must be named 'off'")
-    custom = tuple(_custom(index, entry, faults) for index, entry in enumerate(raw.get("class", [])))
+    custom = tuple(_custom(index, entry, faults) for index, entry in enumerate(_tables(raw, faults)))
     patterns = _strings(raw, "allow_patterns", faults)
     faults.extend(f"allow_patterns: {pattern!r}: {fault}" for pattern in patterns if (fault := _fault_of_allowed(pattern)))
     policy = Policy(
@@ -192,10 +192,17 @@ def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:
     given: Any = raw.get("classes", "all")
     chosen = set(CLASSES) if given == "all" else set(_strings(raw, "classes", faults))
     dropped = set(_strings(raw, "except", faults))
-    faults.extend(
-        f"unknown class {entry!r}, expected {_listed(CLASSES)}" for entry in sorted((chosen | dropped) - set(CLASSES))
-    )
+    unknown = sorted((chosen | dropped) - set(CLASSES))
+    faults.extend(f"unknown class {entry!r}, {_meant(entry, CLASSES)}" for entry in unknown)
     return chosen & set(CLASSES) - dropped
+
+
+def _tables(raw: Mapping[str, Any], faults: list[str]) -> list[Any]:
+    value: Any = raw.get("class", [])
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    faults.append(f"class: found {type(value).__name__}, expected [[class]] tables")
+    return []
 
 
 def _strings(raw: Mapping[str, Any], key: str, faults: list[str]) -> list[str]:
@@ -217,6 +224,8 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     if not _CLASS_NAME.fullmatch(name) or name in CLASSES:
         faults.append(f"{where}: name: found {name!r}, expected capitals and underscores, and no built-in class")
     keys = tuple(_strings(table, "keys", faults))
+    if not all(key.strip() for key in keys):
+        faults.append(f"{where}: keys: found an empty one")
     if not pattern and not keys:
         faults.append(f"{where}: needs a pattern or keys")
     example = str(table.get("example", ""))
@@ -251,14 +260,12 @@ def _fault_of_allowed(pattern: str) -> str:
 
 
 def _unknown(table: Mapping[str, Any], known: frozenset[str]) -> list[str]:
-    """Return a fault for each key that is not known, with the one that may be meant."""
-    faults: list[str] = []
-    for key in table:
-        if key not in known:
-            near = get_close_matches(key, known, n=1)
-            faults.append(f"unknown key {key!r}, " + (f"did you mean {near[0]!r}?" if near else f"expected {_listed(known)}"))
-    return faults
+    """Return a fault for each key that is not known."""
+    return [f"unknown key {key!r}, {_meant(key, known)}" for key in table if key not in known]
 
 
-def _listed(names: Iterable[str]) -> str:
-    return "one of " + ", ".join(sorted(names))
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return which name may be meant, or all of them."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"

@@ -161,6 +161,23 @@ def test_a_pattern_that_only_matches_a_whole_text_is_refused() -> None:
         parse_policy(_class("^EMP-[0-9]{6}$", "EMP-123456"))
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("class = 3", "class: found int, expected [[class]] tables"),
+        ("except = ['EMIAL']", "unknown class 'EMIAL', did you mean 'EMAIL'?"),
+        ("model_tier = 'yes'", "model_tier: found 'yes', expected true or false"),
+        ("[[class]]\nname = 'BADGE'\nkeys = ['']", "class 1: keys: found an empty one"),
+        ("allow_patterns = ['(?=a)b']", "allow_patterns: '(?=a)b': the trigger engine refuses it"),
+    ],
+)
+def test_a_fault_of_a_policy_says_where_it_is_and_what_is_expected(line: str, told: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_policy(f"name = 'acme'\nversion = 1\n{line}\n", "acme.toml")
+    assert str(caught.value).startswith("acme.toml: ")
+    assert told in str(caught.value)
+
+
 def test_a_key_misspelt_in_a_policy_is_told_with_what_it_may_mean() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_policy("name = 'acme'\nversion = 1\nalow = ['x']\nzzz = 1\n[[class]]\nname = 'BADGE'\nkey = ['badge']\n")
