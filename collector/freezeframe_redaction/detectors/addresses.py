@@ -185,6 +185,8 @@ _UNIT_ONLY = re.compile(rf"(?<!\w){_UNIT_NUMBER}")
 
 def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``1600 Pennsylvania Avenue``: the trigger ended on the word behind the number."""
+    if " " not in text[at - 2 : at]:
+        return ()
     number = _HOUSE_NUMBER.search(text, max(low, at - 24), at)
     match = _ENGLISH.match(text, number.start(1), min(high, at + 160)) if number else None
     return _accept(match, low, high) if match else ()
@@ -308,6 +310,8 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
 
 def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Długa 5/12, 00-950 Warszawa``: no word for a street, but a number, a postcode and a town behind the name."""
+    if text[at - 3] != " ":
+        return ()
     for match in _POSTAL_TOWN.finditer(text, max(low, at - 24), min(high, at + 60)):
         if match.end() < at:
             continue
@@ -489,9 +493,9 @@ DETECTORS = (
         name="address: Thai, Arabic, Hebrew",
         class_=CLASS,
         triggers=(
-            r"(?#scripts)\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}",
-            r"(?#scripts)[0-9] [\xe9\xb7]{6}",
-            r"(?#scripts)[0-9] \xe9{4} \xe9{3}",
+            r"(?#rare)\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}",
+            r"(?#rare)[0-9] [\xe9\xb7]{6}",
+            r"(?#rare)[0-9] \xe9{4} \xe9{3}",
         ),
         find=lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at) or _other(_POSTBOX, text, low, high, at),
         examples=(
@@ -504,7 +508,7 @@ DETECTORS = (
     Detector(
         name="address: East Asia",
         class_=CLASS,
-        triggers=(r"(?#scripts)[\xe9]{3}[0-9]{1,5}\xe9", r"(?#scripts)\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
+        triggers=(r"(?#rare)[\xe9]{3}[0-9]{1,5}\xe9", r"(?#rare)\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
         find=lambda text, low, high, at: (
             _other(_CHINESE, text, low, high, at)
             or _other(_JAPANESE, text, low, high, at)
@@ -515,7 +519,7 @@ DETECTORS = (
     Detector(
         name="address: Korea",
         class_=CLASS,
-        triggers=(r"(?#scripts)\xe9{2} \xe9{2,6} ?[0-9]{1,4}",),
+        triggers=(r"(?#rare)\xe9{2} \xe9{2,6} ?[0-9]{1,4}",),
         find=lambda text, low, high, at: _other(_KOREAN, text, low, high, at),
         examples=(
             Example(text="서울특별시 강남구 테헤란로 152", value="서울특별시 강남구 테헤란로 152", near_miss="우리 회사 15"),

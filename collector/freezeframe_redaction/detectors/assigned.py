@@ -319,7 +319,7 @@ DETECTORS = (
     Detector(
         name="secret: assigned, other scripts",
         class_=CLASS,
-        triggers=(r"(?#scripts)[\x80-\xff]{2}[ :=\"'\-]{0,3}[!-~]{6}",),
+        triggers=(r"(?#rare)[\x80-\xff]{2}[ :=\"'\-]{0,3}[!-~]{6}",),
         find=_foreign,
         examples=(
             Example(text="пароль: Zvezda2024!", value="Zvezda2024", near_miss="пароль: password"),

@@ -84,7 +84,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _FOREIGN = Detector(
     name="date of birth, other scripts",
     class_=CLASS,
-    triggers=(r"(?#scripts)[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",),
+    triggers=(r"(?#rare)[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",),
     find=_foreign,
     examples=(
         Example(text="生年月日: 1985年3月4日", value="1985年3月4日"),

@@ -131,7 +131,7 @@ DETECTORS = (
     Detector(
         name="passport, other scripts",
         class_="PASSPORT",
-        triggers=(r"(?#scripts)[\x80-\xff]{2}[ :.]{0,3}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",),
+        triggers=(r"(?#rare)[\x80-\xff]{2}[ :.]{0,3}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",),
         find=_foreign_passport,
         examples=(
             Example(text="паспорт серия 4508 номер 123456", value="4508 номер 123456", near_miss="паспорт получен в 2019"),

@@ -9,6 +9,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 
 CLASS = "IBAN"
 _SHAPE = re.compile(r"[A-Za-z]{2} ?[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,31}")
+_HEAD = re.compile(r"(?<![^\W_])([A-Za-z]{2}) ?[0-9]{2}")
 _BARE = str.maketrans("", "", " .-")
 
 
@@ -18,10 +19,9 @@ def is_surrogate(bare: str) -> bool:
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for start in range(max(low, at - 18), max(low, at - 7)):
-        if start > low and text[start - 1].isalnum():
-            continue
-        length = checksums.IBAN_LENGTHS.get(text[start : start + 2].upper())
+    for head in _HEAD.finditer(text, max(low, at - 18), at - 3):
+        start = head.start()
+        length = checksums.IBAN_LENGTHS.get(head[1].upper())
         match = _SHAPE.match(text, start, min(high, start + 70)) if length else None
         if match is None:
             continue

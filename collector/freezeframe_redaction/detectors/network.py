@@ -131,9 +131,9 @@ DETECTORS = (
         name="ipv6",
         class_="IP",
         triggers=(
-            r"(?#hex):[0-9a-fA-F]{1,4}:[0-9a-fA-F]",
-            r"(?#hex)[0-9a-fA-F]::[0-9a-fA-F]",
-            r"(?#hex)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]",
+            r"(?#rare):[0-9a-fA-F]{1,4}:[0-9a-fA-F]",
+            r"(?#rare)[0-9a-fA-F]::[0-9a-fA-F]",
+            r"(?#rare)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]",
         ),
         find=_ipv6,
         examples=(
@@ -143,7 +143,7 @@ DETECTORS = (
     Detector(
         name="mac",
         class_="MAC",
-        triggers=(r"(?#hex)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}", r"(?#hex)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b"),
+        triggers=(r"(?#rare)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}", r"(?#rare)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b"),
         find=_mac,
         examples=(Example(text="arp 3c:22:fb:9a:10:0e", value="3c:22:fb:9a:10:0e", near_miss="ff:ff:ff:ff:ff:ff"),),
     ),

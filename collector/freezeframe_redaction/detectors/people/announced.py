@@ -104,7 +104,7 @@ def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]])
     """Whether the words are a line of their own below ``Kind regards`` or the two dashes of a signature."""
     start, end = tokens[0][0], tokens[-1][1]
     before = text[max(low, start - 48) : start]
-    ending = _END_OF_LETTER.search(before)
+    ending = _END_OF_LETTER.search(before) if "\n" in before else None
     if ending is None or not _SIGNED.match(text, end, min(high, end + 8)):
         return False
     words = [text[a:b] for a, b in tokens]

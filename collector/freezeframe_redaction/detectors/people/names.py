@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES
 from freezeframe_redaction.invented import holds_invented
@@ -150,8 +151,7 @@ def is_title(word: str) -> bool:
 
 def is_brand(words: Sequence[str]) -> bool:
     """Whether two words in a row are a company, a product or a method that bears people's names: ``Wells Fargo``."""
-    lowered = [word.lower() for word in words]
-    return any(" ".join(lowered[at : at + 2]) in NAMED_AFTER for at in range(len(lowered) - 1))
+    return any(f"{one} {next_}".lower() in NAMED_AFTER for one, next_ in pairwise(words))
 
 
 def scanned(phrase: str) -> str:

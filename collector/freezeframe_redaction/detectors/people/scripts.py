@@ -204,10 +204,10 @@ DETECTORS = (
         name="name: other scripts",
         class_=CLASS,
         triggers=(
-            r"(?#scripts)\xc9\xe9{1,20} \xc9\xe9{2}",
-            r"(?#scripts)\xe9{2,4}(?:[^\xe9]|$)",
-            r"(?#scripts)[\n\x1f]\xe9{3}",
-            r"(?#scripts)[ :>\n\x1f]\xe9\xb7",
+            r"(?#rare)\xc9\xe9{1,20} \xc9\xe9{2}",
+            r"(?#rare)\xe9{2,4}(?:[^\xe9]|$)",
+            r"(?#rare)[\n\x1f]\xe9{3}",
+            r"(?#rare)[ :>\n\x1f]\xe9\xb7",
         ),
         find=_foreign,
         examples=(

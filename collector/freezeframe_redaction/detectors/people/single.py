@@ -43,7 +43,7 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """A given name alone, where the words around it speak of a person."""
     # Most triggers end on the third letter.
     start = at - 3 if at - 3 >= low and text[at - 3].isupper() else _capital_before(text, low, at)
-    double = _FIRST_HALF.search(text, max(low, start - 20), start)
+    double = _FIRST_HALF.search(text, max(low, start - 20), start) if text[start - 1 : start] == "-" else None
     if double is not None:
         start = double.start()
     word = names.WORD.match(text, start, min(high, start + 40))
@@ -52,13 +52,15 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
+    # Most words are ordinary ones, so that is asked first.
+    mentioned = text[start - 1 : start] == "@"
+    if not mentioned and (len(name) < 3 or names.is_ordinary(name) or not all(part[1:].islower() for part in name.split("-"))):
+        return ()
     if names.is_brand([*text[max(low, start - 4) : start].split(), *name.split("-")]):
         return ()  # "Dr Pepper", "Viola-Jones"
-    if text[start - 1 : start] == "@":
+    if mentioned:
         is_mention = text[end : end + 1] in ("", " ", ",", ":", "\n", "!", "?") and names.is_plainly_given(name)
         return names.accept(text, [(start, end)], "mention") if is_mention else ()
-    if len(name) < 3 or names.is_ordinary(name) or not all(part[1:].islower() for part in name.split("-")):
-        return ()
     known = all(map(names.is_plainly_given, name.split("-"))) or names.has_form_of_surname(name)
     if not known and name.lower() in SURNAMES and text[max(low, start - 6) : start - 1].lstrip().lower() in ("says", "said"):
         return names.accept(text, [(start, end)], "alone") if text[end : end + 1] in (".", ",", ":") else ()
