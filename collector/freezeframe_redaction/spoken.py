@@ -7,15 +7,29 @@ from typing import Final
 
 KIND: Final = "spoken"
 """Kind of a candidate whose digits are words."""
-_DIGITS: Final = "zero one two three four five six seven eight nine".split()
-_VALUES: Final = {word: str(value) for value, word in enumerate(_DIGITS)} | {"oh": "0", "o": "0", "nought": "0", "niner": "9"}
-_TIMES: Final = {"double": 2, "triple": 3}
-DIGIT: Final = "(?:zero|oh|nought|one|two|three|four|five|six|seven|eight|niner?)"
-"""What one digit sounds like."""
-_ONE: Final = r"(?:(?:double|triple)[ -])?(?:zero|oh?|nought|one|two|three|four|five|six|seven|eight|niner?)"
+_LANGUAGES: Final = tuple(
+    words.split()
+    for words in (
+        "zero one two three four five six seven eight nine",
+        "null eins zwei drei vier fünf sechs sieben acht neun",
+        "cero uno dos tres cuatro cinco seis siete ocho nueve",
+        "zéro un deux trois quatre cinq six sept huit neuf",
+        "zero um dois três quatro cinco seis sete oito nove",
+        "zero uno due tre quattro cinque sei sette otto nove",
+        "nul een twee drie vier vijf zes zeven acht negen",
+    )
+)
+"""The ten digits in English, German, Spanish, French, Portuguese, Italian and Dutch."""
+_OTHERS: Final = {"oh": "0", "o": "0", "nought": "0", "niner": "9", "zwo": "2", "meia": "6"}
+_VALUES: Final = {word: str(value) for words in _LANGUAGES for value, word in enumerate(words)} | _OTHERS
+_TIMES: Final = {"double": 2, "triple": 3, "doble": 2, "doppel": 2}
+DIGITS: Final = tuple("|".join(words) for words in _LANGUAGES)
+"""What one digit sounds like in each language, as alternatives."""
+_ANY: Final = "|".join(sorted(_VALUES, key=lambda word: (-len(word), word)))
+_ONE: Final = rf"(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_ANY})"
 RUN: Final = re.compile(rf"(?<![\w-]){_ONE}(?:[ ,.\-]{{1,3}}(?:and )?{_ONE}){{3,24}}(?![\w-])", re.IGNORECASE)
 """Four digits and more."""
-_WORD = re.compile("[a-z]+")
+_WORD = re.compile(r"[^\W\d_]+")
 
 
 def digits_in(said: str) -> str:
@@ -31,6 +45,8 @@ def digits_in(said: str) -> str:
     return "".join(out)
 
 
-def spell_out(digits: str) -> str:
-    """Return the digits as words; what is no digit is left out."""
-    return " ".join(_DIGITS[int(char)] for char in digits if "0" <= char <= "9")
+def spell_out(digits: str, like: str) -> str:
+    """Return the digits as words of the language of `like`; what is no digit is left out."""
+    said = set(_WORD.findall(like.lower()))
+    words = max(_LANGUAGES, key=lambda words: len(said.intersection(words)))
+    return " ".join(words[int(char)] for char in digits if "0" <= char <= "9")

@@ -425,7 +425,7 @@ def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
         if kind != spoken.KIND:
             return entry.replace(prf, value, kind)
         digits = spoken.digits_in(value)
-        return spoken.spell_out(entry.replace(prf, digits, kind_of(digits)))
+        return spoken.spell_out(entry.replace(prf, digits, kind_of(digits)), value)
 
     def canonical(value: str, kind: str) -> str:
         return entry.canonical(spoken.digits_in(value), "") if kind == spoken.KIND else entry.canonical(value, kind)

@@ -60,7 +60,7 @@ _ROMAJI = re.compile(
 )
 """``1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002``."""
 _QUARTER = re.compile(
-    r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
+    r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|blok|no|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
     re.IGNORECASE,
 )
 """``SQS 308 Bloco C Apto 402``, ``Mz. F Lt. 12``: blocks and lots in the place of a street."""
@@ -369,7 +369,7 @@ DETECTORS = (
         name="address: street word first",
         class_=CLASS,
         triggers=(
-            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|al\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
         ),
         find=_romance,
         examples=(
@@ -431,7 +431,7 @@ DETECTORS = (
     Detector(
         name="address: Cyrillic street",
         class_=CLASS,
-        triggers=(r"\xe9\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",),
+        triggers=(r"\xe9-?\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",),
         find=_romance,
         examples=(
             Example(text="ул. Тверская, д. 7, кв. 12, Москва, 125009", value="ул. Тверская, д. 7, кв. 12, Москва, 125009"),
@@ -467,7 +467,9 @@ DETECTORS = (
     Detector(
         name="address: blocks and lots",
         class_=CLASS,
-        triggers=(r"(?i)\b(?:bloco|quadra|conjunto|lote|manzana|mz|smz)\.? ?[A-Z0-9]{1,4}[ ,\-]{1,3}[a-z]{2,7}\.? ?[A-Z0-9]",),
+        triggers=(
+            r"(?i)\b(?:bloco|blok|quadra|conjunto|lote|manzana|mz|smz)\.? ?[A-Z0-9]{1,4}[ ,\-]{1,3}[a-z]{2,7}\.? ?[A-Z0-9]",
+        ),
         find=lambda text, low, high, at: _other(_QUARTER, text, low, high, at),
         examples=(
             Example(text="SQS 308 Bloco C Apto 402, Asa Sul", value="SQS 308 Bloco C Apto 402", near_miss="bloco 7 de notas"),

@@ -14,7 +14,7 @@ _VALUE = re.compile(
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
-    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eéè]|to|jest|är|er|este|on|adalah|là)|\s?[=:])\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
+    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eéè]|to|jest|är|er|este|on|adalah|là)|\s?(?:[=:]|->))\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpsk|\bp/w|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
 
@@ -171,7 +171,7 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
 _BELOW = re.compile(
-    r"[\"']?([\w.-]{1,64})[\"']?,?\s{1,60}[\"']?value[\"']?\s?[:=]\s{0,4}[\"']?([^\s\"'`,{}]{4,256})", re.IGNORECASE
+    r"[\"']?([\w.-]{1,64})[\"']?,?[\s{]{1,60}[\"']?value[\"']?\s?[:=]\s{0,4}[\"']?([^\s\"'`,{}]{4,256})", re.IGNORECASE
 )
 
 
@@ -237,7 +237,7 @@ def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return judge("password", match.group(1), match.start(1), scheme=None) if match else ()
 
 
-_VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:) ?$")
+_VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:| ->) ?$")
 
 
 def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -247,7 +247,7 @@ def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 
 _FOREIGN = re.compile(
-    r"(?:парол[ьяеи]|密码|密碼|口令|パスワード|비밀번호|암호|كلمة (?:المرور|السر)|סיסמה|סיסמא|पासवर्ड|κωδικός|รหัสผ่าน)"
+    r"(?:парол[ьяеи]|密码|密碼|口令|パスワード|비밀번호|비번|암호|كلمة (?:المرور|السر)|סיסמה|סיסמא|पासवर्ड|κωδικός|รหัสผ่าน)"
     r"(?:是|は|:|:|为|為|는|은|=|\s[-–—]\s|\s|[^\x00-\x7f])*[\"'`]?([!-~]{6,64})"
 )
 
@@ -260,7 +260,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _NAMES = (
     r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|\bclave|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
-    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session)"
+    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session|\bpsk|\bp/w)"
 )
 
 _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
@@ -294,7 +294,7 @@ DETECTORS = (
         name="secret: spoken, with what it is for",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|clave|senha|wachtwoord|has\xe9o|heslo|kata sandi|parola|l\xf6senord|salasana|m\xe9t kh\xe9u|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : )",
+            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|clave|senha|wachtwoord|has\xe9o|heslo|kata sandi|parola|l\xf6senord|salasana|m\xe9t kh\xe9u|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : | -> )",
         ),
         find=_spoken_for,
         examples=(
@@ -362,7 +362,7 @@ DETECTORS = (
     Detector(
         name="secret: named above",
         class_=CLASS,
-        triggers=(r"(?i)(?:password|secret|token|_pass|_key)[\"']?,?\s{1,60}[\"']?value[\"']?\s?[:=]",),
+        triggers=(r"(?i)(?:password|secret|token|_pass|_key)[\"']?,?[\s{]{1,60}[\"']?value[\"']?\s?[:=]",),
         find=_below,
         examples=(
             Example(

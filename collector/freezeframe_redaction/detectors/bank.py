@@ -16,7 +16,7 @@ _ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|
 _NOT_BANK = re.compile(r"user|twitter|github|aws|cloud|service|tenant|project")
 _NAMED = re.compile(
     rf"(?:[A-Za-z]{{0,12}}>{context.TAGS})?"
-    + r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,28}|[0-9]{2,6}(?:[ .-][0-9]{2,8}){1,7}|[0-9]{3,12}-[0-9Xx])(?![\w-])",
+    + r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,28}|[0-9]{2,6}(?:[ .-][0-9]{2,10}){1,7}|[0-9]{3,12}-[0-9Xx])(?![\w-])",
     re.IGNORECASE,
 )
 
@@ -112,7 +112,7 @@ DETECTORS = (
         name="bank: account number",
         class_=CLASS,
         triggers=(
-            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account (?:number|no|#)|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
+            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
         ),
         find=_named,
         examples=(

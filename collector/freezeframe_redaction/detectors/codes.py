@@ -13,10 +13,10 @@ _WORDS = (
     r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
     r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|eng\xe5ngskod|(?:kod|c\xf3digo|code|kode|codice|m\xe3|koodi) (?:pin|otp|cvv)|clave din\xe1mica"
     r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|c\xf3digo de (?:seguridad|verificaci\xf3n|seguran\xe7a|verifica\xe7\xe3o|acceso)"
-    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|kod sms|do\xe9rulama kodu(?:nuz)?"
+    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal|toegangs)code|code d'acc\xe8s|codice di accesso|kod dost\xe9pu|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|kod sms|do\xe9rulama kodu(?:nuz)?"
     r"|kode verifikasi|m\xe3 x\xe9c (?:nh\xe9n|th\xe9c)|ov\xe9\xe9ovac\xed k\xf3d|cod de verificare|bekr\xe6ftelseskode|verifieringskod|vahvistuskoodi|ellen\xe9rz\xe9 k\xf3d)"
 )
-_VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war)"
+_VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war|của bạn là|là)"
 _VALUE = re.compile(
     rf"(?:\s?(?:number|code|{_VERB})\b){{0,2}}[\s\"'()*]{{0,3}}[:=#>]?[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
@@ -31,12 +31,19 @@ _PIN_BESIDE = re.compile(r" ([0-9]{4,6})(?![\w]|[.,-][0-9]|[ ]?%| (?:of|is|on)\b
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%| [a-z])")
 _FOREIGN = re.compile(
-    r"(?:验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|(?:ваш|твой) код|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은|为|為)?[\s:：]{0,3}([0-9]{3,8})(?![0-9])",
+    r"(?:认证码|認証番号|確認コード|ワンタイムパスワード|验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|(?:ваш|твой) код|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은|为|為| ?[^\x00-\x7f]{1,16}(?: [^\x00-\x7f]{1,16}){0,3})?[\s:：\[【(「]{0,3}([0-9]{3,8})(?![0-9])",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"(?:(?<![\w.,-])|(?<=\bG-))([0-9]{4,8}) (?:(?:is|ist|es|est|è|é) [^\W\d_ ]+(?: [^\W\d_ ]+)?|as|for|to)\Z")
+_BEFORE = re.compile(
+    r"(?:(?<![\w.,-])|(?<=\bG-))([0-9]{4,8}|[0-9]{3}[ -][0-9]{3}) (?:(?:is|ist|es|est|è|é) [^\W\d_ ]+(?: [^\W\d_ ]+)?|as|for|to)\Z"
+)
+_THE_CODE = re.compile(
+    r" (?:otp|passcode|(?:verification|security|one-time|login|access|confirmation) (?:code|password|pin))\b", re.IGNORECASE
+)
+"""What only a code of somebody's is called: ``4041 is the error code`` is none."""
 _CODE_BEHIND = re.compile(
-    r"(?: [^\W\d_]+){0,3} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b|(?: ?[^\W\d_-]*)code\b", re.IGNORECASE
+    r"(?: [^\W\d_]+)? ?(?:verify|confirm|log ?in|sign ?in|authenticate)\b|(?: [^\W\d_]+){0,3} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b|(?: ?[^\W\d_-]*)code\b",
+    re.IGNORECASE,
 )
 
 
@@ -101,13 +108,14 @@ def _find_said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
 
 def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on ``your`` in ``583920 is your verification code``."""
-    said = _CODE_BEHIND.match(text, at, min(high, at + 40))
+    strict = text[max(low, at - 4) : at].lower() == " the"
+    said = (_THE_CODE if strict else _CODE_BEHIND).match(text, at, min(high, at + 40))
     match = _BEFORE.search(text, max(low, at - 24), at) if said else None
     return _candidate(match) if match else ()
 
 
 def _find_foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = next((one for one in _FOREIGN.finditer(text, max(low, at - 30), min(high, at + 10)) if one.end() >= at), None)
+    match = next((one for one in _FOREIGN.finditer(text, max(low, at - 44), min(high, at + 10)) if one.end() >= at), None)
     return _candidate(match) if match else ()
 
 
@@ -168,7 +176,7 @@ DETECTORS = (
         name="secret: code, word behind",
         class_=CLASS,
         triggers=(
-            r"(?i)[0-9]{4} (?:is|ist|es|est|\xe8|\xe9) (?:your|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
+            r"(?i)[0-9]{3} (?:is|ist|es|est|\xe8|\xe9) (?:your|the|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
             r"(?i)\b(?:use|enter|type) [0-9]{4,8} (?:as|for|to)\b",
         ),
         find=_find_before,
@@ -177,7 +185,7 @@ DETECTORS = (
     Detector(
         name="secret: code, other scripts",
         class_=CLASS,
-        triggers=(r"[\x80-\xff]{3}[ :\xb7]*[0-9]{3}",),
+        triggers=(r"[\x80-\xff]{2}[ :\xb7\[]*[0-9]{3}",),
         find=_find_foreign,
         examples=(Example(text="您的验证码是482913", value="482913", near_miss="订单482913"),),
     ),

@@ -65,7 +65,7 @@ TAGS = r"(?:\s{0,8}</?[A-Za-z][^<>\n]{0,60}>\s{0,8}){0,6}"
 """Mark-up between a label and its value: ``<th>Passport</th><td>``, ``<Acct><Id><Othr><Id>``."""
 
 PHONE = words(
-    r"(?:from|to|caller|calling|called|callee|dest|destination|dialed|originating)[ _]?(?:number|no|num|phone)\b|caller[ _]?id", r"phone", r"\btel\b", r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"\bmob\b", r"\bcell(?! (?:count|lines?|ids?|size|range|tower|value|references?)\b)", r"\bmy digits\b", r"\bfax", r"\btext\b",
+    r"(?:from|to|caller|calling|called|callee|dest|destination|dialed|originating)[ _]?(?:number|no|num|phone)\b|caller[ _]?id", r"phone", r"\btel\b", r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"recipient", r"\bcalle[re]\b", r"\bmob\b", r"\bcell(?! (?:count|lines?|ids?|size|range|tower|value|references?)\b)", r"\bmy digits\b", r"\bfax", r"\btext\b",
     r"\btext(?:ing|ed)?\b", r"\bsms\b", r"whats ?app", r"contact", r"\bdial", r"\bring(?:e|er|en)?\b", r"\breach", r"hotline", r"callback", r"voicemail",
     r"handy", r"\brufnummer", r"durchwahl", r"erreich", r"\banruf", r"\bruf(?:en)?\b", r"appel", r"portable", r"joindre", r"ll[aá]m", r"\bhabl(?:ar|a|e|o) con\b", r"\bfijo\b", r"m[oó]vil",
     r"celular", r"telem[oó]vel", r"ligue", r"ligar", r"chiam", r"cellulare", r"bel mij", r"bellen", r"telefoon", r"komórk", r"zadzwoń",
@@ -117,7 +117,7 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
         HINT_PHONE,
         tuple(
             "phon tel call mob cell fax text sms what contact dial ring reach hotline voice handy ruf durchwahl erreich appel portable joindre llam celular"
-            " lig chiam bel komórk zadzwo dzwoni puhelin cep ara signal viber wechat desk pager msisdn number answer registered message hone digits"
+            " lig chiam bel komórk zadzwo dzwoni puhelin cep ara signal viber wechat desk pager msisdn number answer registered message hone digits recip"
             " puh mbway way bizum simi simu suna volej zavol nazov mobitel soita hubung hringdu telefonsz ph gsm zap bel ^cel$ ^[tmfp]$ ^no$ tlf fijo nr nomor hp numm numero num numara".split()
         ),
     ),

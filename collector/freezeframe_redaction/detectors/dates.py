@@ -64,12 +64,13 @@ def year_of(value: str) -> str | None:
 _WORDS = (
     r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.(?:-?datum)?"
     r"|date de naissance|n[\xe9e]e?(?: le)|n\xe9\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
-    r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um tarihi(?:m|n.z)?|do.umluyum|nac[i\xed]|nasc[i\xed](?: em)?|\bur\.|naissance|ng\xe0y sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|s\xfcnniaeg|f\xe6\xf0ingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[\xe1a]?|datum narozen\xed|sz\xfcletett|sz\xfclet\xe9si d\xe1tum|syntynyt|tanggal lahir|lahir|syntym\xe4aika|birth)[^A-Za-z0-9]"
+    r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um(?: tarihi(?:m|n.z)?)?|do.umluyum|nac[i\xed]|nasc[i\xed](?: em)?|\bur\.|naissance|ng\xe0y sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|s\xfcnniaeg|f\xe6\xf0ingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[\xe1a]?|datum narozen\xed|sz\xfcletett|sz\xfclet\xe9si d\xe1tum|syntynyt|tanggal lahir|lahir|syntym\xe4aika|birth)[^A-Za-z0-9]"
 )
 
 
 _FOREIGN_WORD = re.compile(
-    r"(?:дата рождения|родил(?:ся|ась)|出生日期|出生于|生年月日|生日|誕生日|생년월일|생일|تاريخ الميلاد|जन्म ?तिथि|जन्मतिथि|תאריך לידה|ημερομηνία γέννησης|urodzon|doğum tarihi|ngày sinh)[:：]?\s?"
+    r"(?:дата рождения|род\.|родил(?:ся|ась)|出生日期|出生于|生年月日|生日|誕生日|생년월일|생일|تاريخ الميلاد|जन्म ?तिथि|जन्मतिथि|תאריך לידה|ημερομηνία γέννησης|urodzon|doğum tarihi|ngày sinh)[:：]?\s?",
+    re.IGNORECASE,
 )
 
 

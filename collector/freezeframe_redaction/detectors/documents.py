@@ -10,7 +10,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.surrogates import is_marked_identifier
 
 _FILLER = context.TAGS + (
-    r"(?:[ ](?:marocaine?|nationale))?(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}(?:[.·_]{3,60})?"
+    r"(?:[ ](?:marocaine?|nationale|\([A-Za-z .]{2,20}\)))?(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}(?:[.·_]{3,60})?"
     r"[\s\"'()\[\]:=#：,.°]{0,6}(?:(?:is|was|ist|est|es|[eé])\s)?[\"'#(]{0,2}"
 )
 _PASSPORT = re.compile(
@@ -109,7 +109,7 @@ DETECTORS = (
         class_="NATID",
         triggers=(
             r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
-            r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
+            r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|id-nr\.?|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
         ),
         find=_finder("NATID", _CARD),
         examples=(Example(text="Personalausweis L01X00T47", value="L01X00T47", near_miss="identity card required"),),

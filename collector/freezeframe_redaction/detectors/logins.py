@@ -43,7 +43,20 @@ def _netrc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _LOGIN_LINE.finditer(text, max(low, at - 120), min(high, at + 130)):
         if match.end() >= at:
             return judge("password", match.group(1), match.start(1), scheme=None)
-    return ()
+    beside = _BESIDE.search(text, max(low, at - 20), min(high, at + 130))
+    if beside is None or not _is_made_up(beside.group(1)):
+        return ()
+    return judge("password", beside.group(1), beside.start(1), scheme=None)
+
+
+_BESIDE = re.compile(r"\spassword\s{1,2}[\"'`]?([^\s\"'`,;:()<>{}\[\]=/\\]{8,128})")
+
+
+def _is_made_up(value: str) -> bool:
+    """Whether the word right behind ``password`` is none: digits among letters of both cases, or a sign and digits."""
+    digits = sum(map(str.isdigit, value))
+    cased = any(map(str.islower, value)) and any(map(str.isupper, value))
+    return digits > 1 and any(map(str.isalpha, value)) and (cased or any(char in "!@#$%^&*+?~" for char in value[:-1]))
 
 
 _PGPASS = re.compile(r"(?<![\w.-])[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,63}:[\w.*@-]{1,63}:([^\s:/]{4,128})(?=\s|$)")
@@ -61,6 +74,11 @@ _CALLED = re.compile(
     r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]{1,80}[\"'], ?[\"']([^\"'\s]{4,128})[\"']"
     r"|\bnet use\b[^\n]{0,160}? /user:\S{1,80} ([^\s*/]\S{3,127})"
     r"|\becho (?:-n )?[\"']?([^\s\"']{4,128})[\"']? ?\| ?sudo -S\b"
+    r"|\becho [\"']?[\w.-]{1,32}:([^\s\"']{4,128})[\"']? ?\| ?(?:sudo )?chpasswd\b"
+    r"|\bhtpasswd -[a-zA-Z]{0,6}b[a-zA-Z]{0,6} \S{1,80} \S{1,64} [\"']?([^\s\"']{4,128})"
+    r"|/u:\S{1,64} /p:([^\s]{4,128})"
+    r"|ConvertTo-SecureString (?:-String )?[\"']([^\"'\n]{4,128})[\"']"
+    r"|\baws_(?:secret_access_key|session_token)\s([A-Za-z0-9/+]{40,})"
     r"|\bWIFI:(?:[A-Z]:[^;\n]{0,64};){0,3}?P:([^;\n]{4,128});"
 )
 
@@ -81,7 +99,7 @@ def _called(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _LONGEST_PORT = 6
 """Digits of a password that is no port: ``connect("localhost", "5432")``."""
 _NAMED_FLAG = re.compile(
-    r"(?<![\w-])--?([a-z-]{0,12}(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key))[ ]{1,3}[\"']?([^\s\"'<>|;]{6,256})",
+    r"(?<![\w-])--?([a-z-]{0,12}(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key))[ ]{1,3}[\"']?([^\s\"'<>|;()]{6,256})",
     re.IGNORECASE,
 )
 
@@ -121,7 +139,11 @@ DETECTORS = (
         triggers=(
             r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]+[\"'], ?[\"'][^\"']",
             r"\bnet use [^\n]*/user:[^ \n]+ [^ \n]",
-            r"\| ?sudo -S\b",
+            r"\| ?(?:sudo -S|chpasswd|sudo chpasswd)\b",
+            r"\bhtpasswd -[a-zA-Z]*b[a-zA-Z]* [^\s]+ [^\s]+ [^\s]",
+            r"/u:[^\s]+ /p:[^\s]",
+            r"ConvertTo-SecureString (?:-String )?[\"'][^\"']",
+            r"\baws_(?:secret_access_key|session_token) [A-Za-z0-9/+]{8}",
             r"\bWIFI:[STHP]:[^\n]*P:[^;\n]",
         ),
         find=_called,

@@ -109,7 +109,7 @@ _NUMBERS = (
     _row("FR NIR", (15,), r"\bnir\b|s[eé]curit|insee|\bsecu\b|s[eé]cu\b|sociale", check.fr_nir, "NIR 2 95 10 99 126 111 93", (1, 2, 2, 2, 3, 3, 2)),
     _row("AE EID", (15,), r"emirates|هوية", check.emirates, "Emirates ID 784-1980-7375168-1", (3, 4, 7, 1)),
     _row("ID NIK", (16,), r"\bnik\b|\bktp\b|kependudukan", check.id_nik, "NIK 3171011708450001"),
-    _row("CN RIC", (18,), r"identity|身份证|身份|resident|公民|shenfen|居民", check.cn_ric, "身份证 11010519491231002X"),
+    _row("CN RIC", (18,), r"identity|身份证|身份|证件|證件|resident|公民|shenfen|居民", check.cn_ric, "身份证 11010519491231002X"),
 )  # fmt: skip
 _BY_LENGTH: dict[int, tuple[_Number, ...]] = {
     length: tuple(number for number in _NUMBERS if length in number.lengths) for length in range(8, 19)

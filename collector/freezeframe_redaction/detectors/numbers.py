@@ -49,7 +49,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
         if not escaped and (_joins(previous) or previous in "_%\\#$€£"):
             return examined
-    if previous in "/.-" and start - 1 > low and (text[start - 2].isalnum() or text[start - 2] == "_"):
+    if (
+        previous in "/.-"
+        and text[start] not in "+("
+        and start - 1 > low
+        and (text[start - 2].isalnum() or text[start - 2] == "_")
+    ):
         # Part of a path, a version, or an identifier with dashes.
         return examined
     if following not in _PLAIN_NEIGHBOURS:

@@ -17,8 +17,9 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
-_TELLING: dict[tuple[int, ...], str] = {(2, 2, 2, 2, 2): "33", (5, 6): "44"}
-"""Lay-outs that say enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain."""
+_TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
+"""Lay-outs that say enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
+``020 7946 0018`` there, in Japan and in Korea."""
 _LETTER = re.compile(r"(?<!\w)[TMFP][:.] ?[+(]?$")
 """``T: 0161 448 2719``: how signatures of e-mails announce a number."""
 _NEAR = re.compile(
@@ -92,8 +93,8 @@ def rule(run: runs.Run) -> Candidate | None:
         if is_marked_nanp(run.digits):
             return Candidate(run.start, run.end, runs.CLAIM)
         return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
-    country = _TELLING.get(run.groups)
-    if country and run.digits[0] == "0" and _stands_alone(run) and is_assigned(country + run.digits[1:]):
+    countries = _TELLING.get(run.groups, ()) if run.digits[0] == "0" else ()
+    if countries and _stands_alone(run) and any(is_assigned(country + run.digits[1:]) for country in countries):
         return _extended(run, "national")
     if has_area_in_brackets(run) and is_assigned_somewhere(run.digits):
         return _extended(run, "national")

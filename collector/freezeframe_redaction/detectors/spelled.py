@@ -9,6 +9,7 @@ from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, phone
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card, is_marked_nanp, is_marked_subscriber
+from freezeframe_redaction.view import scan_bytes
 
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or behind it."""
@@ -47,7 +48,11 @@ DETECTORS = (
     Detector(
         name="number spelled digit by digit",
         class_=phone.CLASS,
-        triggers=(rf"(?i)(?:{spoken.DIGIT}[ ,.\-]{{1,3}}){{3}}",),
+        triggers=tuple(
+            # One for each language: together they cost four times as much.
+            rf"(?i)(?:(?:{scan_bytes(digit).decode('latin-1')})[ ,.\-]{{1,3}}){{3}}"
+            for digit in spoken.DIGITS
+        ),
         find=_find,
         others=frozenset(["US_SSN", "CARD", "SECRET"]),
         examples=(
@@ -55,6 +60,10 @@ DETECTORS = (
                 text="my number is four one five, eight six seven, two three oh nine",
                 value="four one five, eight six seven, two three oh nine",
                 near_miss="one two three four, testing",
+            ),
+            Example(
+                text="meine Nummer: null eins sieben sechs, acht acht drei, vier vier eins sieben",
+                value="null eins sieben sechs, acht acht drei, vier vier eins sieben",
             ),
         ),
     ),

@@ -33,9 +33,14 @@ _CLAUSE_END = frozenset(
     "in at on about and from today tomorrow by so re too also again back earlier later yesterday tonight instead directly personally or but if who because e und et y og och en".split()
 )
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
-_TOWARDS = frozenset(
-    "both copy hired fired them birthday congratulations welcome pan o a cc in w/ greet call ping text remind invite avec pour chez mit für von con para por bei with by but under early producer kid him her given named heard starring featuring between commenter mr. mrs. ms. dr. miss told tell ask asked asks met meet saw calls called friend friends love loves thank thanks hi hello hey dear said says sister brother mother father wife husband son daughter aunt uncle"
-    " cousin boss colleague mr mrs ms dr and including invited invite visit visited emailed email to from for about remind reminded inform informed contact is why did does has was me".split()
+_LEADS_TO = tuple(
+    "both copy with by hired fired them birthday congratulations welcome pan told tell ask asked met meet saw calls called friend love loves thank thanks and including visit visited to from for about is why did does has said says me sister brother wife husband mother father kid son daughter aunt uncle him her was cc w/ greet call ping email text remind invite avec pour chez mit für von con para por bei given named heard starring between commenter but under early producer".split()
+)
+"""Words that stand before people."""
+_BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
+"""Those that a sentence begins with."""
+_TOWARDS = frozenset(_LEADS_TO) | frozenset(
+    "a asks boss colleague contact cousin dear dr dr. emailed featuring friends hello hey hi in inform informed invited miss mr mr. mrs mrs. ms ms. o reminded".split()
 )
 
 
@@ -178,7 +183,7 @@ DETECTORS = (
         name="name: given name alone",
         class_=names.CLASS,
         triggers=(
-            r"\b(?:[Bb]oth|[Cc]opy|Call|[Ww]ith|by|[Hh]ired|fired|them|birthday|[Cc]ongratulations|welcome|pan|com [oa]|told|Tell|Ask|Is|Did|Has|tell|ask|asked|met|meet|saw|calls|called|friend|love|loves|thank|thanks|and|including|visit|visited|to|from|for|about|is|why|did|does|has|said|says|me|sister|brother|wife|husband|mother|father|kid|son|daughter|aunt|uncle|him|her|was|cc|loop in|w/|greet|call|ping|email|text|remind|invite|avec|pour|chez|mit|f\xfcr|von|con|para|por|bei|given|named|heard|starring|between|commenter|but|under|early|shouted at|producer|ex-[A-Z][a-z]+) [A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
+            rf"\b(?:{'|'.join(map(names.scanned, (*_LEADS_TO, *_BEGIN_WITH_THEM)))}|com [oa]|loop in|shouted at|ex-[A-Z][a-z]+) {names.CAPITAL}[a-z\xdf-\xff]{{2}}",
             r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
             r"(?#names), [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
             r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
