@@ -30,7 +30,7 @@ SELECT
     s.parent_span_id AS parent_span_id
 FROM {db}.spans AS s
 WHERE s.exchange_kind != ''
-    OR (({TELLS_OF_MODEL_CALL} AND (s.trace_id, cityHash64(s.span_id)) NOT IN (SELECT trace_id, arrayJoin(outer_calls) FROM {db}.run_rows)
+    OR (({TELLS_OF_MODEL_CALL} AND (s.trace_id, cityHash64(s.span_id)) NOT IN (SELECT trace_id, arrayJoin(outer_calls) FROM {db}.run_rows WHERE notEmpty(outer_calls))
             OR s.operation IN ('{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}'))
         AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
 COMMENT 'The exchanges of each run in order: SELECT * FROM steps WHERE trace_id = ''...'' ORDER BY step';

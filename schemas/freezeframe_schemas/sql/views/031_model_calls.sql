@@ -28,7 +28,7 @@ FROM (
     WHERE s.exchange_kind = 'model'
         OR ({TELLS_OF_MODEL_CALL}
             AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1)
-            AND (s.trace_id, cityHash64(s.span_id)) NOT IN (SELECT trace_id, arrayJoin(outer_calls) FROM {db}.run_rows))
+            AND (s.trace_id, cityHash64(s.span_id)) NOT IN (SELECT trace_id, arrayJoin(outer_calls) FROM {db}.run_rows WHERE notEmpty(outer_calls)))
 ) AS c
 ASOF LEFT JOIN {db}.model_prices AS p ON c.model = p.model AND c.start_time >= p.valid_from
 COMMENT 'One row per model call: SELECT model, sum(cost_usd) FROM model_calls GROUP BY model';
