@@ -54,9 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         config = load_config(options.config, os.environ, overrides)
         from freezeframe_collector.service import run
-        from freezeframe_collector.telemetry import configure_logging
+        from freezeframe_collector.telemetry import configure_logging, quote_no_exceptions
 
         configure_logging(config.service.log_level)
+        quote_no_exceptions()
         _leave_no_core()
         return asyncio.run(run(config, lambda: load_config(options.config, os.environ, overrides)))
     except FreezeframeError as error:

@@ -6,10 +6,12 @@ import json
 import logging
 import os
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from types import TracebackType
 from typing import Final
 
 from aiohttp.http_exceptions import HttpProcessingError
@@ -80,6 +82,31 @@ def configure_logging(level: str) -> None:
     # Each try of a server that is away is a line of the writer's already.
     for name in ("urllib3", "clickhouse_connect"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def quote_no_exceptions() -> None:
+    """Have what nobody catches told like any error: its type and place, never its text or the arguments of a call.
+
+    Python prints exceptions that end a thread or the process with their text, and asyncio callbacks with their arguments:
+    either may hold what was being read.
+    """
+    sys.excepthook = lambda type_, error, traceback: _tell("ended by an exception", type_, error, traceback)
+    threading.excepthook = lambda args: _tell("a thread ended", args.exc_type, args.exc_value, args.exc_traceback)
+    sys.unraisablehook = lambda args: _tell("an exception went nowhere", args.exc_type, args.exc_value, args.exc_traceback)
+    logging.getLogger("asyncio").addFilter(_without_arguments)
+
+
+def _tell(what: str, type_: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
+    if not issubclass(type_, SystemExit | KeyboardInterrupt):
+        logging.getLogger(__name__).critical(what, exc_info=(type_, error or type_(), traceback))
+
+
+def _without_arguments(record: logging.LogRecord) -> bool:
+    """Keep of asyncio's report of an exception what it is about: its other lines show futures, tasks and handles."""
+    if record.exc_info:
+        told = record.getMessage().partition("\n")[0]
+        record.msg, record.args = ("Exception in callback" if told.startswith("Exception in callback") else told), None
+    return True
 
 
 class Reporter:

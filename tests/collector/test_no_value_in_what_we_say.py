@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -278,3 +280,53 @@ def test_keys_and_what_holds_them_print_no_secret(tmp_path: Path) -> None:
     told = repr((ring, key, redactor, redactor.redact(TEXT), Prf(key.secret))) + str(key)
     assert repr(key.secret)[2:10] not in told
     assert _private_in(told) == []
+
+
+_STRAY = """
+import asyncio, gc, sys, threading
+from freezeframe_collector.telemetry import configure_logging, quote_no_exceptions
+
+VALUE = sys.argv[1]
+configure_logging("debug")
+quote_no_exceptions()
+
+def fail(value):
+    raise ValueError(value)
+
+class Failing:
+    def __del__(self):
+        fail(VALUE)
+
+async def fail_later():
+    fail(VALUE)
+
+async def main():
+    asyncio.get_running_loop().call_soon(fail, VALUE)
+    task = asyncio.ensure_future(fail_later())
+    await asyncio.wait((task,))
+    del task
+    gc.collect()
+
+asyncio.run(main())
+thread = threading.Thread(target=fail, args=(VALUE,))
+thread.start()
+thread.join()
+Failing()
+fail(VALUE)
+"""
+
+
+def test_an_exception_that_nobody_catches_is_told_without_its_text() -> None:
+    """In a callback, a task, a thread, a finalizer, and at last the one that ends the process."""
+    ended = subprocess.run([sys.executable, "-c", _STRAY, MAIL], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    told = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert [line["message"] for line in told if "error" in line] == [
+        "Exception in callback",
+        "Task exception was never retrieved",
+        "a thread ended",
+        "an exception went nowhere",
+        "ended by an exception",
+    ]
+    assert {(line["error"], line["where"]) for line in told if "error" in line} == {("ValueError", "<string>:10")}
+    assert _private_in(ended.stderr) == []
