@@ -172,15 +172,15 @@ def test_a_tool_that_ran_live_is_kept_with_what_it_asked(provider: Provider, tmp
 
 
 def test_a_whole_program_is_kept_too_with_what_it_printed(provider: Provider, tmp_path: Path) -> None:
-    record(tmp_path, ["by_requests"])
+    record(tmp_path, ["aio"])
     fix(tmp_path, "@freezeframe.run\n", "")
-    fix(tmp_path, "{uuid.uuid4()} ", "")
     environment = {**os.environ, "FREEZEFRAME_FILE": "whole.jsonl"}
     subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True)
     origin = freeze(load_run_of_file(tmp_path / "whole.jsonl"))
     fix(tmp_path)
     report, made = keep(origin, tmp_path)
-    assert len(report.live) == 1
+    assert len(report.live) == 1, "each task and thread has the place that it had in the run"
+    assert [step.exchange.lane for step in made.steps] == [step.exchange.lane for step in origin.steps]
     provider.stop()
     again = reenact(made, cwd=tmp_path)
     assert again.identical, again

@@ -110,6 +110,12 @@ def activate() -> None:
     if fixture.entry.kind is EntryKind.COMMAND and first:
         _state["streams"] = streams = StandardStreams()
         streams.begin()
+    if kept is not None:  # before the seams are there: a thread of its own has no place among the program's
+        record_replay(
+            kept,
+            service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
+            root="never" if fixture.entry.kind is EntryKind.FUNCTION else "always",
+        )
     serve(
         session,
         edit=lambda request: edit_request(request, policy.edits) if policy.edits else None,
@@ -117,12 +123,6 @@ def activate() -> None:
         is_recorded=kept is not None,
         on_instrument=begin,
     )
-    if kept is not None:
-        record_replay(
-            kept,
-            service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
-            root="never" if fixture.entry.kind is EntryKind.FUNCTION else "always",
-        )
     freezeframe.instrument()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
