@@ -92,3 +92,11 @@ def test_a_policy_without_people_reads_tables(redactor: Redactor) -> None:
     assert "Krzyzewski" in made
     assert "536228726" not in made
     assert ",731" not in made
+
+
+@pytest.mark.parametrize("between", [" ", ",", ", ", "\n", ":80 ", " - "])
+def test_addresses_close_to_each_other_are_all_found(redactor: Redactor, between: str) -> None:
+    """Each is found whole, whatever stands a few characters before it: a version, another address."""
+    text = between.join(["v1.2.3.4", "31.97.30.81", "8.8.8.8", "9.9.9.9", "1.1.1.1"])
+    found = [text[finding.start : finding.end] for finding in redactor.redact(text).findings]
+    assert found == ["31.97.30.81", "8.8.8.8", "9.9.9.9", "1.1.1.1"]

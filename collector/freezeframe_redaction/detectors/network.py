@@ -27,8 +27,11 @@ _TEMPLATE = re.compile(r"^(?:\$|\{|<|%[sd({]|\[|\*{3}|x{3,}$|\.{3}|password$|pas
 
 
 def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _IPV4.search(text, max(low, at - 16), min(high, at + 16))
-    if match is None or match.end() < at:
+    start = at
+    while start > max(low, at - 16) and text[start - 1] in "0123456789.":
+        start -= 1
+    match = _IPV4.search(text, start, min(high, at + 16))
+    if match is None or not match.start() < at <= match.end():
         return ()
     value = match.group()
     if _NO_PERSON.match(value):
