@@ -32,7 +32,7 @@ pytestmark = pytest.mark.long  # each test starts the program again
 LIVE = Policy(live=frozenset({Kind.MODEL}))
 
 AGENT = """
-import asyncio, os, uuid
+import asyncio, datetime, os, random, uuid
 import freezeframe
 
 freezeframe.instrument()
@@ -78,8 +78,11 @@ def answer(question):
     said = [CLIENTS[0](question)]
     order = orders(name="keller")[0]
     for ask in CLIENTS:
-        said.append(ask(f"{order} {uuid.uuid4()} {len(said)}"))
+        said.append(ask(f"{order} {uuid.uuid4()} {drawn()} {len(said)}"))
     return said
+
+def drawn():
+    return f"{random.random()} {datetime.datetime.now().isoformat()}"
 
 def aio(text):
     return asyncio.run(by_aiohttp(text))
@@ -140,7 +143,7 @@ def test_a_fix_proven_live_replays_offline_from_the_answers_that_it_got(
 def test_what_was_served_is_kept_as_it_was_recorded(provider: Provider, tmp_path: Path) -> None:
     record(tmp_path, ["streamed", "by_requests"])
     origin = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
-    fix(tmp_path, 'order} {uuid.uuid4()} {len(said)}"', 'order} {uuid.uuid4()} {len(said)}" + "!" * (len(said) > 1)')
+    fix(tmp_path, '{len(said)}"', '{len(said)}" + "!" * (len(said) > 1)')
     report, made = keep(origin, tmp_path)
     assert [call.step for call in report.live] == [4]
     for old, new in zip(origin.steps[:3], made.steps[:3], strict=True):

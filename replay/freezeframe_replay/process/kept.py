@@ -84,7 +84,12 @@ def _key(redaction: Redaction, keys: Path | None) -> TenantKey:
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
     """Return the entry of the new run: what it came to is new, what a replay gives it is the recorded one's."""
-    entry = replace(made, environment=origin.environment)
+    entry = replace(
+        made,
+        environment=origin.environment,
+        random_state=origin.random_state,
+        start_time_unix_nano=origin.start_time_unix_nano,
+    )
     if made.kind is origin.kind:  # a script's functions have another module in a replay
         entry = replace(entry, target=origin.target, file=origin.file)
     if made.kind is not EntryKind.COMMAND or origin.kind is not EntryKind.COMMAND:
