@@ -75,7 +75,7 @@ _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
 _GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
 _KIN = re.compile(
     r"(?:^|\W)(?:w/|with|and|my|his|her|our|their|your|[^\W\d_]{2,}'s) (?:late |ex-|ex |eldest |youngest |older |younger |little )?(?:wife|husband|spouse|partner|fianc[eé]e?|son|daughter|child|mother|father|mum|mom|dad|brother|sister|aunt|uncle|cousin|nephew|niece"
-    r"|grandson|granddaughter|grandmother|grandfather|girlfriend|boyfriend|neighbou?r|roommate|flatmate|nanny|carer|caregiver|therapist|landlord|stepson|stepdaughter|twins|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)(?:-in-law)?[ ,(]{1,2}\Z"
+    r"|grandson|granddaughter|grandmother|grandfather|girlfriend|boyfriend|neighbou?r|roommate|flatmate|nanny|carer|caregiver|therapist|landlord|stepson|stepdaughter|twins|ex|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)(?:-in-law)?[ ,(]{1,2}\Z"
     r"|(?:^|\W)(?:meine? (?:frau|mann|sohn|tochter|mutter|vater|bruder|schwester)|mi (?:esposa|esposo|marido|mujer|hijo|hija|madre|padre|hermano|hermana)|(?:ma|mon) (?:femme|mari|fils|fille|mère|père|frère|soeur|sœur)|(?:mia moglie|mio marito|mio figlio|mia figlia)"
     r"|(?:minha esposa|meu marido|meu filho|minha filha)|mijn (?:vrouw|man|zoon|dochter)|m(?:oja żona|ój mąż|ój syn|oja córka)|e?şim|oğlum|kızım) \Z",
     re.IGNORECASE,
@@ -194,7 +194,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_SIGN_OFF = rf"(?i:{_trigger(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n)?)"
+_SIGN_OFF = rf"(?i:{_trigger(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n|-)?)"
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SE\xd1ORA?|REV|CAPT)"
 
 DETECTORS = (
@@ -208,8 +208,8 @@ DETECTORS = (
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
             rf"\b{_CAPITALS}\.? {names.CAPITAL}",
-            rf"\b(?i:wife|husband|spouse|partner|(?:grand|step)?son|(?:grand|step)?daughter|grandmother|grandfather|mother|father|mum|mom|dad|brother|sister|child|aunt|uncle|cousin|nephew|niece|girlfriend|boyfriend|neighbou?r|landlord|carer|nanny|in-law|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)[ ,(]{{1,2}}{names.CAPITAL}",
-            rf"\b(?i:frau|mann|sohn|tochter|mutter|vater|bruder|schwester|esposa|esposo|marido|mujer|hij[oa]|madre|padre|hermano|hermana|femme|mari|fils|fille|moglie|marito|figli[oa]|filh[oa]|vrouw|man|zoon|dochter|\xe9ona|syn|c\xf3rka|e\xe9im|o\xe9lum|k\xe9z\xe9m) {names.CAPITAL}",
+            rf"\b(?i:wife|husband|spouse|partner|(?:grand|step)?son|(?:grand|step)?daughter|grandmother|grandfather|mother|father|mum|mom|dad|brother|sister|child|aunt|uncle|cousin|nephew|niece|girlfriend|boyfriend|neighbou?r|landlord|carer|nanny|in-law|ex|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)[ ,(]{{1,2}}{names.CAPITAL}",
+            rf"\b(?i:frau|mann|sohn|tochter|mutter|vater|bruder|schwester|esposa|esposo|marido|mujer|hij[oa]|madre|padre|hermano|hermana|femme|mari|fr\xe8re|s\xe9ur|soeur|m\xe8re|p\xe8re|fils|fille|moglie|marito|figli[oa]|filh[oa]|vrouw|man|zoon|dochter|\xe9ona|syn|c\xf3rka|e\xe9im|o\xe9lum|k\xe9z\xe9m) {names.CAPITAL}",
         ),
         find=_context,
         examples=(

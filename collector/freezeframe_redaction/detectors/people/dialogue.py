@@ -49,7 +49,7 @@ def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _ROLES = frozenset(
     "speaker caller agent interviewer participant customer operator user guest host client rep witness student patient".split()
 )
-_MAILBOX = re.compile(rf"(?<![\w@.-])({names.TOKEN}(?:\.? {names.TOKEN}){{1,3}})[\"']? <([^<>\s@]{{1,64}})@")
+_MAILBOX = re.compile(rf"(?<![\w@.-])({names.TOKEN}(?:\.? {names.TOKEN}){{0,3}})[\"']? <([^<>\s@]{{1,64}})@")
 
 
 def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -63,6 +63,8 @@ def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         words = [text[a:b] for a, b in spans]
         real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
         mailbox = match[2].lower()
+        if len(words) == 1 and names.is_plainly_given(words[0]) and len(words[0]) > 3:
+            return names.accept(text, spans, "mailbox")
         if (
             len(real) > 1
             and all(map(names.may_be_name, real))

@@ -10,7 +10,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 
 _PERSON_KEY = (
     r"(?:full|first|last|given|family|sur|middle|maiden|fore|nick|legal|preferred|customer|client|patient|contact|account[_ ]?holder|card[_ ]?holder|holder|employee|owner|author|assignee|sender|recipient|passenger|guest"
-    r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
+    r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|from|to|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
     rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"

@@ -30,7 +30,7 @@ _PLAIN_PREPOSITIONS = frozenset(
     "pan o a both is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
 )
 _CLAUSE_END = frozenset(
-    "in at on about and from today tomorrow by so re too also again back earlier later yesterday tonight instead directly personally or but if who because e und et y og och en".split()
+    "in at on about and from today tomorrow by so re for too also again back earlier later yesterday tonight instead directly personally or but if who because e und et y og och en".split()
 )
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
 _LEADS_TO = tuple(
@@ -114,7 +114,7 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
         return True
     if before[-1:] == "(" and following[:1] in (")", ",", " "):
         return names.is_plainly_given(name)
-    if _SPEAKS.match(following) and (not before or before[-1] in "\n*-"):
+    if _SPEAKS.match(following) and (not before or before[-1] in "\n*-;"):
         return True
     if before[-1:] == "," and not names.is_plainly_given(name):
         return False
@@ -189,7 +189,7 @@ DETECTORS = (
             r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
             r"(?#names)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
             r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
-            r"(?#names)[\n\x1f](?:\*\*|[-*] )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
+            r"(?#names)[\n\x1f;](?:\*\*|[-*] | )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
             r"(?#names) \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
             r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
             r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) ",
