@@ -25,7 +25,7 @@ _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F
 _NOT_OF_ASCII: Final = re.compile(r"\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
 """What the two spellings above never write: with none of it in a JSON text, each of its strings has that spelling."""
 _MOST_SEARCHED: Final = 64
-"""Texts that are searched for one by one; for more, reading the JSON token by token costs less, and no more for more of them."""
+"""Texts that are searched for one by one; for more, reading the JSON token by token costs less, and no more for more."""
 
 _Pending = tuple[Leaf, Sequence[Span]]
 """A leaf with its edits or findings."""
@@ -114,21 +114,31 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
         wanted[leaf.text] = wanted.get(leaf.text, 0) + 1
         if len(wanted) > _MOST_SEARCHED:
             return None
+    places: dict[str, Iterator[int]] = {}
     for text, count in wanted.items():
-        if raw.count(spellings[text]) != count:
+        starts = _starts(raw, spellings[text], count)
+        if len(starts) != count:
             return None
+        places[text] = iter(starts)
     out: list[Span] = []
-    end = 0
     for leaf, own in pending:
-        spelling = spellings[leaf.text]
-        start = raw.index(spelling, end)
-        end = start + len(spelling)
+        spelling, start = spellings[leaf.text], next(places[leaf.text])
         if len(spelling) == len(leaf.text) + 2:
             out.extend((start + 1 + a, start + 1 + b, note) for a, b, note in own)
         else:
             offsets = _offsets_by_spelling(leaf.text, _ends(own), spell)
             out.extend((start + offsets[a], start + offsets[b], note) for a, b, note in own)
     return out
+
+
+def _starts(raw: str, spelling: str, most: int) -> list[int]:
+    """Return where the spelling stands in the text, without overlap: up to one place more than `most`."""
+    starts: list[int] = []
+    at = raw.find(spelling)
+    while at >= 0 and len(starts) <= most:
+        starts.append(at)
+        at = raw.find(spelling, at + len(spelling))
+    return starts
 
 
 def _speller(raw: str) -> Callable[[str], str] | None:
