@@ -147,7 +147,7 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _PHRASE = re.compile(
-    r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
+    r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?!(?<=\n)[a-z]+ ?[:=])(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
 )
 _NO_PHRASE = frozenset(
     "the and for with that this are was not can has have had must should shall will may from when which who your you its our their any all but use used be been"

@@ -77,7 +77,7 @@ _FOREIGN_WORD = re.compile(
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _FOREIGN_WORD.finditer(text, max(low, at - 40), at):
         found = _find(text, low, high, match.end())
-        if found:
+        if found and found[0].end >= at:
             return found
     return ()
 

@@ -84,7 +84,8 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     taken = classify(whole)
     if taken is not None:
         return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
-    pieces = _pieces(text, low, high, start, end) if " " in whole.raw and len(whole.raw) > 9 else ()
+    spaced = " " in whole.raw or "\t" in whole.raw
+    pieces = _pieces(text, low, high, start, end) if spaced and len(whole.raw) > 9 else ()
     return pieces or examined
 
 

@@ -32,7 +32,7 @@ def _beyond_latin(text: str, low: int, high: int, at: int) -> tuple[Candidate, .
     """``邮编：100020``: the trigger ended in the postcode."""
     for word in _WORD_BEYOND.finditer(text, max(low, at - 32), at):
         found = _find(text, low, high, word.end())
-        if found:
+        if found and found[0].end >= at:
             return found
     return ()
 

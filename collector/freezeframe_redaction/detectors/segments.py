@@ -70,7 +70,7 @@ _X12_NAME = re.compile(r"\b(?:NM1|N3|N4|DMG|REF|PER)\*")
 
 def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended behind the first fields."""
-    name = next(_X12_NAME.finditer(text, max(low, at - 10), at), None)
+    name = _last(_X12_NAME, text, max(low, at - 10), at)
     return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _END_OF_X12) if name else ()
 
 
@@ -79,8 +79,13 @@ _VCARD_NAME = re.compile(r"(?<![\w.])(?:item[0-9]+\.)?(ADR|N)(?:;[^:\r\n]{0,80})
 
 def _vcard(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended in the first field."""
-    name = next((one for one in _VCARD_NAME.finditer(text, max(low, at - 100), at)), None)
+    name = _last(_VCARD_NAME, text, max(low, at - 100), at)
     return _read(text, name.end(), high, _VCARD[name.group(1)], ";", ",", _END_OF_HL7) if name else ()
+
+
+def _last(pattern: re.Pattern[str], text: str, start: int, at: int) -> re.Match[str] | None:
+    """Return the match nearest to the trigger: those before it are of earlier segments."""
+    return next(reversed([*pattern.finditer(text, start, at)]), None)
 
 
 def _read(
@@ -98,7 +103,8 @@ def _read(
                 found = judge(text, a, b, column) if column is not None else None
                 if found is not None:
                     out.append(found)
-    return (*out, Candidate(at, end, runs.EXAMINED)) if out else ()
+    # Segments inside this one are not read again, so that hostile ones cost no more than their length.
+    return (*out, Candidate(at, end, runs.EXAMINED))
 
 
 def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,39 @@
+"""A value is found whatever stands right before it: another value of its kind, a row or a line that is alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.detectors import ALL
+
+REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
+_EXAMPLES = [(detector, example) for detector in ALL for example in detector.examples]
+_ALONE = frozenset(["secret: phrase of words", "name: key of a person's name", "secret: backup codes", "segment of HL7"])
+"""Whose values go on to the end of the line, so that what follows there is theirs."""
+
+
+def _redacted(text: str) -> str:
+    return str(REDACTOR.redact(text).value)
+
+
+@pytest.mark.parametrize(("detector", "example"), _EXAMPLES, ids=lambda value: getattr(value, "name", None) or value.value[:24])
+def test_an_example_is_found_behind_itself(detector: Any, example: Any) -> None:
+    """On the same line, on the next one, in the next column."""
+    for between in ("\n",) if detector.name in _ALONE else (" ", "\n", ", ", "\t", "; "):
+        text = example.text + between + ("\n" if detector.name == "line of a vCard" else "") + example.text
+        assert example.value not in _redacted(text), between
+
+
+@pytest.mark.parametrize("between", [" ", "\t", "\n", ", "])
+def test_numbers_side_by_side_are_not_taken_for_one(between: str) -> None:
+    for one, other in (
+        ("NIF 501964843", "NIF 501442600"),
+        ("SSN 123-45-6789", "SSN 234-56-7891"),
+        ("PESEL 44051401359", "02070803628"),
+    ):
+        made = _redacted(f"{one}{between}{other}")
+        assert one.split()[-1] not in made
+        assert other.split()[-1] not in made
