@@ -102,8 +102,16 @@ def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidat
 
 def _find_said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the verb of ``your code is 482913``."""
+    if _YOURS.search(text, max(low, at - 48), at) is None:
+        return ()
     match = _SAID.match(text, at, min(high, at + 16))
     return _candidate(match) if match else ()
+
+
+_YOURS = re.compile(
+    r"\b(?:your|ihr|dein|tu|su|votre|ton|il tuo|o seu|seu|uw|je|din|twój) (?:[a-z]+ )?(?:code|código|codice|kod)(?: \w+|:)\Z",
+    re.IGNORECASE,
+)
 
 
 def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -167,7 +175,8 @@ DETECTORS = (
         name="secret: your code",
         class_=CLASS,
         triggers=(
-            r"(?i)\b(?:your|ihr|dein|tu|su|votre|ton|il tuo|o seu|seu|uw|je|din|tw\xf3j) (?:[a-z]+ )?(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
+            # Whose it is, is asked behind: the engine would follow every "your" and "je" for a nanosecond a byte.
+            r"(?i)\b(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
         ),
         find=_find_said,
         examples=(Example(text="Ihr Code lautet 482913", value="482913", near_miss="your code is 2000 lines long"),),

@@ -184,9 +184,7 @@ DETECTORS = (
     Detector(
         name="phone, word behind",
         class_=phone.CLASS,
-        triggers=(
-            r"[0-9](?:[ .()/\-]{0,2}[0-9]){5,7}(?:(?:x|ext\.?) ?[0-9]+)?[ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",
-        ),
+        triggers=(r"[0-9][ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",),
         find=_find_before_word,
         examples=(Example(text="22 498317 office", value="22 498317", near_miss="12 345 office chairs"),),
     ),
