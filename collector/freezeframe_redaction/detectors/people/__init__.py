@@ -7,11 +7,12 @@ without evidence are left to the model tier.
 
 from __future__ import annotations
 
-from freezeframe_redaction.detectors.people import announced, dialogue, initials, keyed, pairs, scripts, single, small
+from freezeframe_redaction.detectors.people import announced, dialogue, initials, keyed, kin, pairs, scripts, single, small
 from freezeframe_redaction.model import Detector
 
 DETECTORS: tuple[Detector, ...] = (
     *announced.DETECTORS,
+    *kin.DETECTORS,
     *dialogue.DETECTORS,
     *pairs.DETECTORS,
     *initials.DETECTORS,

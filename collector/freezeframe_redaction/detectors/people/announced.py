@@ -40,7 +40,7 @@ _CLOSINGS = (
 """Ends of letters; the name stands behind them, on a line of its own or not."""
 
 
-def _trigger(phrases: Iterable[str]) -> str:
+def as_alternatives(phrases: Iterable[str]) -> str:
     """Return phrases as the trigger engine reads them, one byte a character."""
     scanned = (names.scanned(phrase) for phrase in sorted(set(phrases)))
     return "|".join(re.escape(one).replace(r"\ ", " ") for one in scanned)
@@ -56,7 +56,7 @@ def _either_case(phrases: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _SAID = _either_case(SAYS_NAME)
-_TITLES = _trigger([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor", "signora"])  # fmt: skip
+_TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor", "signora"])  # fmt: skip
 """The two that are ordinary words too announce no more than ``Dear`` does."""
 _END_OF_LETTER = re.compile(
     rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:\(signed\)|i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
@@ -73,13 +73,6 @@ _AND_TELLS = re.compile(r", (?:an? |the |your |from |[0-9]|and I|mother|father)"
 """Behind who presents himself: ``I'm Calliope, a nurse``."""
 _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
 _GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
-_KIN = re.compile(
-    r"(?:^|\W)(?:w/|with|and|my|his|her|our|their|your|[^\W\d_]{2,}'s) (?:late |ex-|ex |eldest |youngest |older |younger |little )?(?:wife|husband|spouse|partner|fianc[eé]e?|son|daughter|child|mother|father|mum|mom|dad|brother|sister|aunt|uncle|cousin|nephew|niece"
-    r"|grandson|granddaughter|grandmother|grandfather|girlfriend|boyfriend|neighbou?r|roommate|flatmate|nanny|carer|caregiver|therapist|landlord|stepson|stepdaughter|twins|ex|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)(?:-in-law)?[ ,(]{1,2}\Z"
-    r"|(?:^|\W)(?:meine? (?:frau|mann|sohn|tochter|mutter|vater|bruder|schwester)|mi (?:esposa|esposo|marido|mujer|hijo|hija|madre|padre|hermano|hermana)|(?:ma|mon) (?:femme|mari|fils|fille|mère|père|frère|soeur|sœur)|(?:mia moglie|mio marito|mio figlio|mia figlia)"
-    r"|(?:minha esposa|meu marido|meu filho|minha filha)|mijn (?:vrouw|man|zoon|dochter)|m(?:oja żona|ój mąż|ój syn|oja córka)|e?şim|oğlum|kızım) \Z",
-    re.IGNORECASE,
-)
 
 
 def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
@@ -104,7 +97,7 @@ def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]])
     """Whether the words are a line of their own below ``Kind regards`` or the two dashes of a signature."""
     start, end = tokens[0][0], tokens[-1][1]
     before = text[max(low, start - 48) : start]
-    ending = _END_OF_LETTER.search(before) if "\n" in before else None
+    ending = _END_OF_LETTER.search(before) if "\n" in before[-16:] else None
     if ending is None or not _SIGNED.match(text, end, min(high, end + 8)):
         return False
     words = [text[a:b] for a, b in tokens]
@@ -141,7 +134,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     return names.accept(text, kept, "context")
 
 
-def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the first letter behind a word that announces a name."""
     start = at - 1
     tokens = names.tokens_at(text, start, high)
@@ -163,8 +156,6 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if _is_greeted(text, low, high, tokens):
         return names.accept(text, tokens, "greeted")
     before = text[max(low, start - 48) : start]
-    if _KIN.search(before) is not None and (names.may_be_name(first) or names.is_given(first)):
-        return names.accept(text, tokens if all(names.may_be_name(word) for word in words) else tokens[:1], "kin")
     strong = before.rstrip(" \t\r\n:,*_)\"'").lower().endswith(STRONG)
     titled = names.title_start(text, low, start) < start
     if strong or titled:
@@ -194,7 +185,7 @@ def _context(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_SIGN_OFF = rf"(?i:{_trigger(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n|-)?)"
+_SIGN_OFF = rf"(?i:{as_alternatives(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n|-)?)"
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SE\xd1ORA?|REV|CAPT)"
 
 DETECTORS = (
@@ -202,16 +193,14 @@ DETECTORS = (
         name="name: announced",
         class_=names.CLASS,
         triggers=(
-            rf"\b(?:(?:{_TITLES})\.?|{_trigger([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}(?:{_trigger(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}(?:{_trigger(_SAID)})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"\b(?:(?:{_TITLES})\.?|{as_alternatives([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}(?:{as_alternatives(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}(?:{as_alternatives(_SAID)})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
             rf"\b{_CAPITALS}\.? {names.CAPITAL}",
-            rf"\b(?i:wife|husband|spouse|partner|(?:grand|step)?son|(?:grand|step)?daughter|grandmother|grandfather|mother|father|mum|mom|dad|brother|sister|child|aunt|uncle|cousin|nephew|niece|girlfriend|boyfriend|neighbou?r|landlord|carer|nanny|in-law|ex|secretary|supervisor|co-?worker|lawyer|solicitor|accountant|dentist)[ ,(]{{1,2}}{names.CAPITAL}",
-            rf"\b(?i:frau|mann|sohn|tochter|mutter|vater|bruder|schwester|esposa|esposo|marido|mujer|hij[oa]|madre|padre|hermano|hermana|femme|mari|fr\xe8re|s\xe9ur|soeur|m\xe8re|p\xe8re|fils|fille|moglie|marito|figli[oa]|filh[oa]|vrouw|man|zoon|dochter|\xe9ona|syn|c\xf3rka|e\xe9im|o\xe9lum|k\xe9z\xe9m) {names.CAPITAL}",
         ),
-        find=_context,
+        find=find,
         examples=(
             Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
             Example(text="Kind regards,\nSara Lindqvist", value="Sara Lindqvist", near_miss="This is Python"),
@@ -221,7 +210,6 @@ DETECTORS = (
                 near_miss="Regards,\nThe Support Team",
             ),
             Example(text="Hi Ndapewandja, please call back", value="Ndapewandja", near_miss="Hello World, again"),
-            Example(text="my daughter Xiadanira is allergic", value="Xiadanira", near_miss="the parent process Is"),
             Example(text="Herr Müller hat angerufen", value="Müller"),
         ),
     ),
