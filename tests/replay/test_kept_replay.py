@@ -283,7 +283,7 @@ def test_the_command_writes_the_fixture_and_says_what_to_type_next(
     assert main(["replay", "spans.jsonl", "--live", "model", "-o", "fixed"]) == 3
     shown = capsys.readouterr().out
     made = load_fixture(tmp_path / "fixed")
-    assert f"wrote fixed: 3 steps of run {made.run_id}, 1 calls made for real" in shown
+    assert f"wrote fixed: 3 steps of run {made.run_id}, 1 call made for real" in shown
     assert "freezeframe replay fixed asks nobody" in shown
     provider.stop()
     assert main(["replay", "fixed"]) == 0

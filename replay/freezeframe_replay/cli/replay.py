@@ -140,10 +140,14 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
     made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=home_of(arguments).directory / "keys")
     write_to(directory, made, command="replay")
     if not arguments.json:
-        print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {len(report.live)} calls made for real")
+        print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {_calls(len(report.live))} made for real")
         print(
             f"  freezeframe replay {directory} asks nobody; as a test: freezeframe fixture {directory} -o {directory} --pytest"
         )
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
 
 
 def _begin(fixture: Fixture | Path, number: int) -> Fixture:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys
 from freezeframe_replay.engine.freeze import freeze, policy_of
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
@@ -42,10 +41,7 @@ def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[s
         )
     redaction = origin.redaction
     if redaction.policy:
-        key = _key(redaction, keys)
-        redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
-        run = build_run([redactor.redact_span(span) for span in run.spans])
-        redaction = replace(redaction, key_id=key.id)
+        run, redaction = _redacted(run, redaction, keys)
     made = freeze(run)
     return replace(
         made,
@@ -54,6 +50,7 @@ def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[s
         forked_from=origin.run_id,
         edits=tuple(_told(report)),
         ignore=tuple(dict.fromkeys((*origin.ignore, *ignore))),
+        begin=origin.begin,
     )
 
 
@@ -75,11 +72,14 @@ def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
     return next(reversed(alike or entered), None)
 
 
-def _key(redaction: Redaction, keys: Path | None) -> TenantKey:
-    """Return the key that the run was redacted with, where it is at hand, else one that nobody keeps."""
+def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, Redaction]:
+    """Return the run redacted as its origin is, and how: by the origin's key where it is at hand, else by a passing one."""
+    from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys
+
     ring = load_or_create_keys(keys) if keys is not None and keys.is_dir() else None
-    own = ring and ring.by_id(redaction.key_id)
-    return own or TenantKey.generate("kept/1")
+    key = (ring and ring.by_id(redaction.key_id)) or TenantKey.generate("kept/1")
+    redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
+    return build_run([redactor.redact_span(span) for span in run.spans]), replace(redaction, key_id=key.id)
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
