@@ -189,7 +189,8 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     names = [text[a:b].strip(" \"'`*") for a, b in headings]
     columns = [(at, column) for at in range(len(names)) if (column := _column(names, at)) is not None]
-    if len(names) < 2 or not columns:
+    # A list in source code with one value a line ends each with a comma, and is no table of two columns.
+    if sum(map(bool, names)) < (1 if delimiter == "|" else 2) or not columns:
         return ()
     out: list[Candidate] = []
     read = stop
