@@ -431,7 +431,7 @@ DETECTORS = (
     Detector(
         name="address: Cyrillic street",
         class_=CLASS,
-        triggers=(r"\xe9-?\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",),
+        triggers=(r"(?#rare)\xe9-?\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",),
         find=_romance,
         examples=(
             Example(text="ул. Тверская, д. 7, кв. 12, Москва, 125009", value="ул. Тверская, д. 7, кв. 12, Москва, 125009"),

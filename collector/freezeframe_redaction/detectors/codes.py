@@ -167,7 +167,7 @@ DETECTORS = (
     Detector(
         name="secret: code of a dumped card",
         class_=CLASS,
-        triggers=(r"[0-9]{4}[|,;:] ?[01]?[0-9][/|\-]?(?:20)?[23][0-9][|,;:] ?[0-9]{3}",),
+        triggers=(r"(?#digits)[0-9]{4}[|,;:] ?[01]?[0-9][/|\-]?(?:20)?[23][0-9][|,;:] ?[0-9]{3}",),
         find=_find_in_dump,
         examples=(Example(text="4000056655665556|12/27|911", value="911", near_miss="1234:12/27:911"),),
     ),
@@ -194,7 +194,7 @@ DETECTORS = (
     Detector(
         name="secret: code, other scripts",
         class_=CLASS,
-        triggers=(r"[\x80-\xff]{2}[ :\xb7\[]*[0-9]{3}",),
+        triggers=(r"(?#rare)[\x80-\xff]{2}[ :\xb7\[]*[0-9]{3}",),
         find=_find_foreign,
         examples=(Example(text="您的验证码是482913", value="482913", near_miss="订单482913"),),
     ),

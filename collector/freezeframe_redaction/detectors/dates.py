@@ -112,7 +112,7 @@ DETECTORS = (
         name="date of birth, word behind",
         class_=CLASS,
         triggers=(
-            r"[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
+            r"(?#rare)[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
             r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",
         ),
         find=_find_before,

@@ -50,7 +50,7 @@ DETECTORS = (
     Detector(
         name="address: postcode by itself, other scripts",
         class_=CLASS,
-        triggers=(r"[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",),
+        triggers=(r"(?#rare)[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",),
         find=_beyond_latin,
         examples=(Example(text="邮编：100020", value="100020", near_miss="订单：100020"),),
     ),
