@@ -7,7 +7,18 @@ without evidence are left to the model tier.
 
 from __future__ import annotations
 
-from freezeframe_redaction.detectors.people import announced, dialogue, initials, keyed, kin, pairs, scripts, single, small
+from freezeframe_redaction.detectors.people import (
+    announced,
+    described,
+    dialogue,
+    initials,
+    keyed,
+    kin,
+    pairs,
+    scripts,
+    single,
+    small,
+)
 from freezeframe_redaction.model import Detector
 
 DETECTORS: tuple[Detector, ...] = (
@@ -15,6 +26,7 @@ DETECTORS: tuple[Detector, ...] = (
     *kin.DETECTORS,
     *dialogue.DETECTORS,
     *pairs.DETECTORS,
+    *described.DETECTORS,
     *initials.DETECTORS,
     *single.DETECTORS,
     *small.DETECTORS,

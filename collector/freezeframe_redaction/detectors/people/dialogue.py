@@ -88,7 +88,8 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     words = [text[a:b] for a, b in tokens]
     opening = text[start - 1] if start > low else ""
     end = tokens[-1][1] if tokens else start
-    end += text[end - 2 : end + 1].endswith(".") and text[end - 2 : end - 1] == " "  # "Siddharth R.:"
+    if end > start and text[end - 2] == " " and text[end : end + 1] == ".":
+        end += 1  # "Siddharth R.:"
     closing = {"(": "):", "[": "]:", "<": ">"}.get(opening, ":")
     if not text.startswith(closing, end) or text[end + len(closing) : end + len(closing) + 1] not in ("", " ", "\n", "\t"):
         return ()
