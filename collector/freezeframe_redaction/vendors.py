@@ -122,6 +122,7 @@ VENDORS: Final = tuple(
         ("sourcegraph", r"(?:sgp|slk)_(?:(?:[a-fA-F0-9]{16}|local)_)?", r"[a-fA-F0-9]{40,64}", "sgp_a1b2c3d4e5f60718_a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4"),
         ("square", r"(?:EAAA|sq0[a-z]{3}-)", _WORD + r"{22,64}", "sq0atp-a1B2c3D4e5F6g7H8i9J0k1"),
         ("nats seed", r"\bS[UAONC]A", r"[A-Z2-7]{55}", "SUA57BLR27OY7WZ6LH2VJUGWJT6J4X7CWMFTSU2SA3W36XLPSMYHUKU7LZ", r"\bS[UAONC]A[A-Z2-7]{12}"),
+        ("bearer", r"(?<=[Bb]earer )(?=[A-Za-z0-9_\-.~+/]{0,200}[0-9])", r"[A-Za-z0-9_\-.~+/]{20,2000}={0,2}", "Bearer a1B2c3D4e5F6g7H8i9J0k1L2m3N4", r"[Bb]earer [A-Za-z0-9_\-.~+/]{8}"),
         ("facebook app", "", r"[0-9]{15,16}(?:\||%7C)[A-Za-z0-9_\-]{27,40}", "190228446318877|a1B2c3D4e5F6g7H8i9J0k1L2m3N4", r"[0-9]{15}(?:\||%7C)[A-Za-z0-9]{4}"),
         ("grafana, before 9.1", r"eyJrIjoi", r"[A-Za-z0-9+/]{60,400}={0,3}", "eyJrIjoi" + "a1B2c3D4e5" * 7),
         ("facebook", r"(?:EAA[A-Z]?|IG[AQ][AWQV])", r"[A-Za-z0-9]{80,300}", "EAACEdEose0cBA" + "a1B2c3D4e5F6g7" * 7),

@@ -25,7 +25,7 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpsk|\bp/w|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpsk|\bp/w|sshpass|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
 )
 _KEYISH = re.compile(r"(?:token|key)$")
 
@@ -260,7 +260,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _NAMES = (
     r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|\bclave|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
-    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session|\bpsk|\bp/w)"
+    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session|\bpsk|\bp/w|sshpass)"
 )
 
 _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"

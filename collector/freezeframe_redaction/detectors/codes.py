@@ -13,10 +13,10 @@ _WORDS = (
     r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
     r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|eng\xe5ngskod|(?:kod|c\xf3digo|code|kode|codice|m\xe3|koodi) (?:pin|otp|cvv)|clave din\xe1mica"
     r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|c\xf3digo de (?:seguridad|verificaci\xf3n|seguran\xe7a|verifica\xe7\xe3o|acceso)"
-    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal|toegangs)code|code d'acc\xe8s|codice di accesso|kod dost\xe9pu|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|kod sms|do\xe9rulama kodu(?:nuz)?"
+    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation|validation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal|toegangs)code|code d'acc\xe8s|codice di accesso|kod dost\xe9pu|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|kod sms|do\xe9rulama kodu(?:nuz)?"
     r"|kode verifikasi|m\xe3 x\xe9c (?:nh\xe9n|th\xe9c)|ov\xe9\xe9ovac\xed k\xf3d|cod de verificare|bekr\xe6ftelseskode|verifieringskod|vahvistuskoodi|ellen\xe9rz\xe9 k\xf3d)"
 )
-_VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war|của bạn là|là)"
+_VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war|(?:has been |was )?(?:set|changed|reset) to|của bạn là|là)"
 _VALUE = re.compile(
     rf"(?:\s?(?:number|code|{_VERB})\b){{0,2}}[\s\"'()*]{{0,3}}[:=#>]?[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,

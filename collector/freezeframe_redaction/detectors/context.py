@@ -67,7 +67,7 @@ TAGS = r"(?:\s{0,8}</?[A-Za-z][^<>\n]{0,60}>\s{0,8}){0,6}"
 PHONE = words(
     r"(?:from|to|caller|calling|called|callee|dest|destination|dialed|originating)[ _]?(?:number|no|num|phone)\b|caller[ _]?id", r"phone", r"\btel\b", r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"recipient", r"\bcalle[re]\b", r"\bmob\b", r"\bcell(?! (?:count|lines?|ids?|size|range|tower|value|references?)\b)", r"\bmy digits\b", r"\bfax", r"\btext\b",
     r"\btext(?:ing|ed)?\b", r"\bsms\b", r"whats ?app", r"contact", r"\bdial", r"\bring(?:e|er|en)?\b", r"\breach", r"hotline", r"callback", r"voicemail",
-    r"handy", r"\brufnummer", r"durchwahl", r"erreich", r"\banruf", r"\bruf(?:en)?\b", r"appel", r"portable", r"joindre", r"ll[aá]m", r"\bhabl(?:ar|a|e|o) con\b", r"\bfijo\b", r"m[oó]vil",
+    r"handy", r"\brufnummer", r"rückruf", r"kontaktow", r"durchwahl", r"erreich", r"\banruf", r"\bruf(?:en)?\b", r"appel", r"portable", r"joindre", r"ll[aá]m", r"\bhabl(?:ar|a|e|o) con\b", r"\bfijo\b", r"m[oó]vil",
     r"celular", r"telem[oó]vel", r"ligue", r"ligar", r"chiam", r"cellulare", r"bel mij", r"bellen", r"telefoon", r"komórk", r"zadzwoń",
     r"dzwoni", r"\bring mig", r"telefonn", r"puhelin", r"telefonum", r"cep\b", r"ara(?:yın|yin|yabilir)", r"signal\b", r"viber", r"wechat",
     r"\bcel\b", r"mb ?way", r"\bbizum", r"мой номер", r"номер тел", r"\bmy (?:new |old |cell |mobile )?(?:number|num\b|no\b)", r"number changed", r"\bt[eé]l\b", r"κιν", r"\bpuh", r"\bs[ií]mi\b", r"\bph\b", r"\bgsm\b", r"\bzap\b", r"bel me\b", r"\bnr to\b", r"\bnr tel", r"nomor", r"\bhp\b", r"điện thoại", r"\bsđt\b", r"โทร", r"번호", r"נייד",
