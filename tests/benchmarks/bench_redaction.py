@@ -432,7 +432,7 @@ def main() -> None:
     parser.add_argument("--peers", type=Path, default=Path(".bench/redaction-peers"), help="virtual environment of the peers")
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
     parser.add_argument("--peer-seconds", type=float, default=15, help="CPU seconds for each peer and corpus")
-    parser.add_argument("--model-texts", type=int, default=300, help="texts of each set that the model tier reads")
+    parser.add_argument("--model-texts", type=int, default=5000, help="texts of each set that the model tier reads, at most")
     arguments = parser.parse_args()
     folder = Path(os.environ.get("FREEZEFRAME_DATA", "")) / "pii" if os.environ.get("FREEZEFRAME_DATA") else SAMPLE
     redactor = Redactor(load_policy(), KEY)
