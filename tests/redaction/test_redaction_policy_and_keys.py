@@ -72,7 +72,7 @@ def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
 @given(
     st.frozensets(st.sampled_from(sorted(CLASSES)), min_size=1),
     st.frozensets(st.text(st.characters(exclude_categories=["Cs"]))),
-    st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=3),
+    st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip), max_size=3),
     st.booleans(),
 )
 def test_a_policy_is_written_as_a_file_that_gives_it_again(
