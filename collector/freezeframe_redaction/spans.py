@@ -108,9 +108,10 @@ class SpanRedaction:
         )
 
     def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
-        """Return the policy, and the ids of the keys whose surrogates the span holds, oldest first, joined by commas."""
+        """Return the policy, and the ids of the keys whose surrogates the span may hold, this one last, joined by commas."""
         earlier = span.text(genai.REDACTION_KEY_ID)
-        keys = dict.fromkeys([*earlier.split(","), self._key_id]) if earlier else (self._key_id,)
+        keys = [key for key in earlier.split(",") if key != self._key_id] if earlier else []
+        keys.append(self._key_id)
         return {genai.REDACTION_POLICY: self._policy_label, genai.REDACTION_KEY_ID: ",".join(keys)}
 
     def _redact_resource(self, resource: Resource) -> tuple[Resource, Mapping[str, str]]:

@@ -203,6 +203,17 @@ def test_the_collector_reads_prose_between_its_log_and_the_store() -> None:
 
 @pytest.mark.long
 @installed
+def test_prose_is_read_under_the_policy_of_the_key_and_not_of_the_tenant_that_a_span_claims() -> None:
+    sink = _Sink()
+    ring = KeyRing(directory=_nowhere(), keys=(KEY, TenantKey(id="lax/1", secret=b"l" * 32)))
+    reader = ProseReader(sink, Policies(default=POLICY, tenants={"lax": load_policy("minimal")}), ring)
+    claims = _span(UNSEEN).with_attributes({genai.TENANT: "lax", genai.REDACTION_KEY_ID: f"lax/1,{KEY.id}"})
+    reader.insert([claims], "token")
+    assert "Warrane" not in str(sink.stored[0].attributes[genai.INPUT_MESSAGES])
+
+
+@pytest.mark.long
+@installed
 def test_a_span_that_cannot_be_read_is_refused_without_its_text() -> None:
     """Not stored as it is."""
     sink = _Sink()

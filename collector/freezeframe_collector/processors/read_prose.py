@@ -59,7 +59,7 @@ class ProseReader:
         if not span.text(genai.REDACTION_POLICY):
             return span  # about the collector itself, which writes no prose of anybody
         try:
-            tenant = span.text(genai.TENANT) or "default"
+            tenant = _tenant(span)
             redactor = self._redactor(tenant)
             if redactor is None:
                 return span
@@ -81,3 +81,8 @@ class ProseReader:
                 Redactor(policy, self._keys.current(tenant), keep_originals=self._sealer is not None) if reads else None
             )
         return self._redactors[tenant]
+
+
+def _tenant(span: SpanRecord) -> str:
+    """Return whose key the rules used: where nobody needs a token, what a span says of its tenant proves nothing."""
+    return (span.text(genai.REDACTION_KEY_ID) or "").rpartition(",")[2].rpartition("/")[0] or "default"
