@@ -16,6 +16,8 @@ from freezeframe_redaction.surrogates import bare, is_marked_identifier, mark_id
 
 WINDOW: Final = 256
 """Characters on each side of a trigger's end in which a pattern of the user's may match."""
+_LANE = "(?#custom)"
+"""Apart from ours, so that a policy compiles its own patterns only."""
 _KEYED_VALUE = re.compile(r"[\"']?\s?[:=]\s?[\"']?([^\s\"'\x1f][^\"\x1f\n]{0,200})")
 
 
@@ -28,7 +30,7 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
                 Detector(
                     name=f"custom: {entry.name}",
                     class_=entry.name,
-                    triggers=(as_trigger(entry.pattern),),
+                    triggers=(_LANE + as_trigger(entry.pattern),),
                     find=_by_pattern(entry),
                     examples=(Example(text=entry.example, value=entry.example),),
                 )
@@ -39,7 +41,7 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
                 Detector(
                     name=f"custom: {entry.name} by key",
                     class_=entry.name,
-                    triggers=(rf"(?i)(?:^|[^A-Za-z0-9_])(?:{names})[\"']?\s?[:=]",),
+                    triggers=(rf"{_LANE}(?i)(?:^|[^A-Za-z0-9_])(?:{names})[\"']?\s?[:=]",),
                     find=_by_key(entry),
                     examples=(Example(text=f"{entry.keys[0]}: value-1", value="value-1"),),
                 )

@@ -1,6 +1,6 @@
-"""The trigger engine: one Vectorscan pass over the scan bytes of a batch, then each hit is checked by its detector.
+"""The trigger engine: a Vectorscan pass a lane over the scan bytes of a batch, then each hit is checked by its detector.
 
-The database is made once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan demands.
+Databases are made once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan demands.
 """
 
 from __future__ import annotations

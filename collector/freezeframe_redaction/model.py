@@ -51,7 +51,7 @@ class Detector:
     name: str
     class_: str
     triggers: tuple[str, ...]
-    """Vectorscan expressions over the scan bytes; about one match per candidate."""
+    """Vectorscan expressions over the scan bytes; about one match per candidate. Without a word, one names its lane."""
     find: Find
     examples: tuple[Example, ...]
     others: frozenset[str] = frozenset()

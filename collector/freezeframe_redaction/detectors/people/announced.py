@@ -195,7 +195,9 @@ DETECTORS = (
         triggers=(
             rf"\b(?:(?:{_TITLES})\.?|{as_alternatives([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
             rf"{names.START}(?:{as_alternatives(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}(?:{as_alternatives(_SAID)})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            # Compiled ten times quicker with the border than with a class before it.
+            rf"\b(?:{as_alternatives([one for one in _SAID if one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+            rf"{names.START}(?:{as_alternatives([one for one in _SAID if not one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
             rf"\b{_CAPITALS}\.? {names.CAPITAL}",
