@@ -29,7 +29,7 @@ _VALUE_FOR = re.compile(
 _PIN_BESIDE = re.compile(r" ([0-9]{4,6})(?![\w]|[.,-][0-9]|[ ]?%| (?:of|is|on)\b)")
 """``PIN 4821``: in capitals the word is the code's own, and no leg of a chip has a number of four digits."""
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
-_SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%| [a-z])")
+_SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}(?! [a-z])|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%)")
 _FOREIGN = re.compile(
     r"(?:认证码|認証番号|確認コード|ワンタイムパスワード|验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|(?:ваш|твой) код|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은|为|為| ?[^\x00-\x7f]{1,16}(?: [^\x00-\x7f]{1,16}){0,3})?[\s:：\[【(「]{0,3}([0-9]{3,8})(?![0-9])",
     re.IGNORECASE,
@@ -102,7 +102,7 @@ def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidat
 
 def _find_said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the verb of ``your code is 482913``."""
-    if _YOURS.search(text, max(low, at - 48), at) is None:
+    if _YOURS.search(text, max(low, at - 48), at) is None and " you " not in text[max(low, at - 24) : at]:
         return ()
     match = _SAID.match(text, at, min(high, at + 16))
     return _candidate(match) if match else ()
@@ -177,9 +177,13 @@ DETECTORS = (
         triggers=(
             # Whose it is, is asked behind: the engine would follow every "your" and "je" for a nanosecond a byte.
             r"(?i)\b(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
+            r"(?i)\bcode (?:that )?you (?:just )?(?:texted|sent|emailed|mailed|gave|messaged) me (?:is|was)\b",
         ),
         find=_find_said,
-        examples=(Example(text="Ihr Code lautet 482913", value="482913", near_miss="your code is 2000 lines long"),),
+        examples=(
+            Example(text="Ihr Code lautet 482913", value="482913", near_miss="your code is 2000 lines long"),
+            Example(text="the code you texted me is 829 114", value="829 114", near_miss="the code you sent me is 200 lines"),
+        ),
     ),
     Detector(
         name="secret: code, word behind",

@@ -134,6 +134,9 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     return names.accept(text, kept, "context")
 
 
+_PARTICLES_BEFORE = re.compile(rf"(?<!\w)(?:{names.PARTICLE} ){{1,3}}\Z")
+
+
 def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the first letter behind a word that announces a name."""
     start = at - 1
@@ -155,9 +158,11 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return names.accept(text, tokens, "signature")
     if _is_greeted(text, low, high, tokens):
         return names.accept(text, tokens, "greeted")
-    before = text[max(low, start - 48) : start]
+    particles = _PARTICLES_BEFORE.search(text, max(low, start - 16), start)
+    whole = particles.start() if particles else start
+    before = text[max(low, whole - 48) : whole]
     strong = before.rstrip(" \t\r\n:,*_)\"'").lower().endswith(STRONG)
-    titled = names.title_start(text, low, start) < start
+    titled = names.title_start(text, low, whole) < whole
     if strong or titled:
         return _behind_certain(text, low, tokens, before, strong=strong)
     kept = names.trimmed(text, tokens)
@@ -201,10 +206,12 @@ DETECTORS = (
             rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
             rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
             rf"\b{_CAPITALS}\.? {names.CAPITAL}",
+            rf"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herr|Frau|Mme|Sr|Sra|[Dd]hr|[Mm]evr|[Mm]evrouw|[Mm]eneer)\.? (?:van|von|de|del|di|da|du|der|ter|bin|al)(?: [a-z']{{2,3}})? {names.CAPITAL}",
         ),
         find=find,
         examples=(
             Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
+            Example(text="whether Dr. van den Heuvel signed", value="Heuvel", near_miss="Dr. of the University"),
             Example(text="Kind regards,\nSara Lindqvist", value="Sara Lindqvist", near_miss="This is Python"),
             Example(
                 text="Bien cordialement,\nWolverine Oyelaran\nRH",

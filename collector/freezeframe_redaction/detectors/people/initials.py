@@ -9,6 +9,7 @@ from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate, Detector, Example
 
 _INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
+_AND_PARTICLES = re.compile(rf"(?<![\w.])(?:{names.LETTER}\. ?){{1,3}}(?:{names.PARTICLE} ){{1,3}}({names.TOKEN})(?![\w(])")
 _NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
 _BEFORE_A_PERSON = frozenset(
     "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me".split()
@@ -39,6 +40,15 @@ def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
+def _particled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``P.J. van 't Hof``: with initials before it and a particle, a surname needs no list."""
+    for match in _AND_PARTICLES.finditer(text, max(low, at - 14), min(high, at + 40)):
+        surname = match.group(1)
+        if match.end() > at and surname[0].isupper() and surname[1:].islower() and surname.lower() not in COMMON:
+            return names.accept(text, [match.span(1)], "initials")
+    return ()
+
+
 DETECTORS = (
     Detector(
         name="name: initials and surname",
@@ -48,5 +58,12 @@ DETECTORS = (
         ),
         find=_initials,
         examples=(Example(text="forward it to J.R. Haverworth", value="Haverworth", near_miss="the U.S. Treasury"),),
+    ),
+    Detector(
+        name="name: initials, particle and surname",
+        class_=names.CLASS,
+        triggers=(rf"(?#names){names.CAPITAL}\. ?(?:van|von|ter|ten|de|den|del|di|da|dos|du|zu) ",),
+        find=_particled,
+        examples=(Example(text="ter attentie van P.J. van 't Hof", value="Hof", near_miss="plan B. de facto Standard"),),
     ),
 )

@@ -321,7 +321,7 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _LISTED_PASSENGER = re.compile(
-    rf"(?<![\w/])({names.LETTER}{{2,30}}/{names.LETTER}{{2,30}})(?= ?(?:{names.LETTER}+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)(?!\w))"
+    rf"(?<![\w/])({names.LETTER}{{2,30}}/{names.LETTER}{{2,30}}(?: {names.LETTER}{{2,30}})?)(?= ?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)(?!\w))"
 )
 
 
