@@ -56,9 +56,12 @@ def record(folder: Path, provider: Provider, how: str) -> Fixture:
     (folder / "agent.py").write_text(AGENT)
     environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(folder / "spans.jsonl")}
     subprocess.run([sys.executable, "agent.py", how], cwd=folder, env=environ, timeout=60, check=True)
-    named = next(json.loads(line) for line in (folder / "spans.jsonl").read_text().splitlines() if '"answer"' in line)
-    trace = named["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"]
-    return freeze(load_run_of_file(folder / "spans.jsonl", trace))
+    return freeze(load_run_of_file(folder / "spans.jsonl", _trace_of(folder / "spans.jsonl")))
+
+
+def _trace_of(spans: Path) -> str:
+    named = next(json.loads(line) for line in spans.read_text().splitlines() if '"answer"' in line)
+    return named["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["traceId"]
 
 
 @pytest.mark.parametrize("how", ["executor", "pool"])
@@ -81,6 +84,38 @@ def test_what_a_worker_asks_otherwise_is_the_divergence(how: str, provider: Prov
     (tmp_path / "agent.py").write_text(AGENT.replace('"content": text', '"content": text.replace("b", "B")'))
     report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
     assert {(item.kind, item.live) for item in report.divergences} == {(DivergenceKind.REQUEST_CHANGED, '"B"')}
+
+
+TAKES_TURNS = """
+import multiprocessing, os, sys
+import freezeframe, agent
+
+def work(topics):
+    for topic in topics:
+        agent.ask(topic)
+
+@freezeframe.run
+def answer():
+    for topics in [["c", "b"], ["a"]] if "OTHERWISE" in os.environ else [["b", "c"], ["a"]]:
+        worker = multiprocessing.get_context("fork").Process(target=work, args=(topics,))
+        worker.start()
+        worker.join()
+
+if __name__ == "__main__":
+    answer()
+"""
+
+
+def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_path: Path) -> None:
+    """A queue gives tasks to whoever is free, so a worker may meet them in another order than the one that is recorded."""
+    (tmp_path / "turns.py").write_text(TAKES_TURNS)
+    (tmp_path / "agent.py").write_text(AGENT)
+    environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
+    subprocess.run([sys.executable, "turns.py"], cwd=tmp_path, env=environ, timeout=60, check=True)
+    fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl", _trace_of(tmp_path / "spans.jsonl")))
+    provider.stop()
+    report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url, "OTHERWISE": "1"}, timeout_s=60)
+    assert report.identical, report
 
 
 def test_a_python_that_the_program_starts_is_in_the_replay_and_not_on_the_network(provider: Provider, tmp_path: Path) -> None:

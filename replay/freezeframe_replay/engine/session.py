@@ -82,6 +82,7 @@ class ReplaySession:
         self._open_hosts: set[str] = set()
         self._stopped: Stopped | None = None
         self._last_in_lane: dict[Lane, int] = {}
+        self._forked = False
         self._flags = {key: json.dumps(value) for key, value in json.loads(fixture.entry.flags or "{}").items()}
         readings: dict[str, list[str]] = json.loads(fixture.entry.clock_readings or "{}")
         self._readings = {feed: deque(row) for feed, row in readings.items()}
@@ -233,6 +234,7 @@ class ReplaySession:
     def after_fork(self) -> None:
         """Make a session usable in a process that was just forked: another thread may have held the lock."""
         self._lock = threading.Lock()
+        self._forked = True
 
     # -- the account ------------------------------------------------------------------------------------------------------
 
@@ -341,7 +343,8 @@ class ReplaySession:
         lane = found.step.exchange.lane
         before = self._last_in_lane.get(lane, 0)
         self._last_in_lane[lane] = max(before, number)
-        if number < before and call.lane == lane:  # what another lane asks has no order with it
+        # What another lane asks has no order with it; nor have the tasks of forked workers, which whoever is free takes.
+        if number < before and call.lane == lane and not self._forked:
             self._divergences.append(
                 Divergence(
                     kind=DivergenceKind.ORDER_CHANGED,
