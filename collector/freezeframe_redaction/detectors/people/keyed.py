@@ -214,7 +214,7 @@ DETECTORS = (
         # Behind a separator of leaves stands the key of a JSON value.
         triggers=(
             _PERSON_KEYS,
-            r"(?i)(?:^|\x1f)(?:family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
+            r"(?i)(?:^|\x1f)(?:[fl]_?name|family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
             r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
             r";CN=[A-Z\xc0-\xde]",
             r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
