@@ -28,12 +28,13 @@ from freezeframe_replay.engine.freeze import make_aliases
 from freezeframe_replay.engine.lookup import Lookup
 from freezeframe_replay.engine.miss import Recorded, miss_message
 from freezeframe_replay.engine.names import same_but_for_names
+from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.pace import Pace
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.standstill import frames_of_program
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Made, Report, Served, Stopped
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Exchange, Kind, Lane, Request, format_lane
+from freezeframe_schemas.exchange import Exchange, Kind, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.run import EntryKind
 
@@ -81,8 +82,7 @@ class ReplaySession:
         self._asked_anew: set[int] = set()
         self._open_hosts: set[str] = set()
         self._stopped: Stopped | None = None
-        self._last_in_lane: dict[Lane, int] = {}
-        self._forked = False
+        self._order = Order()
         self._flags = {key: json.dumps(value) for key, value in json.loads(fixture.entry.flags or "{}").items()}
         readings: dict[str, list[str]] = json.loads(fixture.entry.clock_readings or "{}")
         self._readings = {feed: deque(row) for feed, row in readings.items()}
@@ -234,7 +234,7 @@ class ReplaySession:
     def after_fork(self) -> None:
         """Make a session usable in a process that was just forked: another thread may have held the lock."""
         self._lock = threading.Lock()
-        self._forked = True
+        self._order.after_fork()
 
     # -- the account ------------------------------------------------------------------------------------------------------
 
@@ -340,11 +340,8 @@ class ReplaySession:
         self._lookup.used[number] = how
         self._lookup.count_ignored(found, call)
         self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
-        lane = found.step.exchange.lane
-        before = self._last_in_lane.get(lane, 0)
-        self._last_in_lane[lane] = max(before, number)
-        # What another lane asks has no order with it; nor have the tasks of forked workers, which whoever is free takes.
-        if number < before and call.lane == lane and not self._forked:
+        before = self._order.broken_by(number, found.step.exchange.lane, call.lane)
+        if before:
             self._divergences.append(
                 Divergence(
                     kind=DivergenceKind.ORDER_CHANGED,
