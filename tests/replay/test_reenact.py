@@ -39,6 +39,7 @@ if __name__ == "__main__":
     answer(sys.argv[1])
 """
 
+UNGUARDED = MARKED.replace('if __name__ == "__main__":\n    answer(sys.argv[1])', 'answer("where?")')
 UNMARKED = MARKED.replace("@freezeframe.run\n", "")
 
 
@@ -79,6 +80,17 @@ def test_a_marked_function_sees_the_recorded_input_clock_randomness_and_environm
     assert report.divergences == ()
     assert report.identical
     assert touches(tmp_path) == 1
+
+
+def test_a_script_without_a_main_guard_calls_its_function_once(tmp_path: Path) -> None:
+    """It does so while it is loaded, and leaves the recording there too."""
+    fixture = record(tmp_path, UNGUARDED)
+    assert reenact(fixture, cwd=tmp_path).identical
+    assert touches(tmp_path) == 1
+    (tmp_path / "agent.py").write_text(UNGUARDED.replace("look(question,", "look(question.upper(),"))
+    report = reenact(fixture, cwd=tmp_path)
+    assert [item.kind for item in report.divergences] == [DivergenceKind.REQUEST_CHANGED]
+    assert report.warnings == ()
 
 
 def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tmp_path: Path) -> None:

@@ -158,7 +158,11 @@ def main() -> int:
         activate()
         fixture: Fixture = _state["fixture"]
         entry_point = _find_entry_point(fixture)
+        if _state["session"].report().entered:
+            return 0  # a script without a main guard has called it already, and a second call would ask all of it once more
         arguments = _arguments(fixture)
+    except ReplayMiss:
+        return 3  # as below, where such a script left the recording
     except ReplayError as error:
         print(f"freezeframe: {error}", file=sys.stderr)
         return ENTRY_MISSING
