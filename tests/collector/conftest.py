@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
 import ssl
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -225,3 +228,16 @@ def make_span() -> SpanMaker:
         )
 
     return make
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Generator[Path]:
+    """Return a data directory; a collector that still runs over it is ended."""
+    directory = tmp_path / "data"
+    yield directory
+    ports = directory / "ports.json"
+    if ports.exists():
+        try:
+            os.kill(json.loads(ports.read_text())["pid"], signal.SIGKILL)
+        except ProcessLookupError:
+            return

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,19 +22,6 @@ pytestmark = pytest.mark.long  # each test starts a collector of its own
 IN_A_HURRY = {"FREEZEFRAME_COLLECTOR__WAL__FLUSH_INTERVAL_S": "0.05"}
 LONG_ROUNDS = int(os.environ.get("FREEZEFRAME_KILL_ROUNDS", "200"))
 LANES = 4
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Generator[Path]:
-    """Return a data directory; a collector that still runs over it is ended."""
-    directory = tmp_path / "data"
-    yield directory
-    ports = directory / "ports.json"
-    if ports.exists():
-        try:
-            os.kill(json.loads(ports.read_text())["pid"], signal.SIGKILL)
-        except ProcessLookupError:
-            return
 
 
 def test_a_span_goes_from_the_wire_to_sql_redacted(data: Path) -> None:

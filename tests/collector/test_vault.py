@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -19,19 +16,6 @@ pytestmark = pytest.mark.long  # each test starts a collector of its own
 MAIL = "jane.roe@corp-mail.io"
 TEXT = json.dumps([{"role": "user", "content": f"write to {MAIL}, please, " + "and tell them when it ships. " * 20}])
 VAULT = {"FREEZEFRAME_COLLECTOR__REDACTION__VAULT": "true"}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Generator[Path]:
-    """Return a data directory; a collector that still runs over it is ended."""
-    directory = tmp_path / "data"
-    yield directory
-    ports = directory / "ports.json"
-    if ports.exists():
-        try:
-            os.kill(json.loads(ports.read_text())["pid"], signal.SIGKILL)
-        except ProcessLookupError:
-            return
 
 
 def _surrogate(collector: CollectorProcess) -> str:

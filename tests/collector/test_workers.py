@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import grpc
@@ -24,16 +23,6 @@ from freezeframe_collector.store import Rejected
 from freezeframe_collector.workers.channel import pack_batch, unpack_batch
 
 TWO = {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": "2"}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Generator[Path]:
-    """Return a data directory; a collector that still runs over it is ended."""
-    directory = tmp_path / "data"
-    yield directory
-    lock = directory / "collector.lock"
-    if (directory / "ports.json").exists():
-        os.kill(int(lock.read_text()), signal.SIGKILL)
 
 
 def gone(pid: int) -> bool:
