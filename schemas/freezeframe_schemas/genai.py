@@ -128,6 +128,8 @@ ENTRY_OUTPUT: Final = "freezeframe.entry.output"
 """Tagged JSON (`values`) of what the entry point returned; of a whole process ``{"stdout": "..."}``."""
 ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry."""
+ENTRY_GAPS: Final = "freezeframe.entry.gaps"
+"""JSON list of what was seen to be lacking while the run was recorded (`gaps.gaps_to_json`)."""
 CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
 """JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there.
 

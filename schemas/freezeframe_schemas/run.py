@@ -6,15 +6,16 @@ generated from the same rows.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
-from freezeframe_schemas import genai, values
-from freezeframe_schemas.errors import RunError, WireError
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
+from freezeframe_schemas.gaps import Gap, GapKind, span_gaps
 from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
 
@@ -64,8 +65,8 @@ class Run:
     exchanges: tuple[Exchange, ...]
     enclosing: Mapping[str, str] = field(default_factory=dict[str, str])
     """Span id of a nested exchange -> span id of the exchange around it (a model call inside a tool)."""
-    gaps: tuple[str, ...] = ()
-    """What is known to be missing, one sentence each: orphan spans, dropped attributes, bodies over the limit."""
+    gaps: tuple[Gap, ...] = ()
+    """What is known to be missing: orphan spans, dropped attributes, bodies over the limit, files read in unmarked code."""
 
     @property
     def failed(self) -> bool:
@@ -102,7 +103,7 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
         entry=_entry(ordered),
         exchanges=tuple(exchanges),
         enclosing=enclosing,
-        gaps=tuple(_gaps(ordered, by_id, exchanges)),
+        gaps=tuple(_gaps(ordered, by_id)),
     )
 
 
@@ -150,36 +151,13 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
     )
 
 
-def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord], exchanges: Iterable[Exchange]) -> Iterable[str]:
+def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Iterable[Gap]:
     orphans = [span for span in spans if span.parent_span_id and not {span.parent_span_id, _above(span)} & by_id.keys()]
     if orphans:
-        yield f"{len(orphans)} spans name a parent that is not here, the first: {orphans[0].name} ({orphans[0].span_id})"
+        first = f"{orphans[0].name} ({orphans[0].span_id})"
+        yield Gap(kind=GapKind.ORPHAN_SPANS, text=f"{len(orphans)} spans name a parent that is not here, the first: {first}")
     for span in spans:
-        if span.dropped_attributes_count:
-            yield f"span {span.span_id} ({span.name}): {span.dropped_attributes_count} attributes dropped by its SDK"
-        for host, count in _unrecorded(span).items():
-            yield (
-                f"{count} HTTP calls to {host} were not recorded, a replay will miss them: name the host in record_hosts, or "
-                "make them in a function marked @freezeframe.tool"
-            )
-    for exchange in exchanges:
-        for part, why in (("request", exchange.request.omitted), ("response", exchange.response.omitted)):
-            if why:
-                yield f"span {exchange.span_id} ({exchange.name}): {part} body not kept, {why}"
-        if not exchange.request.method and values.is_opaque(exchange.response.body.decode(errors="replace")):
-            yield f"span {exchange.span_id} ({exchange.name}): the result holds an object that cannot be rebuilt"
-
-
-def _unrecorded(span: SpanRecord) -> dict[str, int]:
-    text = span.text(genai.UNRECORDED_HTTP)
-    if text is None:
-        return {}
-    try:
-        return {str(host): int(count) for host, count in json.loads(text).items()}
-    except (ValueError, TypeError, AttributeError):
-        raise WireError(
-            f"span {span.span_id}: {genai.UNRECORDED_HTTP}: found {text!r:.80}, expected JSON {{host: count}}"
-        ) from None
+        yield from span_gaps(span)
 
 
 # -- the replay kit -----------------------------------------------------------------------------------------------------
@@ -193,6 +171,22 @@ class Scope(StrEnum):
     MODEL = "model"
     TOOL = "tool"
     RETRIEVAL = "retrieval"
+    TOLD_TOOL = "told_tool"
+    """Spans of another instrumentation that tell of a tool, in a run without exchanges."""
+    TOLD_RETRIEVAL = "told_retrieval"
+
+
+KINDS_IN: Final[Mapping[Scope, tuple[Kind, ...]]] = {
+    Scope.MODEL: (Kind.MODEL,),
+    Scope.TOOL: (Kind.TOOL, Kind.MCP),
+    Scope.RETRIEVAL: (Kind.RETRIEVAL,),
+}
+"""Scope -> the kinds of the exchanges in it."""
+OPERATION_IN: Final[Mapping[Scope, str]] = {
+    Scope.TOLD_TOOL: genai.OP_EXECUTE_TOOL,
+    Scope.TOLD_RETRIEVAL: genai.OP_RETRIEVAL,
+}
+"""Scope -> the operation of the spans in it, of which none is an exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +216,7 @@ def _kit(name: str, level: int, scope: Scope, attributes: tuple[str, ...], means
 _OMITTED = {genai.REQUEST_BODY: genai.REQUEST_BODY_OMITTED, genai.RESPONSE_BODY: genai.RESPONSE_BODY_OMITTED}
 
 
-LEVELS: Mapping[int, str] = {
+LEVELS: Final[Mapping[int, str]] = {
     0: "nothing to re-enact",
     1: "steps logged",
     2: "tool input and output frozen",
@@ -231,6 +225,10 @@ LEVELS: Mapping[int, str] = {
     5: "environment recorded",
     6: "hermetic",
 }
+RE_ENACTED_FROM: Final = 3
+"""The lowest level at which a run can be re-enacted by itself. Below it is a cold case."""
+NO_EXCHANGES: Final = "no_exchanges"
+"""What keeps a run back that was recorded without any, whatever else it lacks."""
 
 _ANSWER = (genai.RESPONSE_BODY, genai.ERROR_CHAIN)
 
@@ -256,6 +254,22 @@ KIT: tuple[KitField, ...] = (
     _kit("environment", 5, Scope.ENTRY, (genai.ENTRY_ENVIRONMENT,), "variables such as base URLs and regions"),
     _kit("flags", 5, Scope.ENTRY, (genai.FLAGS,), "feature flags with their values"),
     _kit("random_state", 5, Scope.ENTRY, (genai.ENTRY_RANDOM_STATE,), "state of `random` at entry"),
+    _kit(
+        "told_tool_request",
+        2,
+        Scope.TOLD_TOOL,
+        (genai.TOOL_CALL_ARGUMENTS,),
+        "arguments, as another instrumentation tells them",
+    ),
+    _kit(
+        "told_tool_response",
+        2,
+        Scope.TOLD_TOOL,
+        (genai.TOOL_CALL_RESULT, genai.ERROR_TYPE),
+        "result or kind of error, likewise",
+    ),
+    _kit("told_retrieval_request", 2, Scope.TOLD_RETRIEVAL, (genai.RETRIEVAL_QUERY,), "query, likewise"),
+    _kit("told_retrieval_response", 2, Scope.TOLD_RETRIEVAL, (genai.RETRIEVAL_DOCUMENTS, genai.ERROR_TYPE), "chunks, likewise"),
 )
 
 
@@ -273,25 +287,32 @@ class Readiness:
 
     level: int
     missing: tuple[Missing, ...]
+    blocking: tuple[str, ...] = ()
+    """What keeps it from the next level: names of kit fields, kinds of gaps, or `NO_EXCHANGES`."""
 
     @property
     def cold(self) -> bool:
-        """Tell whether the run cannot be re-enacted: a cold case."""
-        return self.level < 3
+        """Tell whether the run cannot be re-enacted by itself: a cold case."""
+        return self.level < RE_ENACTED_FROM
 
 
 def spans_in_scope(run: Run, scope: Scope) -> list[SpanRecord]:
     """Return the spans of the run that a kit field of `scope` is asked of. Nested exchanges count too."""
-    if scope is Scope.ENTRY:
+    if scope in (Scope.ENTRY, Scope.RESOURCE):
         return [span for span in run.spans if span.span_id == run.entry.span_id]
-    if scope is Scope.RESOURCE:
-        return [span for span in run.spans if span.span_id == run.entry.span_id]
-    kinds = {Scope.MODEL: Kind.MODEL, Scope.TOOL: Kind.TOOL, Scope.RETRIEVAL: Kind.RETRIEVAL}
-    return [span for span in run.spans if span.text(genai.EXCHANGE_KIND) == kinds[scope].value]
+    if scope in OPERATION_IN:
+        # What another instrumentation tells beside our own exchanges is not what a replay is made from.
+        told = () if run.exchanges else run.spans
+        return [span for span in told if span.text(genai.OPERATION_NAME) == OPERATION_IN[scope]]
+    return [span for span in run.spans if span.text(genai.EXCHANGE_KIND) in KINDS_IN[scope]]
 
 
 def readiness(run: Run) -> Readiness:
-    """Return how far the run can be re-enacted, by `KIT`. Without exchanges of its own a run stays at level 1."""
+    """Return how far the run can be re-enacted: the level below the first that `KIT` or a gap keeps it from.
+
+    A run without exchanges of its own reaches level 2 at most, by what another instrumentation tells of its tools. Below
+    level 3, a run that used no tool stays at level 1: there is none whose output could be frozen.
+    """
     scopes = {scope: spans_in_scope(run, scope) for scope in Scope}
     lacking: dict[KitField, list[str]] = defaultdict(list)
     for kit_field in KIT:
@@ -300,7 +321,12 @@ def readiness(run: Run) -> Readiness:
             if not kit_field.carried_by(carried):
                 lacking[kit_field].append(span.span_id)
     missing = tuple(Missing(field=kit_field, span_ids=tuple(ids)) for kit_field, ids in lacking.items())
+    ceilings = {item.field.name: item.field.level - 1 for item in missing} | {gap.kind.value: gap.ceiling for gap in run.gaps}
+    level = min(ceilings.values(), default=max(LEVELS))
+    blocking = tuple(sorted(name for name, ceiling in ceilings.items() if ceiling == level))
     if not run.exchanges:
-        return Readiness(level=1 if run.spans else 0, missing=missing)
-    lowest = min((item.field.level for item in missing), default=7)
-    return Readiness(level=min(lowest - 1, 5 if run.gaps else 6), missing=missing)
+        level, blocking = min(level, 2), (NO_EXCHANGES,)
+    used_tools = any(scopes[scope] for scope in (Scope.TOOL, Scope.RETRIEVAL, Scope.TOLD_TOOL, Scope.TOLD_RETRIEVAL))
+    if level == 2 and not used_tools:
+        level = 1
+    return Readiness(level=level if run.spans else 0, missing=missing, blocking=blocking)

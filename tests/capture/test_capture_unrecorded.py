@@ -37,7 +37,7 @@ def test_http_that_is_not_recorded_is_named_on_its_run(provider: Provider) -> No
         agent()
         run = build_run(captured.spans)
     (gap,) = run.gaps
-    assert gap.startswith("2 HTTP calls to 127.0.0.1 were not recorded")
+    assert gap.text.startswith("2 HTTP calls to 127.0.0.1 were not recorded")
     assert readiness(run).level < 6
 
 

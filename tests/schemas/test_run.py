@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from handmade_runs import TRACE, make_run, model_call, tool_call
+from handmade_runs import TRACE, make_run, model_call, told, tool_call
 from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, Request
-from freezeframe_schemas.run import KIT, LEVELS, KitField, Readiness, Scope, build_run, readiness
+from freezeframe_schemas.gaps import CEILINGS, Gap, GapKind, gaps_to_json
+from freezeframe_schemas.run import KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, KitField, Readiness, Scope, build_run, readiness
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 
 RETRIEVAL = Exchange(
@@ -65,7 +66,7 @@ def test_a_run_that_carries_the_whole_kit_can_be_hermetic() -> None:
     assert ready(complete_run()) == Readiness(level=6, missing=())
 
 
-@pytest.mark.parametrize("field", KIT, ids=lambda field: field.name)
+@pytest.mark.parametrize("field", [field for field in KIT if field.scope not in OPERATION_IN], ids=lambda field: field.name)
 def test_each_field_of_the_kit_is_missed_by_name(field: KitField) -> None:
     """One field broken by hand: the level falls to the one below it, and the field is named with the spans that lack it."""
     attributes = field.attributes
@@ -95,8 +96,59 @@ def test_a_body_that_was_not_kept_makes_a_cold_case(kind: Kind, level: int, attr
 def test_a_run_without_exchanges_is_a_log() -> None:
     """Topology from another vendor shows the steps and re-enacts none of them."""
     found = ready(make_run())
+    assert (found.level, found.cold, found.blocking) == (1, True, (NO_EXCHANGES,))
+
+
+def test_a_foreign_run_with_the_input_and_output_of_its_tools_has_them_frozen() -> None:
+    found = ready(told(complete_run()))
+    assert (found.level, found.cold, found.blocking) == (2, True, (NO_EXCHANGES,))
+
+
+@pytest.mark.parametrize("field", [field for field in KIT if field.scope in OPERATION_IN], ids=lambda field: field.name)
+def test_a_foreign_run_is_a_log_if_input_or_output_of_a_tool_is_not_told(field: KitField) -> None:
+    found = ready([replace(span, attributes=less(span.attributes, field.attributes)) for span in told(complete_run())])
     assert found.level == 1
-    assert found.cold
+    assert field.name in {item.field.name for item in found.missing}
+
+
+def test_what_another_instrumentation_tells_beside_our_exchanges_does_not_decide() -> None:
+    beside = [
+        replace(span, span_id=f"f{span.span_id[1:]}", attributes={genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL})
+        for span in complete_run()[1:]
+    ]
+    assert ready([*complete_run(), *beside]).level == 6
+
+
+def test_tool_output_frozen_is_not_said_of_a_run_without_tools() -> None:
+    spans = [span for span in complete_run() if scope_of(span) in (Scope.ENTRY, Scope.MODEL)]
+    assert ready(spans).level == 6
+    found = ready(without(spans, (genai.ENTRY_TARGET,), Scope.ENTRY))
+    assert (found.level, found.blocking) == (1, ("entry_point",))
+
+
+@pytest.mark.parametrize("kind", GapKind)
+def test_a_gap_that_was_seen_while_recording_bounds_the_level(kind: GapKind) -> None:
+    seen = gaps_to_json([Gap(kind=kind, text="reads orders.csv (agent.py:41)", do="mark `load` with @freezeframe.tool")])
+    entry, *others = complete_run()
+    spans = [entry.with_attributes({genai.ENTRY_GAPS: seen}), *others]
+    assert build_run(spans).gaps == (
+        Gap(kind=kind, text="reads orders.csv (agent.py:41)", do="mark `load` with @freezeframe.tool"),
+    )
+    found = ready(spans)
+    assert (found.level, found.blocking) == (CEILINGS[kind], (kind.value,))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '[{"kind": "file_read"}]', '{"kind": "x", "text": ""}', "null"])
+def test_a_list_of_gaps_that_cannot_be_read_is_a_gap(text: str) -> None:
+    entry, *others = complete_run()
+    assert ready([entry.with_attributes({genai.ENTRY_GAPS: text}), *others]).blocking == (GapKind.UNSEEN.value,)
+
+
+def test_a_kind_of_gap_of_a_later_version_is_a_gap() -> None:
+    entry, *others = complete_run()
+    later = '[{"kind": "weather", "text": "it rained", "do": ""}]'
+    (gap,) = build_run([entry.with_attributes({genai.ENTRY_GAPS: later}), *others]).gaps
+    assert (gap.kind, gap.text) == (GapKind.UNSEEN, "it rained")
 
 
 def test_a_gap_keeps_a_run_from_being_hermetic() -> None:
@@ -158,13 +210,13 @@ def test_an_orphan_is_told() -> None:
     """Its parent was sampled away, or has not come yet."""
     spans = [replace(span, parent_span_id="9" * 16) if span.name == "lookup" else span for span in complete_run()]
     (gap,) = build_run(spans).gaps
-    assert "lookup" in gap
-    assert "parent" in gap
+    assert "lookup" in gap.text
+    assert "parent" in gap.text
 
 
 def test_a_result_that_cannot_be_rebuilt_is_told() -> None:
     (gap,) = build_run(make_run(tool_call("connect", object()))).gaps
-    assert "connect" in gap
+    assert "connect" in gap.text
 
 
 def test_a_circle_of_parents_ends() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 import agent_loops
 import pytest
+from handmade_runs import told
 
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
-from freezeframe_schemas.run import KIT, Scope, build_run, readiness, spans_in_scope
+from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
+from freezeframe_schemas.run import KIT, LEVELS, OPERATION_IN, Scope, build_run, readiness, spans_in_scope
 from freezeframe_schemas.span import Resource, SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES, checksum, described, migrations
 from freezeframe_schemas.tables.reference import tables_page
@@ -54,7 +57,10 @@ def asked(runs: RunStore, trace_id: str) -> tuple[int, set[str]]:
     return rows[0][0], set(rows[0][1])
 
 
-@pytest.mark.parametrize("index", range(len(KIT)), ids=[field.name for field in KIT])
+RECORDED = [index for index, field in enumerate(KIT) if field.scope not in OPERATION_IN]
+
+
+@pytest.mark.parametrize("index", RECORDED, ids=[KIT[index].name for index in RECORDED])
 def test_readiness_in_sql_is_readiness_in_python_for_each_field_that_is_missing(
     store: Store, runs: RunStore, index: int
 ) -> None:
@@ -75,6 +81,48 @@ def has(number: int, scope: Scope) -> bool:
     spans = agent_loops.agent_run(number, turns=4)
     clean = not any(genai.ERROR_TYPE in span.attributes for span in spans)
     return clean and bool(spans_in_scope(build_run(spans), scope))
+
+
+def some_run(seed: int) -> list[SpanRecord]:
+    """Return a run with a few things wrong: gaps of any kind, attributes lost, no tools, told by another instrumentation."""
+    rng = random.Random(seed)
+    spans = kept(rng.randrange(100), f"{seed:08x}" + "abcd" * 6)
+    if rng.random() < 0.3:
+        spans = [span for span in spans if span.text(genai.EXCHANGE_KIND) in (None, "model")]
+    lost = rng.sample([name for field in KIT for name in field.attributes], rng.choice((0, 0, 1, 2)))
+    spans = [without(span, tuple(lost)) if rng.random() < 0.7 else span for span in spans]
+    if rng.random() < 0.4:
+        seen = [Gap(kind=kind, text="somewhere") for kind in rng.sample(list(GapKind), rng.choice((1, 2)))]
+        entry = rng.randrange(len(spans))
+        spans[entry] = spans[entry].with_attributes({genai.ENTRY_GAPS: gaps_to_json(seen)})
+    if rng.random() < 0.2:
+        spans[-1] = replace(spans[-1], dropped_attributes_count=3)
+    spans = told(spans) if rng.random() < 0.3 else spans
+    return [span.with_attributes({genai.TENANT: "of all kinds"}) for span in spans]
+
+
+def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: Store, runs: RunStore) -> None:
+    expected: dict[str, tuple[object, ...]] = {}
+    for seed in range(120):
+        spans = some_run(seed)
+        store.insert(spans, token=f"some {seed}")
+        run = build_run(spans)
+        found = readiness(run)
+        missing = sorted(item.field.name for item in found.missing)
+        gaps = sorted({gap.kind.value for gap in run.gaps})
+        expected[run.trace_id] = (
+            found.level, LEVELS[found.level], found.cold, missing, list(found.blocking), gaps, len(run.exchanges)
+        )  # fmt: skip
+    _, rows = runs.sql(
+        "SELECT trace_id, level, level_name, cold, arraySort(missing), missing_for_next, gaps, exchanges"
+        " FROM readiness WHERE endsWith(trace_id, 'abcdabcd')"
+    )
+    assert {row[0]: (*row[1:],) for row in rows} == expected
+    assert {row[1] for row in rows} >= {1, 2, 3, 4, 5, 6}
+    _, causes = runs.sql(
+        "SELECT trace_id, groupArray(cause) FROM cold_cases GROUP BY trace_id HAVING endsWith(trace_id, 'abcd')"
+    )
+    assert {trace: sorted(names) for trace, names in causes} == {trace: row[4] for trace, row in expected.items() if row[2]}
 
 
 def test_a_run_that_lacks_nothing_reaches_the_top(store: Store, runs: RunStore) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Lane, Request, Response, exchange_attributes
 from freezeframe_schemas.run import EntryKind
-from freezeframe_schemas.span import Resource, SpanRecord
+from freezeframe_schemas.span import AttributeValue, Resource, SpanRecord
 
 TRACE = "ab" * 16
 SECOND_NS = 1_000_000_000
@@ -90,3 +91,24 @@ def make_run(
             )
         )
     return spans
+
+
+def told(spans: list[SpanRecord]) -> list[SpanRecord]:
+    """Return the run as another instrumentation tells of it: operations, arguments and results, and no exchange."""
+    return [replace(span, attributes=_told(span)) for span in spans]
+
+
+def _told(span: SpanRecord) -> dict[str, AttributeValue]:
+    names = {
+        Kind.TOOL: (genai.OP_EXECUTE_TOOL, genai.TOOL_CALL_ARGUMENTS, genai.TOOL_CALL_RESULT),
+        Kind.RETRIEVAL: (genai.OP_RETRIEVAL, genai.RETRIEVAL_QUERY, genai.RETRIEVAL_DOCUMENTS),
+    }
+    kept = {
+        name: value for name, value in span.attributes.items() if name == genai.TENANT or not name.startswith("freezeframe.")
+    }
+    kind = span.text(genai.EXCHANGE_KIND)
+    if kind not in names:
+        return kept
+    operation, asked, answered = names[Kind(kind)]
+    body = {asked: span.text(genai.REQUEST_BODY) or "", answered: span.text(genai.RESPONSE_BODY) or ""}
+    return {**kept, genai.OPERATION_NAME: operation, **body}

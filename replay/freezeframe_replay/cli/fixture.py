@@ -72,8 +72,10 @@ def _frozen(arguments: argparse.Namespace) -> Fixture:
         )
     reached = readiness(run)
     if reached.cold:
-        names = ", ".join(missing.field.name for missing in reached.missing if missing.field.level <= 3)
-        print(f"freezeframe fixture: warning: a cold case, it cannot be re-enacted as it is; missing: {names}", file=sys.stderr)
+        names = ", ".join(reached.blocking)
+        print(
+            f"freezeframe fixture: warning: a cold case, it cannot be re-enacted by itself; it lacks: {names}", file=sys.stderr
+        )
     return freeze(run)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from collections.abc import Iterator
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture, typed_again
@@ -36,9 +37,19 @@ def execute(arguments: argparse.Namespace) -> int:
 def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
     """Return what can be typed next; `again` is how the run is named there."""
     if outline.cold:
-        fields = ", ".join(outline.missing) or "exchanges"
-        return f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
+        return "\n".join(_next_of_a_cold_case(outline, again))
     lines = [f"next: freezeframe replay {again}"]
     if not fixture:
         lines.append(f"      freezeframe fixture {again} -o tests/regressions/{outline.run_id[:8]} --pytest")
     return "\n".join(lines)
+
+
+def _next_of_a_cold_case(outline: Outline, again: str) -> Iterator[str]:
+    """Yield what to change in the program or the recording; a run with steps can be replayed by a command that is named."""
+    if outline.advice:
+        yield f"next: {'; '.join(outline.advice)}"
+    else:
+        fields = ", ".join(outline.missing) or "exchanges"
+        yield f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
+    if outline.steps:
+        yield f"      or name the command that starts it: freezeframe replay {again} -- CMD"

@@ -72,7 +72,7 @@ def freeze(run: Run) -> Fixture:
         steps=tuple(steps),
         environment={name: _as_text(resource[name]) for name in ENVIRONMENT if name in resource},
         redaction=redaction,
-        gaps=run.gaps,
+        gaps=tuple(str(gap) for gap in run.gaps),
         states=tuple(sorted(filter(None, map(state_from_span, run.spans)), key=lambda state: state.sequence)),
         created_by=f"freezeframe {resource.get(genai.LIBRARY_VERSION, '')}".strip(),
     )

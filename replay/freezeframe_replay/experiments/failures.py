@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 _QUERY: Final = """
 SELECT signature, count() AS failures, uniqExact(trace_id) AS runs, any(service) AS service, any(kind) AS kind,
     any(subject) AS subject, any(type) AS type, argMax(message, start_time) AS message, max(start_time) AS last,
-    argMax(trace_id, tuple(trace_id IN (SELECT trace_id FROM readiness WHERE level >= 3), start_time)) AS newest
+    argMax(trace_id, tuple(trace_id IN (SELECT trace_id FROM readiness WHERE NOT cold), start_time)) AS newest
 FROM (SELECT * FROM errors WHERE {condition})
 GROUP BY signature ORDER BY runs DESC, failures DESC, signature LIMIT {limit}
 """

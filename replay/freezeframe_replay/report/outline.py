@@ -95,11 +95,10 @@ class Outline:
     missing: tuple[str, ...] = ()
     """Names of the kit fields that are not whole, those of the lowest level first."""
     gaps: tuple[str, ...] = ()
-
-    @property
-    def cold(self) -> bool:
-        """Tell whether the run cannot be re-enacted."""
-        return self.level is not None and self.level < 3
+    cold: bool = False
+    """Whether the run cannot be re-enacted by itself."""
+    advice: tuple[str, ...] = ()
+    """What closes those of the gaps that keep it from the next level."""
 
     @property
     def steps(self) -> int:
@@ -123,7 +122,9 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
         level=reached.level,
         level_means=LEVELS[reached.level],
         missing=tuple(item.field.name for item in sorted(reached.missing, key=lambda item: item.field.level)),
-        gaps=run.gaps,
+        gaps=tuple(str(gap) for gap in run.gaps),
+        cold=reached.cold,
+        advice=tuple(dict.fromkeys(gap.do for gap in run.gaps if gap.kind in reached.blocking and gap.do)),
     )
 
 
@@ -391,10 +392,5 @@ def _kit(run: Run) -> Iterable[KitRow]:
     for field in KIT:
         expected = len(spans_in_scope(run, field.scope))
         if expected:
-            yield KitRow(
-                name=field.name,
-                level=field.level,
-                means=field.means,
-                present=expected - lacking.get(field.name, 0),
-                expected=expected,
-            )
+            present = expected - lacking.get(field.name, 0)
+            yield KitRow(name=field.name, level=field.level, means=field.means, present=present, expected=expected)

@@ -135,7 +135,7 @@ def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) ->
     if outline.level is not None:
         parts.append(_kit_text(outline, width))
     if outline.gaps:
-        parts.append("\n".join(["gaps", *(f"  {short(gap, width - 2)}" for gap in outline.gaps)]))
+        parts.append("\n".join(["gaps", *(_hanging(printable(gap), width) for gap in outline.gaps)]))
     return "\n\n".join(parts)
 
 
@@ -209,7 +209,7 @@ def _kit_text(outline: Outline, width: int) -> str:
     carried: dict[int, list[str]] = defaultdict(list)
     for row in outline.kit:
         carried[row.level] += [row.name] if row.present == row.expected else []
-    cold = ": a cold case, it cannot be re-enacted" if outline.cold else ""
+    cold = ": a cold case, it cannot be re-enacted by itself" if outline.cold else ""
     lines = [_labelled("ready", f"L{outline.level}, {outline.level_means}{cold}", width)]
     lines += [
         _labelled(f"  carries L{level}", ", ".join(names) or "nothing", width) for level, names in sorted(carried.items())
@@ -220,6 +220,10 @@ def _kit_text(outline: Outline, width: int) -> str:
         if row.present < row.expected
     ]
     return "\n".join(lines)
+
+
+def _hanging(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _labelled(label: str, text: str, width: int) -> str:

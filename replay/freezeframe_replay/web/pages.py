@@ -105,7 +105,7 @@ def _actions(outline: Outline, token: str) -> str:
         '<button>replay offline</button> <span class="dim">runs the code beside the data directory, answered from the recording'
         "</span></form>"
     )
-    cold = '<p class="dim">A cold case: it cannot be re-enacted, see the replay kit below.</p>'
+    cold = '<p class="dim">A cold case: it cannot be re-enacted by itself, see the replay kit below.</p>'
     compare = (
         f'<form action="/diff" method="get"><input type="hidden" name="before" value="{escape(outline.run_id)}">'
         '<input name="after" placeholder="id of another run, or last" size="34"><button>compare</button></form>'

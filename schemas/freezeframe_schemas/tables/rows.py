@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.gaps import span_gaps
 from freezeframe_schemas.span import (
     AttributeValue,
     Resource,
@@ -36,7 +37,6 @@ from freezeframe_schemas.tables.fits import FITS
 from freezeframe_schemas.tables.native import encode_block
 from freezeframe_schemas.tables.previews import input_preview, output_preview
 from freezeframe_schemas.tables.templates import BETWEEN, Cut, CutMemory
-from freezeframe_schemas.values import is_opaque
 
 HOUR_NS: Final = 3_600_000_000_000
 _TIME_LIMIT: Final = 1 << 63
@@ -232,7 +232,7 @@ class _Writer:
                 self._keep(span, tenant, name, cut.pieces, cut.hashes)
             columns[_PAYLOAD_BYTES][index] = sum(map(len, large.values()))
             columns[_PREVIEWS][index] = (input_preview(large), output_preview(large))
-        if gaps := _span_gaps(span, large):
+        if gaps := tuple(dict.fromkeys(gap.kind.value for gap in span_gaps(span))):
             columns[_GAPS][index] = gaps
         rest = _rest(span)
         if rest:
@@ -339,25 +339,6 @@ def _place(name: str, value: AttributeValue, texts: dict[str, str], types: dict[
 
 def _clipped(time_unix_nano: int) -> int:
     return time_unix_nano if 0 <= time_unix_nano < _TIME_LIMIT else 0
-
-
-def _span_gaps(span: SpanRecord, large: Mapping[str, bytes]) -> tuple[str, ...]:
-    gaps: list[str] = []
-    if span.dropped_attributes_count:
-        gaps.append("attributes_dropped")
-    if genai.EXCHANGE_KIND in span.attributes:
-        if genai.REQUEST_BODY_OMITTED in span.attributes:
-            gaps.append("request_omitted")
-        if genai.RESPONSE_BODY_OMITTED in span.attributes:
-            gaps.append("response_omitted")
-        body = large.get(genai.RESPONSE_BODY, b"")
-        if (
-            genai.HTTP_REQUEST_METHOD not in span.attributes
-            and b'"opaque"' in body
-            and is_opaque(body.decode(errors="replace"))
-        ):
-            gaps.append("result_opaque")
-    return tuple(gaps)
 
 
 def _rest(span: SpanRecord) -> dict[str, Any]:

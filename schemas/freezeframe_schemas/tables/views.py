@@ -11,7 +11,8 @@ from __future__ import annotations
 from importlib import resources
 from typing import Final
 
-from freezeframe_schemas.run import KIT, LEVELS, KitField, Scope
+from freezeframe_schemas.gaps import CEILINGS
+from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, Scope
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, RUN_COLUMNS
 from freezeframe_schemas.tables.ddl import quoted, with_names
 from freezeframe_schemas.tables.view_columns import comments_sql
@@ -20,6 +21,10 @@ _COLUMN_OF: Final = {column.attribute: column for column in ATTRIBUTE_COLUMNS}
 _RESOURCE_COLUMN_OF: Final = {column.attribute: column for column in RESOURCE_COLUMNS}
 _ENTRY_RANK: Final = "(multiIf(entry_kind != '', 0, parent_span_id = '', 1, 2), start_time, span_id)"
 """As `run.build_run` finds the entry point: the span that is marked, else the root, else the first."""
+
+_USED: Final = 4 + 8
+_TOLD: Final = 64 + 128
+"""Bits of `run_rows.marks`: an exchange with a tool or a retriever; a span that tells of one."""
 
 
 def views() -> list[tuple[str, str]]:
@@ -80,24 +85,32 @@ def readiness_sql() -> str:
 
     Over `run_rows`, where each run has its bits: `replay_kit`, which counts, reads every span. Read as `runs` does.
     """
-    fields = ", ".join(f"({quoted(f.name)}, {f.level}, {bit})" for bit, f in enumerate(KIT))
+    fields = ", ".join(f"({quoted(f.name)}, {f.level - 1}, {bit}, {int(f.scope in OPERATION_IN)})" for bit, f in enumerate(KIT))
     names = ", ".join(f"{level}, {quoted(text)}" for level, text in LEVELS.items())
-    return f"""-- Generated from freezeframe_schemas.run.KIT and LEVELS; says what run.readiness says.
+    kinds = ", ".join(quoted(kind.value) for kind in CEILINGS)
+    ceilings = ", ".join(str(ceiling) for ceiling in CEILINGS.values())
+    return f"""-- Generated from freezeframe_schemas.run.KIT and LEVELS, and gaps.CEILINGS; says what run.readiness says.
 CREATE OR REPLACE VIEW {{db}}.readiness {{on_cluster}} AS
-WITH arrayFilter(field -> bitTest(bitOr(r.lacks, r.entry_lacks.lacks), field.3), [{fields}]) AS lacking
+WITH
+    arrayFilter(field -> bitTest(bitOr(r.lacks, r.entry_lacks.lacks), field.3) AND (field.4 = 0 OR exchanges = 0), [{fields}])
+        AS lacking,
+    arrayConcat(arrayMap(field -> (field.1, toUInt8(field.2)), lacking),
+        arrayMap(gap -> (gap, toUInt8(transform(gap, [{kinds}], [{ceilings}], 5))), gaps)) AS ceilings,
+    arrayMin(arrayPushBack(arrayMap(ceiling -> ceiling.2, ceilings), toUInt8({max(LEVELS)}))) AS lowest,
+    if(exchanges = 0, least(lowest, 2), lowest) AS reached,
+    arrayExists(mark -> bitAnd(mark, if(exchanges = 0, {_TOLD}, {_USED})) > 0, mapValues(r.marks)) AS used_tools
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
     r.run_id::String AS run_id,
     r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
-    multiIf(exchanges = 0, 1, least(
-        if(empty(lacking), 7, arrayMin(arrayMap(field -> field.2, lacking))) - 1,
-        if(empty(gaps), 6, 5))) AS level, -- How far the run can be re-enacted
+    if(reached = 2 AND NOT used_tools, 1, reached) AS level, -- How far the run can be re-enacted
     map({names})[toUInt8(level)] AS level_name, -- The level in words
-    level < 3 AS cold, -- True where it cannot be re-enacted at all
+    level < {RE_ENACTED_FROM} AS cold, -- True where it cannot be re-enacted by itself
     arrayMap(field -> field.1, lacking) AS missing, -- Fields of the replay kit that it lacks
-    arrayMap(field -> field.1, arrayFilter(field -> field.2 <= level + 1, lacking))
-        AS missing_for_next, -- Those of them that keep it from the next level
+    if(exchanges = 0, ['{NO_EXCHANGES}'],
+        arraySort(arrayMap(ceiling -> ceiling.1, arrayFilter(ceiling -> ceiling.2 = lowest, ceilings))))
+        AS missing_for_next, -- What keeps it from the next level: fields and gaps, or {NO_EXCHANGES}
     arraySort(if(length(arrayIntersect(r.parents, mapKeys(r.marks))) = length(r.parents), r.gaps,
         arrayConcat(r.gaps, ['orphan_spans']))) AS gaps, -- What spans of it are known to lack
     arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges -- Exchanges
@@ -112,9 +125,7 @@ def run_rows_sql() -> str:
     So a change of the kit is one of `run.KIT` alone. Spans that come in between are gathered twice, which changes nothing.
     """
     text = (resources.files("freezeframe_schemas") / "sql" / "run_rows.sql").read_text(encoding="utf-8")
-    by_kind = ", ".join(
-        f"s.exchange_kind = {quoted(scope.value)}, {_bits(scope)}" for scope in (Scope.MODEL, Scope.TOOL, Scope.RETRIEVAL)
-    )
+    by_kind = ", ".join(f"{_in_scope(scope)}, {_bits(scope)}" for scope in (*KINDS_IN, *OPERATION_IN))
     select = with_names(
         text.replace("{KIT_OF_EXCHANGES}", f"multiIf({by_kind}, toUInt32(0))").replace(
             "{KIT_OF_ENTRY}", _bits(Scope.ENTRY, Scope.RESOURCE)
@@ -143,7 +154,15 @@ def _bits(*scopes: Scope) -> str:
 def _lacking(kit_field: KitField) -> str:
     if kit_field.scope in (Scope.ENTRY, Scope.RESOURCE):
         return f"toUInt64(argMin({_absent(kit_field)}, entry_rank))"
-    return f"countIf(exchange_kind = {quoted(kit_field.scope.value)} AND ({_absent(kit_field)}))"
+    count = f"countIf({_in_scope(kit_field.scope)} AND ({_absent(kit_field)}))"
+    return f"if(exchanges = 0, {count}, 0)" if kit_field.scope in OPERATION_IN else count
+
+
+def _in_scope(scope: Scope) -> str:
+    """Return a SQL condition over a row `s` of spans: is it one of those that a field of the scope is asked of?"""
+    if scope in OPERATION_IN:
+        return f"s.exchange_kind = '' AND s.operation = {quoted(OPERATION_IN[scope])}"
+    return f"s.exchange_kind IN ({', '.join(quoted(kind.value) for kind in KINDS_IN[scope])})"
 
 
 def _absent(kit_field: KitField) -> str:

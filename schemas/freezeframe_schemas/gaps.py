@@ -1,0 +1,134 @@
+"""Gaps: what a run is known to lack, each with the highest level that it leaves to the run, and what closes it.
+
+The one definition for Python and SQL: a row of the store holds the kinds of its span's gaps, and the view `readiness` asks
+`CEILINGS` as `run.readiness` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.span import SpanRecord
+
+
+class GapKind(StrEnum):
+    """What is lacking, in a word."""
+
+    ORPHAN_SPANS = "orphan_spans"
+    ATTRIBUTES_DROPPED = "attributes_dropped"
+    REQUEST_OMITTED = "request_omitted"
+    RESPONSE_OMITTED = "response_omitted"
+    RESULT_OPAQUE = "result_opaque"
+    HTTP_UNRECORDED = "http_unrecorded"
+    ENTRY_UNREACHABLE = "entry_unreachable"
+    INPUT_OPAQUE = "input_opaque"
+    INPUT_CHANGED = "input_changed"
+    FILE_READ = "file_read"
+    FILE_WRITTEN = "file_written"
+    DATABASE = "database"
+    CONNECTION = "connection"
+    PROCESS = "process"
+    UNSEEN = "unseen"
+    """Something that this version cannot read."""
+
+
+CEILINGS: Final[Mapping[GapKind, int]] = {
+    **dict.fromkeys(GapKind, 5),
+    # Without these the run cannot be started again by itself, or a step of it cannot be answered.
+    **dict.fromkeys((GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQUE, GapKind.REQUEST_OMITTED, GapKind.RESPONSE_OMITTED), 2),
+}
+"""Kind -> the highest level that a run with such a gap reaches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """One thing that a run is known to lack."""
+
+    kind: GapKind
+    text: str
+    """What is lacking, where."""
+    do: str = ""
+    """What closes it."""
+
+    @property
+    def ceiling(self) -> int:
+        """Return the highest level that a run with this gap reaches."""
+        return CEILINGS[self.kind]
+
+    def __str__(self) -> str:
+        return f"{self.text}: {self.do}" if self.do else self.text
+
+
+def gaps_to_json(gaps: Iterable[Gap]) -> str:
+    """Return gaps that were seen while recording, as they lie on the entry span (`genai.ENTRY_GAPS`)."""
+    return json.dumps([{"kind": gap.kind.value, "text": gap.text, "do": gap.do} for gap in gaps], ensure_ascii=False)
+
+
+def span_gaps(span: SpanRecord) -> Iterator[Gap]:
+    """Yield what the span alone says is lacking. Never raises: what of it cannot be read is itself a gap."""
+    attributes = span.attributes
+    where = f"span {span.span_id} ({span.name})"
+    if span.dropped_attributes_count:
+        yield Gap(
+            kind=GapKind.ATTRIBUTES_DROPPED,
+            text=f"{where}: {span.dropped_attributes_count} attributes dropped by its SDK",
+            do="raise its limit, OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+        )
+    if genai.UNRECORDED_HTTP in attributes:
+        yield from _unrecorded_http(span)
+    if genai.ENTRY_GAPS in attributes:
+        yield from _seen_while_recording(span)
+    if genai.EXCHANGE_KIND not in attributes:
+        return
+    for kind, part, attribute in (
+        (GapKind.REQUEST_OMITTED, "request", genai.REQUEST_BODY_OMITTED),
+        (GapKind.RESPONSE_OMITTED, "response", genai.RESPONSE_BODY_OMITTED),
+    ):
+        if attribute in attributes:
+            why = span.text(attribute) or ""
+            do = "raise max_body_bytes" if why.startswith("over limit") else ""
+            yield Gap(kind=kind, text=f"{where}: {part} body not kept, {why}", do=do)
+    body = span.text(genai.RESPONSE_BODY)
+    if genai.HTTP_REQUEST_METHOD not in attributes and body is not None and values.is_opaque(body):
+        yield Gap(
+            kind=GapKind.RESULT_OPAQUE,
+            text=f"{where}: the result holds an object that cannot be rebuilt",
+            do="return plain data from it: JSON types, dataclasses, pydantic models",
+        )
+
+
+def _unrecorded_http(span: SpanRecord) -> Iterator[Gap]:
+    text = span.text(genai.UNRECORDED_HTTP) or ""
+    try:
+        counts = {str(host): int(count) for host, count in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        yield _unreadable(span, genai.UNRECORDED_HTTP, text, "JSON {host: count}")
+        return
+    for host, count in counts.items():
+        yield Gap(
+            kind=GapKind.HTTP_UNRECORDED,
+            text=f"{count} HTTP calls to {host} were not recorded, a replay will miss them",
+            do="name the host in record_hosts, or make them in a function marked @freezeframe.tool",
+        )
+
+
+def _seen_while_recording(span: SpanRecord) -> Iterator[Gap]:
+    text = span.text(genai.ENTRY_GAPS) or ""
+    try:
+        rows: list[Any] = json.loads(text)
+        read = [(str(row["kind"]), str(row["text"]), str(row.get("do", ""))) for row in rows]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        yield _unreadable(span, genai.ENTRY_GAPS, text, "a JSON list of {kind, text, do}")
+        return
+    for kind, what, do in read:
+        # A later version may know more kinds; that something is lacking is known all the same.
+        yield Gap(kind=GapKind(kind) if kind in set(GapKind) else GapKind.UNSEEN, text=what, do=do)
+
+
+def _unreadable(span: SpanRecord, name: str, found: str, expected: str) -> Gap:
+    return Gap(kind=GapKind.UNSEEN, text=f"span {span.span_id}: {name}: found {found!r:.80}, expected {expected}")
