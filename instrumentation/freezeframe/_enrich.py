@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe._guard import guard
 from freezeframe_schemas import genai
-from freezeframe_schemas.exchange import Exchange, Headers, Kind, exchange_attributes
+from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, exchange_attributes
 from freezeframe_schemas.span import Attributes, AttributeValue
 from freezeframe_schemas.wire import decode_body, find_dialect
 
 _NS_PER_S: Final = 1_000_000_000
+_FIRST_ERROR_STATUS: Final = 400
+_NOT_MODIFIED: Final = 304
 _REGION_IN_HOST: Final = re.compile(
     r"^bedrock[a-z-]*\.(?P<aws>[a-z0-9-]+)\.amazonaws\.com|^(?P<google>[a-z0-9-]+)-aiplatform\.googleapis\.com$"
 )
@@ -28,8 +31,57 @@ def describe_exchange(own: Attributes, exchange: Exchange, provider: str | None)
     attributes: dict[str, AttributeValue] = {}
     with guard("enrich.genai"):
         attributes = genai_attributes(exchange, provider)
+    with guard("enrich.completion"):
+        exchange = _settled(exchange, streamed=attributes.get(genai.REQUEST_STREAM) is True)
     attributes = {**own, **attributes, **exchange_attributes(exchange)}
     return span_name(exchange, attributes), attributes
+
+
+def _settled(exchange: Exchange, *, streamed: bool) -> Exchange:
+    """Return the exchange with the completion that its protocols give it, the model's before HTTP's.
+
+    A seam knows only whether the HTTP body was read to its end. SDKs stop reading after the last event of a stream, and a body
+    may end well when the answer in it was cut.
+    """
+    response = exchange.response
+    if response.omitted is not None or response.completion not in (Completion.COMPLETE, Completion.CLOSED_EARLY):
+        return exchange
+    whole = _is_whole_answer(exchange, streamed=streamed)
+    if whole is None:
+        whole = _has_announced_length(exchange)
+    completion = response.completion
+    if whole is True:
+        completion = Completion.COMPLETE
+    elif whole is False and completion is Completion.COMPLETE:
+        completion = Completion.BROKEN
+    return (
+        exchange if completion is response.completion else replace(exchange, response=replace(response, completion=completion))
+    )
+
+
+def _is_whole_answer(exchange: Exchange, *, streamed: bool) -> bool | None:
+    response, request = exchange.response, exchange.request
+    if exchange.kind is not Kind.MODEL or response.status is None or response.status >= _FIRST_ERROR_STATUS:
+        return None
+    match = find_dialect(request.method, request.url, request.headers)
+    if match is None:
+        return None
+    content_type = next((value for name, value in response.headers if name.lower() == "content-type"), "")
+    return match.dialect.is_whole(decode_body(response.body, response.headers), content_type=content_type, streamed=streamed)
+
+
+def _has_announced_length(exchange: Exchange) -> bool | None:
+    """Tell whether the body has the length that its head announced, None where it announced none."""
+    response = exchange.response
+    announced = next((value for name, value in response.headers if name.lower() == "content-length"), None)
+    if (
+        announced is None
+        or not announced.isdigit()
+        or exchange.request.method.upper() == "HEAD"
+        or response.status == _NOT_MODIFIED
+    ):
+        return None
+    return sum(len(chunk.data) for chunk in response.chunks) == int(announced)
 
 
 def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:

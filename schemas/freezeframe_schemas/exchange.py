@@ -45,10 +45,14 @@ class Completion(StrEnum):
     """How the response ended, as the application saw it."""
 
     COMPLETE = "complete"
+    """The answer came to the end that its protocol gives it, or else the HTTP body came to its end."""
     CLOSED_EARLY = "closed_early"
-    """The application stopped reading; the chunks are what it took."""
+    """The application stopped reading before the answer's end; the chunks are what it took."""
     BROKEN = "broken"
-    """The other side stopped midway; `Exchange.error` holds what was raised after the last chunk."""
+    """The other side stopped midway; `Exchange.error` holds what was raised after the last chunk.
+
+    Without an error the client noticed nothing: the HTTP body ended, but the answer in it did not.
+    """
     NONE = "none"
     """No response at all: connect error, timeout, or a function that raised."""
 

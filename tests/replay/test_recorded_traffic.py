@@ -8,6 +8,7 @@ import pytest
 from recorded_traffic import Checked, Row, body_of, check, client_of, coverage_page, failures, load_conversations
 
 from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.exchange import Completion
 
 PAGE = Path(__file__).parents[2] / "docs" / "replay-coverage.md"
 
@@ -37,6 +38,7 @@ def test_a_conversation_of_each_client_replays_exactly() -> None:
     assert len(checked) > 8
     assert failures(checked) == []
     assert all(item.report.identical for item in checked)
+    assert {completion for item in checked for completion in item.completions} == {Completion.COMPLETE}
 
 
 def test_a_request_that_was_not_recorded_is_named() -> None:
@@ -58,6 +60,10 @@ def test_no_conversation_diverges(everything: list[Checked]) -> None:
 
 def test_every_sdk_gives_the_recorded_result_in_the_recorded_chunks(everything: list[Checked]) -> None:
     assert [item.file for item in everything if not (item.results_equal and item.chunks_equal)] == []
+
+
+def test_every_answer_that_its_sdk_read_to_the_end_is_complete(everything: list[Checked]) -> None:
+    assert [item.file for item in everything if set(item.completions) != {Completion.COMPLETE}] == []
 
 
 def test_every_fixture_holds_the_recorded_bytes(everything: list[Checked]) -> None:

@@ -156,6 +156,41 @@ def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Pa
     assert main(["serve", str(tmp_path / "run"), "--", "true"]) == 125
 
 
+def streamed_ask(url: str) -> list[str]:
+    """Read a stream as the SDK does: to `[DONE]`, and no further."""
+    asked: Any = [{"role": "user", "content": "again"}]
+    chunks = client_of(url).chat.completions.create(model="gpt-4o", messages=asked, stream=True)
+    return [chunk.choices[0].delta.content or "" for chunk in chunks]
+
+
+FETCH = """
+const [url, body] = process.argv.slice(1);
+const answer = await fetch(url, { method: "POST", headers: { "content-type": "application/json" }, body });
+process.stdout.write(await answer.text());
+"""
+
+
+@pytest.mark.parametrize("client", ["curl", "node"])
+def test_a_stream_that_its_sdk_read_to_its_last_event_ends_properly_for_every_client(client: str) -> None:
+    program = shutil.which(client)
+    if program is None:
+        pytest.skip(f"needs {client}")
+    fixture, _ = record(streamed_ask)
+    (step,) = fixture.steps
+    body = step.exchange.request.body.decode()
+    with served(fixture) as (url, session):
+        asked = f"{url}/v1/chat/completions"
+        command = {
+            "curl": [program, "-sS", "--noproxy", "*", "-H", "content-type: application/json", "-d", body, asked],
+            "node": [program, "--input-type=module", "-e", FETCH, asked, body],
+        }[client]
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == step.exchange.response.body
+    assert done.stdout.endswith(b"data: [DONE]\n\n")
+    assert session.report().identical
+
+
 @pytest.fixture(scope="session")
 def node_agent() -> Path:
     """The agent in JavaScript, with its SDK installed beside it."""

@@ -34,6 +34,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Completion
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.keys import SEMANTIC_HEADERS
 from freezeframe_schemas.run import build_run
@@ -141,7 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         for event in filter(None, body.replace(b"\n\n", b"\n\n\0").split(b"\0")):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
-        self.wfile.write(b"0\r\n\r\n")
+        if recorded.get("hangs_up"):
+            self.close_connection = True
+            self.connection.shutdown(2)
+            return
+        with suppress(OSError):  # an SDK that has read the last event may have left
+            self.wfile.write(b"0\r\n\r\n")
 
 
 class Clients:
@@ -184,7 +190,7 @@ class Clients:
         self.chunks = []
         try:
             result = self._ask(row)
-        except (openai.APIError, anthropic.APIError, httpx.HTTPError, ValueError, AttributeError) as error:
+        except (openai.APIError, anthropic.APIError, httpx.HTTPError, httpx2.HTTPError, ValueError, AttributeError) as error:
             # what an SDK raises on an answer that it cannot read is its result, too
             result = (type(error).__name__, str(error), repr(getattr(error, "body", None)))
         return result, self.chunks
@@ -265,6 +271,8 @@ class Checked:
     chunks_equal: bool
     recorded_bytes_equal: bool
     """The responses in the fixture are the responses of the recording."""
+    completions: list[Completion]
+    """How each response of the fixture ended."""
     same_requests: list[bool]
     """Whether the request that the client built holds the same JSON as the recorded one."""
 
@@ -311,6 +319,7 @@ class Stage:
                 results_equal=[result for result, _ in again] == [result for result, _ in live],
                 chunks_equal=[chunks for _, chunks in again] == [chunks for _, chunks in live],
                 recorded_bytes_equal=bodies == [body_of(row["response"]) for row in rows],
+                completions=[step.exchange.response.completion for step in fixture.askable],
                 same_requests=[
                     _json(step.exchange.request.body) == _json(body_of(row["request"]))
                     for step, row in zip(fixture.askable, rows, strict=False)

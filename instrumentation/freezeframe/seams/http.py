@@ -242,7 +242,7 @@ def end_of_stream(answer: Exchange) -> BaseException | None:
     """Return what a reader meets after the last recorded chunk: nothing, the recorded error, or a miss."""
     match answer.response.completion:
         case Completion.BROKEN:
-            return recorded_error(answer) or ConnectionResetError("recorded as broken, without its error")
+            return recorded_error(answer)  # none where the answer was cut, and the client noticed nothing
         case Completion.CLOSED_EARLY:
             return ReplayMiss(
                 f"{answer.name} (span {answer.span_id}): the application reads on, where in the recording it closed the stream "

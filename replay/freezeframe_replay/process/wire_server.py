@@ -169,8 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in http.served_headers(exchange):
             if name.lower() not in _HOP_HEADERS:
                 self.send_header(name.decode("latin-1"), value.decode("latin-1"))
-        whole = response.completion is Completion.COMPLETE
-        if whole and len(response.chunks) <= 1:
+        ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever became of the answer in it
+        if ended and len(response.chunks) <= 1:
             self.send_header("content-length", str(len(response.body)))
             self.end_headers()
             self.wfile.write(response.body)
@@ -180,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
         for chunk in response.chunks:
             if chunk.data:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk.data), chunk.data))
-        if not whole:
+        if not ended:
             return self._hang_up()
         self.wfile.write(b"0\r\n\r\n")
         return None

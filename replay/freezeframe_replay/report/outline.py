@@ -264,8 +264,9 @@ def _detail(exchange: Exchange, model: str | None) -> str:
 
 
 def _tokens(span: SpanRecord) -> tuple[int, int] | None:
+    """Return the counts; None where none were made: instrumentations write 0 and 0 for a stream that came without its usage."""
     into, out = span.integer(genai.USAGE_INPUT_TOKENS), span.integer(genai.USAGE_OUTPUT_TOKENS)
-    return None if into is None and out is None else (into or 0, out or 0)
+    return (into or 0, out or 0) if into or out else None
 
 
 def _ms(start_ns: int, end_ns: int) -> float:

@@ -4,7 +4,7 @@
     match.dialect.request_attributes(body)    # {"gen_ai.request.model": "gpt-4o", ...}
     match.provider                            # "openai"
 
-A new provider is one module (three functions and a `WireDialect`) and one row in `registry`.
+A new provider is one module (four functions and a `WireDialect`) and one row in `registry`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -20,7 +20,7 @@ from freezeframe_schemas.wire.document import (
     as_text,
     parse,
 )
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     FilePart,
@@ -272,6 +272,15 @@ def _merge_present(document: JsonObject, key: str, changes: JsonObject) -> None:
         document[key] = {**as_object(document.get(key)), **present}
 
 
+def has_ended(body: Body) -> bool | None:
+    """Tell whether ``message_stop`` came."""
+    return ended_by(body, lambda frame: _type_of(frame) in ("message_stop", "error"), lambda frame: bool(_type_of(frame)))
+
+
+def _type_of(frame: Frame) -> str:
+    return as_text(as_object(frame.value).get("type")) or ""
+
+
 DIALECT: Final = WireDialect(
     name="anthropic.messages",
     operation=genai.OP_CHAT,
@@ -280,4 +289,5 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )

@@ -21,7 +21,7 @@ from freezeframe_schemas.wire.document import (
     as_text,
     parse,
 )
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     GenericPart,
@@ -260,6 +260,14 @@ def _finished(block: JsonObject) -> JsonObject:
     return {"toolUse": {**use, "input": arguments if arguments is not None else text}}
 
 
+def has_ended(body: Body) -> bool | None:
+    """Tell whether ``metadata`` came, after which nothing does; an answer that stopped may be whole without it."""
+    kinds = [_named(frame)[0] for frame in body.frames or ()]
+    if any(kind == "metadata" or kind.endswith("Exception") for kind in kinds):
+        return True
+    return None if "messageStop" in kinds else False
+
+
 DIALECT: Final = WireDialect(
     name="bedrock.converse",
     operation=genai.OP_CHAT,
@@ -268,5 +276,6 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
     read_headers=read_headers,
 )

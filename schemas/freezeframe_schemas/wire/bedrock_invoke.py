@@ -15,7 +15,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, openai_chat
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -25,7 +25,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import Message, TextPart, finish_reason_of
 
 METRICS: Final = "amazon-bedrock-invocationMetrics"
@@ -216,6 +216,14 @@ def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None
     out.integer(genai.USAGE_INPUT_TOKENS, document.get("inputTextTokenCount"))
 
 
+def has_ended(body: Body) -> bool | None:
+    """Tell whether Bedrock's counts came, which are in the last event. A guardrail that blocks sends its trace instead."""
+    frames = body.frames or ()
+    if any((frame.event or "").endswith("Exception") or METRICS in as_object(frame.value) for frame in frames):
+        return True
+    return None if any("amazon-bedrock-trace" in as_object(frame.value) for frame in frames) else False
+
+
 DIALECT: Final = WireDialect(
     name="bedrock.invoke",
     operation=genai.OP_CHAT,
@@ -224,6 +232,7 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
     read_headers=bedrock_converse.read_headers,
 )
 
@@ -234,5 +243,6 @@ EMBEDDINGS: Final = WireDialect(
     read_request=read_embeddings_request,
     read_response=read_embeddings_response,
     assemble=never_streamed,
+    has_ended=never_tells,
     read_headers=bedrock_converse.read_headers,
 )

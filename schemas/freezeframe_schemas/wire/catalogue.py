@@ -25,6 +25,10 @@ diffs. This page is written from the registry (`freezeframe_schemas.wire.catalog
 * What has no attribute survives: request fields in `freezeframe.request.parameters`, answer fields in
   `freezeframe.response.details`, the provider's error in `freezeframe.response.error`, content that the conventions do not know
   as generic parts, unknown keys of messages on the message. The exact bytes are on the exchange span in any case.
+* A stream is whole when its last event came: `[DONE]` (OpenAI), `message_stop` (Anthropic), `response.completed`, `.failed` or
+  `.incomplete` (Responses), `metadata` (Bedrock Converse), the event with Bedrock's counts (Bedrock Invoke), `message-end` or
+  `stream-end` (Cohere), `done: true` (Ollama), or an error in its midst. Gemini sends no such event, and not every
+  OpenAI-compatible server sends `[DONE]`: there, a reason to finish and the end of the HTTP body make it whole.
 * Transient fields never decide the answer, so they are no part of a replay key.
 
 ## Dialects
@@ -45,7 +49,7 @@ local server) a known path is recognised all the same, and the provider is the d
 _TAIL: Final = """
 ## A new provider
 
-One module with three functions (`read_request`, `read_response`, `assemble`) and a `WireDialect`, and one row in
+One module with four functions (`read_request`, `read_response`, `assemble`, `has_ended`) and a `WireDialect`, and one row in
 `freezeframe_schemas.wire.registry`. If it speaks a format that is here already, the row with its host is all.
 """
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -20,7 +20,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import (
     Message,
     Part,
@@ -249,6 +249,24 @@ def read_embed_response(document: JsonObject, out: AttributeWriter) -> None:
     read_usage(as_object(document.get("meta")), out)
 
 
+def has_ended(body: Body) -> bool | None:
+    """Tell whether ``message-end`` came."""
+    return body.done or ended_by(
+        body,
+        lambda frame: as_object(frame.value).get("type") == "message-end",
+        lambda frame: "type" in as_object(frame.value),
+    )
+
+
+def has_ended_v1(body: Body) -> bool | None:
+    """Tell whether ``stream-end`` came."""
+    return ended_by(
+        body,
+        lambda frame: as_object(frame.value).get("event_type") == "stream-end",
+        lambda frame: "event_type" in as_object(frame.value),
+    )
+
+
 DIALECT: Final = WireDialect(
     name="cohere.chat",
     operation=genai.OP_CHAT,
@@ -256,6 +274,7 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )
 
 V1: Final = WireDialect(
@@ -265,6 +284,7 @@ V1: Final = WireDialect(
     read_request=read_v1_request,
     read_response=read_v1_response,
     assemble=assemble_v1,
+    has_ended=has_ended_v1,
 )
 
 EMBED: Final = WireDialect(
@@ -274,4 +294,5 @@ EMBED: Final = WireDialect(
     read_request=read_embed_request,
     read_response=read_embed_response,
     assemble=never_streamed,
+    has_ended=never_tells,
 )

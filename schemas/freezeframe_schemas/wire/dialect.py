@@ -1,8 +1,8 @@
-"""Dialect: what every wire format answers; WireDialect: the machinery they share, so that a provider is three functions.
+"""Dialect: what every wire format answers; WireDialect: the machinery they share, so that a provider is four functions.
 
-A provider's module gives `read_request` (request document -> attributes), `read_response` (synchronous answer -> attributes)
-and `assemble` (frames of a stream -> the synchronous answer that they amount to). Streamed and synchronous answers give the
-same attributes because there is one reader for both. Nothing here raises on any bytes.
+A provider's module gives `read_request` (request document -> attributes), `read_response` (synchronous answer -> attributes),
+`assemble` (frames of a stream -> the synchronous answer that they amount to) and `has_ended` (whether its last event came).
+Streamed and synchronous answers give the same attributes because there is one reader for both. Nothing here raises on any bytes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, parse
-from freezeframe_schemas.wire.frames import Frame, read_body
+from freezeframe_schemas.wire.frames import Body, Frame, read_body
 
 ReadDocument = Callable[[JsonObject, AttributeWriter], None]
 ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
 Assemble = Callable[[Sequence[Frame]], JsonObject]
+HasEnded = Callable[[Body], bool | None]
+"""Whether a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames are not of
+the protocol, and only the end of the HTTP body tells."""
 
 _FIRST_ERROR_STATUS: Final = 400
 
@@ -59,10 +62,18 @@ class Dialect(Protocol):
         """Return the synchronous answer, or the one that a stream amounts to; empty where unreadable."""
         ...
 
+    def is_whole(self, body: bytes, *, content_type: str, streamed: bool) -> bool | None:
+        """Tell whether an answer came to the end that its protocol gives it.
+
+        True: it did, whatever might follow. False: it did not, even if the HTTP body ended properly. None: the bytes do not
+        tell, and the answer is as whole as its HTTP body. `streamed` is what the request asked for.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDialect:
-    """A dialect made of a provider's three functions. `model` and `stream` are what the URL says, where it does."""
+    """A dialect made of a provider's four functions. `model` and `stream` are what the URL says, where it does."""
 
     name: str
     operation: str
@@ -71,6 +82,7 @@ class WireDialect:
     read_request: ReadDocument
     read_response: ReadDocument
     assemble: Assemble
+    has_ended: HasEnded
     read_headers: ReadHeaders | None = None
     transient_fields: frozenset[str] = frozenset()
     model: str | None = None
@@ -109,12 +121,53 @@ class WireDialect:
             return self._assemble([Frame(value=item) for item in read.document])
         return as_object(read.document)
 
+    def is_whole(self, body: bytes, *, content_type: str, streamed: bool) -> bool | None:
+        """Tell whether the answer came to its protocol's end."""
+        if self.has_ended is never_tells:
+            return None
+        if (last := _last_event(body)) is not None and self._is_ended(read_body(last, "text/event-stream")):
+            return True
+        read = read_body(body, content_type)
+        if isinstance(read.document, list):
+            read = Body(frames=[Frame(value=item) for item in read.document])
+        if read.frames is None:
+            cut = read.document is None and (streamed or body.lstrip()[:1] in (b"{", b"["))
+            return False if cut else None
+        return self._is_ended(read) if read.frames or read.done else False
+
+    def _is_ended(self, body: Body) -> bool | None:
+        """Tell whether the frames end as the protocol says, or with an error in their midst: nothing follows one."""
+        if any(as_object(frame.value).get("error") for frame in body.frames or ()):
+            return True
+        return self.has_ended(body)
+
     def _assemble(self, frames: Sequence[Frame]) -> JsonObject:
         document = self.assemble(frames)
         for frame in frames:
             if error := as_object(frame.value).get("error"):
                 return {**document, "error": error}
         return document
+
+
+def never_tells(body: Body) -> None:
+    """Leave it to the end of the HTTP body: the `has_ended` of an API that does not stream, or that we cannot read."""
+    del body
+
+
+def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame], bool]) -> bool | None:
+    """Tell whether a frame `ends` the stream. None where no frame `speaks` the protocol, so that its end means nothing."""
+    frames = body.frames or ()
+    if any(ends(frame) for frame in frames):
+        return True
+    return False if any(speaks(frame) for frame in frames) else None
+
+
+def _last_event(body: bytes) -> bytes | None:
+    """Return the last server-sent event: most streams end there, and need not be read from their start to tell."""
+    trimmed = body.rstrip()
+    start = trimmed.rfind(b"\n\n")
+    last = trimmed[start + 2 :]
+    return last if start >= 0 and last.startswith((b"data:", b"event:")) else None
 
 
 def never_streamed(frames: Sequence[Frame]) -> JsonObject:

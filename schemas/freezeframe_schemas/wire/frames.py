@@ -15,6 +15,7 @@ from freezeframe_schemas.wire import eventstream, sse
 from freezeframe_schemas.wire.document import JsonValue, as_object, parse
 
 _LINE_TYPES: Final = ("ndjson", "stream+json", "jsonl", "json-seq")
+_DONE: Final = b"[DONE]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class Body:
 
     document: JsonValue = None
     frames: Sequence[Frame] | None = None
+    done: bool = False
+    """The stream came to the event ``[DONE]``, with which OpenAI and those who speak as it does end theirs."""
 
 
 def read_body(body: bytes, content_type: str) -> Body:
@@ -63,13 +66,15 @@ def _sniff(body: bytes) -> Body:
 
 def _sse(body: bytes) -> Body:
     frames: list[Frame] = []
+    done = False
     for event in sse.parse_events(body):
-        value = parse(event.data) if event.data != b"[DONE]" else None
-        if value is not None:
+        if event.data == _DONE:
+            done = True
+        elif (value := parse(event.data)) is not None:
             frames.append(Frame(event=event.event, value=value))
     if not frames and (document := parse(body)) is not None:
         return Body(document=document)  # an error answered as JSON under the stream's content type
-    return Body(frames=frames)
+    return Body(frames=frames, done=done)
 
 
 def _lines(body: bytes) -> Body:

@@ -12,7 +12,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -22,7 +22,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.gemini_stream import assemble, camel
+from freezeframe_schemas.wire.gemini_stream import assemble, camel, has_ended
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     GenericPart,
@@ -254,6 +254,7 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )
 
 EMBEDDINGS: Final = WireDialect(
@@ -263,4 +264,5 @@ EMBEDDINGS: Final = WireDialect(
     read_request=read_embeddings_request,
     read_response=read_embeddings_response,
     assemble=never_streamed,
+    has_ended=never_tells,
 )

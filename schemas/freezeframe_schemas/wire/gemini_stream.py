@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 
 _CAPITAL: Final = re.compile(r"_([a-z])")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]")
@@ -49,6 +49,16 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     if candidates:
         document["candidates"] = [candidates[index] for index in sorted(candidates)]
     return document
+
+
+def has_ended(body: Body) -> bool | None:
+    """Tell that the stream has not ended before a reason to finish came. What follows it, only the end of the body tells."""
+    for frame in body.frames or ():
+        chunk = camel(as_object(frame.value))
+        reasons = [camel(item).get("finishReason") for item in as_objects(chunk.get("candidates"))]
+        if any(reasons) or as_object(chunk.get("promptFeedback")).get("blockReason"):
+            return None
+    return False
 
 
 def _extend_parts(parts: list[JsonValue], part: JsonObject) -> None:

@@ -10,9 +10,9 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     Message,
@@ -158,6 +158,13 @@ def read_embed_response(document: JsonObject, out: AttributeWriter) -> None:
     _read_usage(document, out)
 
 
+def has_ended(body: Body) -> bool | None:
+    """Tell whether the line came that says ``done``."""
+    return ended_by(
+        body, lambda frame: as_object(frame.value).get("done") is True, lambda frame: "done" in as_object(frame.value)
+    )
+
+
 CHAT: Final = WireDialect(
     name="ollama.chat",
     operation=genai.OP_CHAT,
@@ -166,6 +173,7 @@ CHAT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )
 
 GENERATE: Final = WireDialect(
@@ -176,6 +184,7 @@ GENERATE: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )
 
 EMBED: Final = WireDialect(
@@ -186,4 +195,5 @@ EMBED: Final = WireDialect(
     read_request=read_embed_request,
     read_response=read_embed_response,
     assemble=never_streamed,
+    has_ended=never_tells,
 )

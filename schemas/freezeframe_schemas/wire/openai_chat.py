@@ -25,7 +25,7 @@ from freezeframe_schemas.wire.document import (
 )
 from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
-from freezeframe_schemas.wire.openai_stream import assemble
+from freezeframe_schemas.wire.openai_stream import assemble, has_ended
 
 TRANSIENT_FIELDS: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
 
@@ -166,4 +166,5 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )

@@ -15,7 +15,7 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer,
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, finish_reason_of
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_completion, read_sampling
-from freezeframe_schemas.wire.openai_stream import merge_top_level
+from freezeframe_schemas.wire.openai_stream import has_ended, merge_top_level
 
 _REQUEST_FIELDS: Final = frozenset(
     {
@@ -108,4 +108,5 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )

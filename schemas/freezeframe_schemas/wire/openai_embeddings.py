@@ -11,7 +11,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed
+from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_usage
 
@@ -57,4 +57,5 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=never_streamed,
+    has_ended=never_tells,
 )

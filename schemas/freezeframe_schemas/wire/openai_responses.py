@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -20,7 +20,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     FilePart,
@@ -289,6 +289,18 @@ def _extend_block(item: JsonObject, key: str, index: JsonValue, kind: str, field
         block[field] = (as_text(block.get(field)) or "") + delta
 
 
+_LAST_EVENTS: Final = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
+
+
+def has_ended(body: Body) -> bool | None:
+    """Tell whether the event came that says how the response ended."""
+    return ended_by(body, lambda frame: _type_of(frame) in _LAST_EVENTS, lambda frame: _type_of(frame).startswith("response."))
+
+
+def _type_of(frame: Frame) -> str:
+    return as_text(as_object(frame.value).get("type")) or ""
+
+
 DIALECT: Final = WireDialect(
     name="openai.responses",
     operation=genai.OP_CHAT,
@@ -297,4 +309,5 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
+    has_ended=has_ended,
 )

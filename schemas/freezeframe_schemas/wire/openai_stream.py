@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_object, as_objects
-from freezeframe_schemas.wire.frames import Frame
+from freezeframe_schemas.wire.frames import Body, Frame
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
@@ -33,6 +33,23 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     if choices:
         document["choices"] = [choices[index] for index in sorted(choices)]
     return document
+
+
+def has_ended(body: Body) -> bool | None:
+    """Tell whether ``[DONE]`` came. Not everybody sends it: without, a stream may be whole once each choice has finished."""
+    if body.done:
+        return True
+    finished: dict[int, bool] = {}
+    spoken = False
+    for frame in body.frames or ():
+        chunk = as_object(frame.value)
+        spoken = spoken or "choices" in chunk
+        for choice in as_objects(chunk.get("choices")):
+            index = as_integer(choice.get("index")) or 0
+            finished[index] = finished.get(index, False) or bool(choice.get("finish_reason"))
+    if not spoken or (finished and all(finished.values())):
+        return None
+    return False
 
 
 def merge_top_level(document: JsonObject, chunk: JsonObject) -> None:
