@@ -2,7 +2,8 @@
 
 A provider's module gives `read_request` (request document -> attributes), `read_response` (synchronous answer -> attributes),
 `assemble` (frames of a stream -> the synchronous answer that they amount to) and `has_ended` (whether its last event came).
-Streamed and synchronous answers give the same attributes because there is one reader for both. Nothing here raises on any bytes.
+Streamed and synchronous answers give the same attributes because there is one reader for both. Nothing here raises on any
+bytes.
 """
 
 from __future__ import annotations
