@@ -60,10 +60,11 @@ class Result:
         _fail_with(assertions.grounded(self.report, self.fixture, text), self.report)
 
     def assert_identical(self) -> None:
-        """Fail unless the code re-enacts the recording exactly."""
+        """Fail unless the code re-enacts the recording exactly; a replay that compared nothing fails, too."""
         from freezeframe_replay.report.render import report_text
+        from freezeframe_schemas.verdict import Verdict, verdict
 
-        if not self.report.identical:
+        if verdict(self.report) is not Verdict.IDENTICAL:
             _fail(f"the recording is no longer re-enacted\n\n{report_text(self.report)}")
 
     def assert_not_reenacted(self) -> None:
@@ -72,9 +73,9 @@ class Result:
         Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
         """
         from freezeframe_replay.report.render import report_text
-        from freezeframe_replay.report.verdict import why_incomparable
+        from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
-        if self.report.identical:
+        if verdict(self.report) is Verdict.IDENTICAL:
             _fail(f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}")
         reason = why_incomparable(self.report)
         if reason is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -57,6 +58,29 @@ class Divergence:
     note: str = ""
 
 
+class Relaxed(StrEnum):
+    """What may differ without being a divergence, besides the components of a request key that the caller ignores."""
+
+    PLACE = "place"
+    """The same request, asked by another task or thread, or after others than recorded."""
+    CLOCK = "clock"
+    """A time that the program read from its clock."""
+    NAMES = "names"
+    """A name that redaction saw on one side only."""
+
+
+class Check(StrEnum):
+    """How far one end of a run, its input or its outcome, was compared."""
+
+    SAME = "same"
+    CHANGED = "changed"
+    GIVEN = "given"
+    """The replay itself handed the recorded input to the program: there is nothing to compare."""
+    NOT_RECORDED = "not recorded"
+    NOT_SEEN = "not seen"
+    """Recorded, and the replay did not see the program's, or cut the program short before it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
     """One recorded step that the replay asked for and got."""
@@ -64,6 +88,8 @@ class Served:
     step: int
     how: str
     """``exact`` (lane, key and ordinal), ``relaxed`` (asked at another place, or with another time or name)."""
+    relaxed: tuple[str, ...] = ()
+    """What differed and did not decide: values of `Relaxed`, and ignored components of the request key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,19 +161,32 @@ class Report:
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """Step number (as text) -> a short name for printing."""
-    relaxations: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Ignored key component -> steps that would not have been found without the relaxation."""
     made: tuple[Made, ...] = ()
     """Every call of the program, in order."""
     live: tuple[LiveCall, ...] = ()
     """Calls that were made for real, in order; all others were answered from the recording."""
     stopped: Stopped | None = None
     """Set where the replay was asked to stop before a step, and did."""
+    inside: int = 0
+    """Recorded steps inside of other steps: those answer for them, so that a replay does not ask for them."""
+    input_check: Check = Check.NOT_SEEN
+    outcome_check: Check = Check.NOT_SEEN
+    outcome_relaxed: tuple[str, ...] = ()
+    """What differed in the outcome and did not decide: values of `Relaxed`."""
+    exit_status: int = 0
+    """What the program ended with, where that is no part of the outcome."""
 
     @property
     def identical(self) -> bool:
-        """Tell whether the replay re-enacted the recording exactly."""
-        return self.entered and not self.divergences and not self.live and self.stopped is None
+        """Tell whether the verdict is identical; `freezeframe_schemas.verdict` defines it."""
+        from freezeframe_schemas.verdict import Verdict, verdict
+
+        return verdict(self) is Verdict.IDENTICAL
+
+    @property
+    def relaxations(self) -> Mapping[str, int]:
+        """Return what differed and did not decide -> the number of steps in which it did."""
+        return Counter(name for item in self.served for name in item.relaxed)
 
     @property
     def first(self) -> Divergence | None:
@@ -171,15 +210,23 @@ def report_from_json(text: str) -> Report:
         version = data.pop("version")
         if version != REPORT_VERSION:
             raise WireError(f"replay report: found version {version}, expected {REPORT_VERSION}")
-        data["served"] = tuple(Served(**item) for item in data["served"])
+        data["served"] = tuple(served_from_json(item) for item in data["served"])
         data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
         data["warnings"] = tuple(data["warnings"])
         data["made"] = tuple(Made(**item) for item in data.get("made", ()))
         data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
         data["stopped"] = _stopped(data.get("stopped"))
+        data["outcome_relaxed"] = tuple(data.get("outcome_relaxed", ()))
+        for name in ("input_check", "outcome_check"):
+            data[name] = Check(data.get(name, Check.NOT_SEEN))
         return Report(**data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error
+
+
+def served_from_json(item: Mapping[str, Any]) -> Served:
+    """Return a served step from its JSON form."""
+    return Served(step=item["step"], how=item["how"], relaxed=tuple(item.get("relaxed", ())))
 
 
 def _stopped(item: dict[str, Any] | None) -> Stopped | None:

@@ -117,7 +117,7 @@ def test_red_while_the_code_reenacts_the_failure(outcomes: dict[str, str], froze
     """The message is the replay's report: the run, N of N steps, the wrong answer."""
     shown = outcomes["test_unchanged_is_no_longer_reenacted"]
     assert "the recorded failure is re-enacted exactly" in shown
-    assert f"2 of 2 steps identical, run {frozen.run_id}" in shown
+    assert f"2 of 2 steps and the outcome, run {frozen.run_id}" in shown
     assert "it is in Lyon" in shown
 
 

@@ -37,7 +37,7 @@ def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run]
     shown = project.freezeframe("show", "spans.jsonl")
     assert f"run           {run_id}" in shown.stdout
     assert "next: freezeframe replay spans.jsonl" in shown.stdout
-    assert "2 of 2 steps identical" in project.freezeframe("replay", f"spans.jsonl:{run_id[:6]}").stdout
+    assert "2 of 2 steps and the outcome" in project.freezeframe("replay", f"spans.jsonl:{run_id[:6]}").stdout
     assert project.freezeframe("fixture", str(project.root / "spans.jsonl"), "-o", "kept").returncode == 0
     assert project.freezeframe("verify", "kept").returncode == 0
 
@@ -71,7 +71,7 @@ def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> Non
     (project.root / "redacted.jsonl").write_text(project.freezeframe("redact", "spans.jsonl").stdout)
     assert "jane.roe" in (project.root / "spans.jsonl").read_text()
     assert "jane.roe" not in (project.root / "redacted.jsonl").read_text()
-    assert "2 of 2 steps identical" in project.freezeframe("replay", "redacted.jsonl").stdout
+    assert "2 of 2 steps and the outcome" in project.freezeframe("replay", "redacted.jsonl").stdout
     for command in ("fixture", "dataset"):
         assert "not redacted" not in project.freezeframe(command, "redacted.jsonl", "-o", f"{command}-kept").stderr
 

@@ -109,7 +109,7 @@ def test_a_stored_run_is_redacted_again_and_still_replays(project: Project) -> N
     assert "are stored under towns@" in done.stdout
     assert asked(project, "stats")["spans"] == before["spans"]
     assert "Lyon" not in project.freezeframe("show", run, "--json").stdout
-    assert "2 of 2 steps identical" in project.freezeframe("replay", run).stdout
+    assert "2 of 2 steps and the outcome" in project.freezeframe("replay", run).stdout
     audited = json.loads(project.freezeframe("sql", "SELECT action, subject, note FROM audit", "--format", "json").stdout)
     assert any(row["action"] == "redact_run" and row["subject"] == run and "towns are" in row["note"] for row in audited)
     pinned = json.loads(project.freezeframe("sql", "SELECT trace_id FROM pins FINAL WHERE pinned", "--format", "json").stdout)

@@ -175,7 +175,7 @@ def test_sql_in_three_formats_with_parameters(project: Project, good_run: str) -
 
 def test_replay_from_the_store(project: Project, good_run: str) -> None:
     """Identical, from the store alone; JSON for a script."""
-    assert "2 of 2 steps identical" in run_command(project, "replay", good_run)
+    assert "2 of 2 steps and the outcome" in run_command(project, "replay", good_run)
     report = json.loads(run_command(project, "replay", good_run, "--json"))
     assert (report["entered"], report["divergences"]) == (True, [])
 
@@ -190,7 +190,7 @@ def test_a_fixture_with_a_test_needs_no_store(
     written = json.loads(run_command(project, "fixture", good_run, "-o", where, "--pytest", "--json"))
     assert (written["run"], written["steps"]) == (good_run, 2)
     assert checkout.pytest().returncode == 1
-    assert "2 of 2 steps identical" in run_command(checkout, "replay", where)
+    assert "2 of 2 steps and the outcome" in run_command(checkout, "replay", where)
     assert "whole, 2 steps" in run_command(checkout, "verify", where)
     checkout.edit("orders[0]", "orders[1]")
     assert checkout.pytest().returncode == 0

@@ -15,10 +15,10 @@ from freezeframe_replay.cli.replay import configure
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.verdict import why_incomparable
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import why_incomparable
 
 pytestmark = pytest.mark.long  # each test starts a program
 

@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
     from freezeframe_replay.process.reenact import reenact
-    from freezeframe_replay.report.verdict import verdict
+    from freezeframe_schemas.verdict import verdict
 
     progress = Progress(quiet=arguments.quiet or arguments.json)
     verdicts: dict[str, str] = {}

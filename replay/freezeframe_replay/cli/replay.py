@@ -12,9 +12,9 @@ from freezeframe_replay.cli.options import add_json, add_store, home_of, positiv
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run, typed_again
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.report.render import report_text
-from freezeframe_replay.report.verdict import EXIT_CODES, Verdict, verdict
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 if TYPE_CHECKING:
     from freezeframe_schemas.divergence import Report
@@ -87,7 +87,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
     from freezeframe_replay.process.reenact import reenact
-    from freezeframe_schemas.divergence import report_to_json
 
     if is_fixture(arguments.run):
         fixture = fixture_directory(arguments.run)
@@ -113,7 +112,7 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"freezeframe replay: {error}", file=sys.stderr)
             return EXIT_CODES[Verdict.INCOMPARABLE]
         if arguments.json:
-            print(report_to_json(report))
+            print(judged_to_json(report))
         else:
             again = typed_again(arguments, report.run_id)
             print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
@@ -121,7 +120,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 print("  next: if this is the fix, keep it with the answers that it got: the same command with -o DIR")
         if spans is not None:
             _keep(fixture, spans, report, arguments)
-    return EXIT_CODES[verdict(report)]
+    return exit_code(report)
 
 
 def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argparse.Namespace) -> None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from freezeframe_replay.cli.options import add_json, add_store, port, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
 from freezeframe_replay.report.render import report_text
-from freezeframe_replay.report.verdict import EXIT_CODES, verdict
-from freezeframe_schemas.divergence import report_to_json
+from freezeframe_schemas.divergence import Check
 from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
+from freezeframe_schemas.verdict import exit_code, judged_to_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,22 +47,22 @@ def execute(arguments: argparse.Namespace) -> int:
         with serve_wire(session, arguments.port) as url:
             variables = environment_for(url, fixture)
             if arguments.program:
-                warnings = _run(arguments.program, variables, arguments.timeout)
+                status = _run(arguments.program, variables, arguments.timeout)
             else:
-                warnings = _wait(variables)
+                status = _wait(variables)
     except OSError as error:
         raise ConfigError(f"--port {arguments.port}: cannot be listened on: {error.strerror}") from error
-    report = session.report()
-    report = replace(report, warnings=(*report.warnings, *warnings))
+    # what the program was given and what it came to cannot be seen from outside
+    report = replace(session.report(), input_check=Check.NOT_SEEN, outcome_check=Check.NOT_SEEN, exit_status=status)
     if arguments.json:
-        print(report_to_json(report))
+        print(judged_to_json(report))
     else:
         print(report_text(report, width=terminal_width(), again=typed_again(arguments, report.run_id)))
-    return EXIT_CODES[verdict(report)]
+    return exit_code(report)
 
 
-def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> tuple[str, ...]:
-    """Run the program against the server; what it prints goes where ours goes, but to stderr."""
+def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> int:
+    """Run the program against the server and return its exit status; what it prints goes where ours goes, but to stderr."""
     try:
         done = subprocess.run(
             program,
@@ -78,14 +78,14 @@ def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> tup
         raise ReplayError(
             f"{' '.join(program)}: not ended after {timeout_s:.0f} s", do="raise --timeout if it is only slow"
         ) from None
-    return (f"the program ended with status {done.returncode}",) if done.returncode else ()
+    return done.returncode
 
 
-def _wait(variables: dict[str, str]) -> tuple[str, ...]:
+def _wait(variables: dict[str, str]) -> int:
     print("\n".join(f"export {name}={value}" for name, value in variables.items()), flush=True)
     print("serving; Ctrl-C ends and reports", file=sys.stderr, flush=True)
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
         print(file=sys.stderr)
-    return ()
+    return 0

@@ -14,10 +14,10 @@ from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_ag
 from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.report.render import report_text, short
-from freezeframe_replay.report.verdict import EXIT_CODES, Verdict, verdict
 from freezeframe_schemas.divergence import Report, Stopped
 from freezeframe_schemas.errors import FixtureError, ReplayError
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 _LINES: Final = 40
 """Lines of a request that are shown; --full shows all."""
@@ -38,7 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 where the program stopped there."""
     from freezeframe_replay.process.reenact import reenact
-    from freezeframe_schemas.divergence import report_to_json
 
     fixture = load_as_fixture(arguments, arguments.run)
     _check(fixture, arguments.until)
@@ -49,12 +48,12 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"freezeframe step: {error}", file=sys.stderr)
         return EXIT_CODES[Verdict.INCOMPARABLE]
     if arguments.json:
-        print(report_to_json(report))
+        print(judged_to_json(report))
     elif report.stopped is None:
         print(report_text(report, width=terminal_width(), again=typed_again(arguments, report.run_id)))
     else:
         print("\n".join(_standstill(report, report.stopped, width=terminal_width(), full=arguments.full)))
-    return 0 if report.stopped is not None else EXIT_CODES[verdict(report)]
+    return 0 if report.stopped is not None else exit_code(report)
 
 
 def _check(fixture: Fixture, number: int) -> None:

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from freezeframe_schemas.divergence import Served
+
 
 class Claims(Protocol):
     """What several processes of one replay share: no step is used twice."""
 
-    def turn(self) -> AbstractContextManager[Mapping[int, str]]:
+    def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
         """Keep the others from answering; yield the steps that they have used, and how."""
         ...
 
-    def claim(self, step: int, how: str) -> None:
+    def claim(self, served: Served) -> None:
         """Tell them that a step is used."""
         ...
 
@@ -22,9 +24,9 @@ class Claims(Protocol):
 class Alone:
     """The claims of a replay in one process."""
 
-    def turn(self) -> AbstractContextManager[Mapping[int, str]]:
+    def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
         """Yield nothing."""
         return nullcontext({})
 
-    def claim(self, step: int, how: str) -> None:
+    def claim(self, served: Served) -> None:
         """Tell nobody."""

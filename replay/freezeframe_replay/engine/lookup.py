@@ -16,15 +16,11 @@ from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fiel
 from freezeframe_replay.engine.miss import Recorded, describe_miss
 from freezeframe_replay.engine.moments import Moments, Slack
 from freezeframe_replay.engine.names import same_but_for_names
-from freezeframe_schemas.divergence import Divergence
+from freezeframe_schemas.divergence import Divergence, Relaxed, Served
 from freezeframe_schemas.exchange import Exchange, Lane
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, comparable_body, request_key
 
-EXACT: Final = "exact"
-RELAXED: Final = "relaxed"
-CLOCK: Final = "clock"
-"""Counts as ignored where a request was found but for times that the program read from its clock."""
 CLOCK_SLACK_S: Final = 2.0
 
 
@@ -42,15 +38,13 @@ class Lookup:
         self._ignore = ignore
         self._alias = alias
         self._moments = Moments()
-        self.relaxations: Counter[str] = Counter()
-        """What did not decide -> calls that would not have been found if it did."""
         self.first_ignored: dict[str, int] = {}
         """Ignored component of the key -> the first step that was found though it differed there."""
         self.recorded = [
             Recorded(step=step, key=exchange_key(step.exchange, alias=alias, ignore=ignore)) for step in fixture.askable
         ]
-        self.used: dict[int, str] = {}
-        """Number of a step that answered a call -> ``exact`` or ``relaxed``."""
+        self.used: dict[int, Served] = {}
+        """Number of a step that answered a call -> how it was found."""
         self._by_bytes = {_fingerprint(item.step.exchange): item.key for item in self.recorded}
         self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
         self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
@@ -67,20 +61,22 @@ class Lookup:
         known = self._by_bytes.get(_fingerprint(call))
         return self._key(call, self._ignore) if known is None else known
 
-    def find(self, call: Call, key: RequestKey) -> tuple[Recorded | None, str]:
-        """Return the step that answers the call and how it was found; None where there is none. Counts the call as issued."""
+    def find(self, call: Call, key: RequestKey) -> tuple[Recorded | None, tuple[Relaxed, ...]]:
+        """Return the step that answers the call and what was relaxed to find it; None where there is none.
+
+        Counts the call as issued.
+        """
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
         found = self._by_place.get((call.lane, key.digest, ordinal))
         if found is not None and found.step.number not in self.used:
-            return found, EXACT
+            return found, ()
         for candidate in self._by_digest.get(key.digest, ()):
             if candidate.step.number not in self.used:
-                return candidate, RELAXED
+                return candidate, (Relaxed.PLACE,)
         following = self._next_in_lane(call)
-        if following is not None and self._same_but_for_names_and_moments(following, call, key):
-            return following, RELAXED
-        return None, ""
+        relaxed = () if following is None else self._relaxed_to(following, call, key)
+        return (following, relaxed) if relaxed else (None, ())
 
     def miss(self, call: Call, key: RequestKey) -> Divergence:
         """Return what is to be said of a call that no step answers."""
@@ -95,13 +91,18 @@ class Lookup:
         """Return the steps that answered no call yet."""
         return [item for item in self.recorded if item.step.number not in self.used]
 
-    def count_ignored(self, found: Recorded, call: Call) -> None:
-        """Count the ignored components in which a call differs from the step that answers it."""
+    def use(self, found: Recorded, call: Call, relaxed: tuple[Relaxed, ...]) -> Served:
+        """Take the step as used by the call, and return how."""
+        number = found.step.number
+        ignored: set[str] = set()
         if self._ignore:
             differing = exchange_key(found.step.exchange, alias=self._alias).differing(self._key(call, ()))
-            for name in set(differing) & set(self._ignore):
-                self.relaxations[name] += 1
-                self.first_ignored.setdefault(name, found.step.number)
+            ignored = set(differing) & set(self._ignore)
+            for name in ignored:
+                self.first_ignored.setdefault(name, number)
+        served = Served(step=number, how="relaxed" if relaxed else "exact", relaxed=(*relaxed, *sorted(ignored)))
+        self.used[number] = served
+        return served
 
     def _key(self, call: Call, ignore: tuple[str, ...]) -> RequestKey:
         transient = transient_fields(call.request.method, call.request.url)
@@ -120,18 +121,18 @@ class Lookup:
             None,
         )
 
-    def _same_but_for_names_and_moments(self, following: Recorded, call: Call, key: RequestKey) -> bool:
+    def _relaxed_to(self, following: Recorded, call: Call, key: RequestKey) -> tuple[Relaxed, ...]:
+        """Return what must be relaxed so that the call is the one of the step: times, names, or nothing that may be."""
         if not all(name.startswith(("body", "args", "kwargs")) for name in following.key.differing(key)):
-            return False
+            return ()
         transient = transient_fields(call.request.method, call.request.url)
         recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
         live = comparable_body(call.request, transient=transient, alias=self._alias)
         settled = self._settle(following, recorded, live)
-        if recorded != settled and not same_but_for_names(recorded, settled):
-            return False
-        if settled != live:
-            self.relaxations[CLOCK] += 1
-        return True
+        by_names = recorded != settled
+        if by_names and not same_but_for_names(recorded, settled):
+            return ()
+        return tuple(which for which, is_so in ((Relaxed.CLOCK, settled != live), (Relaxed.NAMES, by_names)) if is_so)
 
     def _settle(self, item: Recorded, recorded: Any, live: Any) -> Any:
         return self._moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))

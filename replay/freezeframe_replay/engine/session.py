@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -23,16 +23,24 @@ from freezeframe._context import current_place
 from freezeframe.seams import Call
 from freezeframe.seams._port import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
-from freezeframe_replay.engine.compare import first_difference
+from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.freeze import make_aliases
 from freezeframe_replay.engine.lookup import Lookup
 from freezeframe_replay.engine.miss import Recorded, miss_message
-from freezeframe_replay.engine.names import same_but_for_names
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.pace import Pace
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.standstill import frames_of_program
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, LiveCall, Made, Report, Served, Stopped
+from freezeframe_schemas.divergence import (
+    Divergence,
+    DivergenceKind,
+    LiveCall,
+    Made,
+    Relaxed,
+    Report,
+    Served,
+    Stopped,
+)
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
@@ -87,9 +95,8 @@ class ReplaySession:
         readings: dict[str, list[str]] = json.loads(fixture.entry.clock_readings or "{}")
         self._readings = {feed: deque(row) for feed, row in readings.items()}
         self._divergences: list[Divergence] = []
-        self._outcome_changed: Divergence | None = None
+        self._ends = Ends(fixture.entry, alias=self._alias, settle=self._lookup.settle_outcome)
         self._missed = False
-        self._raised_instead = False
         self._entered = fixture.entry.kind is not EntryKind.FUNCTION
         self._left = False
         self._outcome: str | None = None
@@ -121,8 +128,8 @@ class ReplaySession:
         key = self._lookup.key_of(call)
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
-            found, how = self._lookup.find(call, key)
-            self._note(call, found, how)
+            found, relaxed = self._lookup.find(call, key)
+            self._note(call, found, "relaxed" if relaxed else "exact")
             if found is None:
                 return self._leave_recording(call, self._lookup.miss(call, key))
             if found.step.number == self._policy.stop_before:
@@ -130,17 +137,16 @@ class ReplaySession:
             if self._asks_anew(found, call):
                 self._asked_anew.add(found.step.number)
                 return self._go_live(call, found.step.number)
-            self._use(found, how, call)
-            self._claims.claim(found.step.number, how)
+            self._claims.claim(self._use(found, relaxed, call))
             return found
 
-    def _hear(self, taken: Mapping[int, str]) -> None:
+    def _hear(self, taken: Mapping[int, Served]) -> None:
         """Take the steps that other processes used for used, and their calls for made."""
         for item in self._lookup.unused() if taken else ():
             if item.step.number in taken:
-                exchange, how = item.step.exchange, taken[item.step.number]
-                self._lookup.used[item.step.number] = how
-                self._made.append(_made(exchange, how, item.step.number))
+                served = taken[item.step.number]
+                self._lookup.used[item.step.number] = served
+                self._made.append(_made(item.step.exchange, served.how, item.step.number))
 
     def recall(self, feed: Feed, key: str) -> str | None:
         """Return the next recorded reading, or the recorded value of a flag; None where there is none."""
@@ -166,21 +172,11 @@ class ReplaySession:
         del target  # another name for the same function is no divergence; what it is given and does is
         with self._lock:
             self._entered = True
-            recorded = self._fixture.entry.input
-            if recorded is not None:
-                found = first_difference(self._comparable(recorded), self._comparable(input_json))
-                if found is None:
-                    self._aliases.bind(recorded, input_json)
-                else:
-                    self._divergences.append(
-                        Divergence(
-                            kind=DivergenceKind.INPUT_CHANGED,
-                            name=self._fixture.entry.name,
-                            path=found.path,
-                            recorded=found.recorded,
-                            live=found.live,
-                        )
-                    )
+            changed = self._ends.compare_input(input_json)
+            if changed is not None:
+                self._divergences.append(changed)
+            elif self._fixture.entry.input is not None:
+                self._aliases.bind(self._fixture.entry.input, input_json)
         if self._on_enter is not None:
             self._on_enter()
 
@@ -193,23 +189,8 @@ class ReplaySession:
                 return
             self._left = True
             self._outcome = output_json if error_json is None else error_json
-            if self._missed:
-                return
-            entry = self._fixture.entry
-            recorded = {"raised": _class_and_text(self._optional(entry.error)), "returned": self._optional(entry.output)}
-            live = {"raised": _class_and_text(self._optional(error_json)), "returned": self._optional(output_json)}
-            live = self._lookup.settle_outcome(recorded, live)
-            self._raised_instead = error_json is not None and entry.error is None
-            found = first_difference(recorded, live)
-            if found is not None and not same_but_for_names(recorded, live):
-                self._outcome_changed = Divergence(
-                    kind=DivergenceKind.OUTCOME_CHANGED,
-                    name=entry.name,
-                    path=found.path,
-                    recorded=found.recorded,
-                    live=found.live,
-                    note=_of_the_caller(recorded["raised"]) if live["raised"] is None else "",
-                )
+            if not self._missed:
+                self._ends.compare_outcome(output_json, error_json)
 
     def network_tried(self, address: str) -> ReplayMiss:
         """Note that a client which no seam covers tried to connect; return what the fence should raise."""
@@ -243,7 +224,7 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
-            if self._entered and not self._missed and not self._raised_instead:
+            if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     Divergence(
                         kind=DivergenceKind.MISSING_CALL,
@@ -256,22 +237,25 @@ class ReplaySession:
                     for item in self._lookup.unused()
                     if item.step.number not in self._asked_anew
                 ]
-            if self._outcome_changed is not None:
-                divergences.append(self._outcome_changed)
+            if self._ends.outcome_changed is not None:
+                divergences.append(self._ends.outcome_changed)
             return Report(
                 run_id=self._fixture.run_id,
                 steps=len(self._lookup.recorded),
-                served=tuple(Served(step=number, how=how) for number, how in self._lookup.used.items()),
+                inside=len(self._fixture.steps) - len(self._lookup.recorded),
+                served=tuple(self._lookup.used.values()),
                 divergences=tuple(divergences),
                 outcome=self._outcome,
                 entered=self._entered,
                 sockets_tried=self._sockets_tried,
                 warnings=(*warnings, *self._ignored_too_much(divergences)),
                 names={str(item.step.number): _step_name(item.step) for item in self._lookup.recorded},
-                relaxations=dict(self._lookup.relaxations),
                 made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,
+                input_check=self._ends.input_check,
+                outcome_check=self._ends.outcome_check,
+                outcome_relaxed=self._ends.outcome_relaxed,
             )
 
     def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
@@ -335,10 +319,9 @@ class ReplaySession:
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
-    def _use(self, found: Recorded, how: str, call: Call) -> None:
+    def _use(self, found: Recorded, relaxed: tuple[Relaxed, ...], call: Call) -> Served:
         number = found.step.number
-        self._lookup.used[number] = how
-        self._lookup.count_ignored(found, call)
+        served = self._lookup.use(found, call, relaxed)
         self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
         before = self._order.broken_by(number, found.step.exchange.lane, call.lane)
         if before:
@@ -352,16 +335,7 @@ class ReplaySession:
                     note=f"asked for after step {before}; it was recorded before it",
                 )
             )
-
-    def _comparable(self, text: str) -> Any:
-        aliased = self._alias(text)
-        try:
-            return json.loads(aliased)
-        except ValueError:
-            return aliased
-
-    def _optional(self, text: str | None) -> Any:
-        return None if text is None else self._comparable(text)
+        return served
 
 
 def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:
@@ -377,19 +351,6 @@ def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:
 
 def _text(request: Request) -> str:
     return request.body.decode(errors="replace")
-
-
-def _class_and_text(error: Any) -> Any:
-    """Keep what an exception is and says; its attributes may hold addresses and times."""
-    return {"class": error.get("class"), "text": error.get("text")} if isinstance(error, dict) else error
-
-
-def _of_the_caller(raised: Any) -> str:
-    """Return what is to be said where the recorded run was ended by whoever called it, as a replay is not."""
-    ended = str(raised.get("class", "")).rpartition(":")[2] if isinstance(raised, dict) else ""
-    if ended not in {"CancelledError", "GeneratorExit", "KeyboardInterrupt"}:
-        return ""
-    return f"the recorded run was ended from outside ({ended}): its caller went away or gave up, which a replay does not do"
 
 
 def _step_name(step: Step) -> str:

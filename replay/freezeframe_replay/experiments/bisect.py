@@ -17,10 +17,10 @@ from typing import Final
 
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.report.verdict import Verdict, verdict, why_incomparable
 from freezeframe_schemas.divergence import Divergence
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
 _WORDS: Final = {Verdict.IDENTICAL: "good", Verdict.DIVERGED: "bad", Verdict.INCOMPARABLE: "skip"}
 _FOUND: Final = re.compile(r"^([0-9a-f]{40,64}) is the first bad commit", re.MULTILINE)
@@ -114,10 +114,8 @@ def _try_commit(worktree: Path, folder: Path, trial: Trial) -> Tried:
         report = reenact(trial.fixture, trial.command or None, cwd=folder, policy=trial.policy, timeout_s=trial.timeout_s)
     except (ReplayError, FileNotFoundError, NotADirectoryError) as error:
         return Tried(commit=commit, subject=subject, verdict=Verdict.INCOMPARABLE, why=str(error).splitlines()[0])
-    why = why_incomparable(report)
-    if why is not None:
-        return Tried(commit=commit, subject=subject, verdict=Verdict.INCOMPARABLE, why=why)
-    return Tried(commit=commit, subject=subject, verdict=verdict(report), first=report.first)
+    why = why_incomparable(report) or ""
+    return Tried(commit=commit, subject=subject, verdict=verdict(report), first=report.first, why=why)
 
 
 def _check_end(name: str, found: Tried, expected: Verdict) -> None:

@@ -22,11 +22,12 @@ from freezeframe_replay.experiments.dataset import Dataset, Row
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.report.verdict import why_incomparable
 from freezeframe_schemas import values
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
+from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import EXIT_CODES as OF_A_REPLAY
+from freezeframe_schemas.verdict import Verdict, headline, verdict, why_incomparable
 
 FORMAT: Final = "freezeframe-experiment"
 VERSION: Final = 1
@@ -40,7 +41,11 @@ class Finding(StrEnum):
     INCOMPARABLE = "incomparable"
 
 
-EXIT_CODES: Final = {Finding.SAME: 0, Finding.CHANGED: 3, Finding.INCOMPARABLE: 125}
+EXIT_CODES: Final = {
+    Finding.SAME: OF_A_REPLAY[Verdict.IDENTICAL],
+    Finding.CHANGED: OF_A_REPLAY[Verdict.DIVERGED],
+    Finding.INCOMPARABLE: OF_A_REPLAY[Verdict.INCOMPARABLE],
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +187,18 @@ def _judge_row(
     open_question = why_incomparable(report)
     if open_question is not None:
         return RowResult(**common, finding=Finding.INCOMPARABLE, why=open_question)
+    if verdict(report) is Verdict.IDENTICAL:
+        return RowResult(**common, finding=Finding.SAME, why=headline(report))
     structure = compare_structure(fixture, report)
     common["structure"] = structure
     if structure.aspect is not Aspect.SAME:
         return RowResult(**common, finding=Finding.CHANGED, why=_structure_text(structure, report))
+    if _recorded_outcome(fixture) is None or report.outcome is None:
+        return RowResult(**common, finding=Finding.INCOMPARABLE, why="the same path, and no outcome to compare: not recorded")
     outcome = _outcome_difference(fixture, report)
     common["outcome"] = outcome
     if outcome is None:
-        return RowResult(**common, finding=Finding.SAME, why="identical" if report.identical else "same path and outcome")
+        return RowResult(**common, finding=Finding.SAME, why="same path and outcome")
     if judging is None:
         return RowResult(**common, finding=Finding.CHANGED, why=f"another outcome at {outcome.path}")
     judgement = ask_judge(judging.judge, _case(fixture, report), records=judging.records, live=judging.live)
@@ -213,10 +222,14 @@ def _outcome_difference(fixture: Fixture, report: Report) -> Difference | None:
     changed = next((item for item in report.divergences if item.kind is DivergenceKind.OUTCOME_CHANGED), None)
     if changed is not None:
         return Difference(path=changed.path, recorded=changed.recorded or "", live=changed.live or "")
-    recorded = fixture.entry.error or fixture.entry.output
-    if recorded is None or report.outcome is None or not report.live:
+    recorded = _recorded_outcome(fixture)
+    if recorded is None or report.outcome is None or report.outcome_check is Check.SAME:
         return None
     return first_difference(_comparable(recorded), _comparable(report.outcome))
+
+
+def _recorded_outcome(fixture: Fixture) -> str | None:
+    return fixture.entry.error or fixture.entry.output
 
 
 def _comparable(text: str) -> Any:
@@ -228,7 +241,7 @@ def _comparable(text: str) -> Any:
 
 
 def _case(fixture: Fixture, report: Report) -> Case:
-    recorded = fixture.entry.error or fixture.entry.output or ""
+    recorded = _recorded_outcome(fixture) or ""
     return Case(
         run=fixture.run_id,
         input=_plain(fixture.entry.input or ""),

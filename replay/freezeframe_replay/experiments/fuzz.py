@@ -18,12 +18,12 @@ from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.perturb import Aim, Perturbation, perturbations
 from freezeframe_replay.experiments.structure import Aspect, compare_structure
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.report.verdict import why_incomparable
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import Verdict, headline, verdict, why_incomparable
 
 CONVERSATION: Final = tuple(
     f"body.{field}" for field in ("messages", "input", "system", "instructions", "prompt", "contents", "system_instruction")
@@ -92,11 +92,9 @@ def _held_to_its_words(policy: Policy) -> Policy:
 
 def _check_baseline(fixture: Fixture, fuzzing: Fuzzing) -> None:
     report = _replay(fixture, fuzzing)
-    if report.divergences or not report.entered:
-        first = report.first
-        where = f", first at step {first.step}" if first is not None and first.step is not None else ""
+    if verdict(report) is not Verdict.IDENTICAL:
         raise ReplayError(
-            f"run {fixture.run_id}: its replay diverges without any perturbation{where}",
+            f"without any perturbation its replay is not identical: {headline(report)}",
             do="see `freezeframe replay`, and fuzz the code that the run was recorded on, or a newer recording",
         )
 

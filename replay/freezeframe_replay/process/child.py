@@ -293,12 +293,16 @@ def _compare_outcome() -> None:
     """Hand over what a whole process printed, or what ended it, where the recording has the like."""
     fixture: Fixture = _state["fixture"]
     streams: StandardStreams | None = _state.get("streams")
-    recorded: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
-    if streams is None or streams.printed is None or not isinstance(recorded, dict) or "stdout" not in recorded:
+    if streams is None:
         return
     error = getattr(sys, "last_value", None)
-    ended = values.encode_exception(error) if isinstance(error, Exception) else None
-    _state["session"].leave(values.encode({"stdout": streams.printed}), ended)
+    if isinstance(error, BaseException) and not _is_miss(error):
+        _state["session"].leave(None, values.encode_exception(error))
+        return
+    recorded: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
+    is_heard = isinstance(recorded, dict) and "stdout" in recorded
+    if streams.printed is not None and (is_heard or fixture.entry.error is not None):
+        _state["session"].leave(values.encode({"stdout": streams.printed}), None)
 
 
 def _write_report() -> None:

@@ -13,11 +13,18 @@ import os
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_schemas.divergence import DivergenceKind, Report, Served, report_from_json, report_to_json
+from freezeframe_schemas.divergence import (
+    DivergenceKind,
+    Report,
+    Served,
+    report_from_json,
+    report_to_json,
+    served_from_json,
+)
 
 _OF_THE_WHOLE: Final = (DivergenceKind.MISSING_CALL, DivergenceKind.OUTCOME_CHANGED)
 """What can be said of all processes together only, and of none once one of them left the recording."""
@@ -35,7 +42,7 @@ class Peers:
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._read = 0
-        self._used: dict[int, str] = {}
+        self._used: dict[int, Served] = {}
         self._left_by: dict[int, Report] = {}
         self._lock = threading.RLock()
 
@@ -44,7 +51,7 @@ class Peers:
         self._lock = threading.RLock()
 
     @contextmanager
-    def turn(self) -> Generator[Mapping[int, str]]:
+    def turn(self) -> Generator[Mapping[int, Served]]:
         """Keep the others from answering meanwhile; yield the steps that they have used, and how."""
         with self._lock:
             fcntl.lockf(self._file, fcntl.LOCK_EX)
@@ -54,9 +61,9 @@ class Peers:
             finally:
                 fcntl.lockf(self._file, fcntl.LOCK_UN)
 
-    def claim(self, step: int, how: str) -> None:
+    def claim(self, served: Served) -> None:
         """Tell the others that a step is used. Only within a turn."""
-        self._tell({"step": step, "how": how})
+        self._tell({"served": asdict(served)})
 
     def tell_left(self, report: Report) -> None:
         """Tell the first process where this one left the recording."""
@@ -86,7 +93,7 @@ class Peers:
     def without_the_first(self, run_id: str, steps: int) -> Report | None:
         """Return what the others told, where the first process will write no report; None where none of them left."""
         with self.turn() as used:
-            served = tuple(Served(step=step, how=how) for step, how in used.items())
+            served = tuple(used.values())
         told = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))
         return told if told.divergences else None
 
@@ -105,7 +112,8 @@ class Peers:
             entry: dict[str, Any] = json.loads(line)
             if entry["pid"] == os.getpid():
                 continue
-            if "step" in entry:
-                self._used[entry["step"]] = entry["how"]
+            if "served" in entry:
+                served = served_from_json(entry["served"])
+                self._used[served.step] = served
             else:
                 self._left_by[entry["pid"]] = report_from_json(json.dumps(entry["left"]))

@@ -21,7 +21,7 @@ from freezeframe_replay.process.child import FIXTURE_VARIABLE, KEPT_VARIABLE, PO
 from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.divergence import DivergenceKind, Report, report_from_json
+from freezeframe_schemas.divergence import Check, DivergenceKind, Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
@@ -121,7 +121,18 @@ def reenact(
             warning = f"the program ended with status {outcome.returncode}: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
         warnings += surroundings_warnings(loaded, cwd or Path.cwd())
-        return replace(report, warnings=(*report.warnings, *warnings))
+        is_told = report.outcome is not None and values.is_exception(report.outcome)
+        return replace(
+            report,
+            warnings=(*report.warnings, *warnings),
+            input_check=_input_check(report, loaded, is_own=not command),
+            exit_status=0 if is_told else outcome.returncode,
+        )
+
+
+def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
+    """A command's input is its command line and what it reads: the replay gives it both, unless it starts another one."""
+    return Check.GIVEN if is_own and fixture.entry.kind is EntryKind.COMMAND else report.input_check
 
 
 def _entry_command(fixture: Fixture) -> list[str]:

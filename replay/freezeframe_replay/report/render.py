@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline, outcome_text
-from freezeframe_replay.report.verdict import Verdict, verdict, why_incomparable
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, Report
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
+from freezeframe_schemas.verdict import Verdict, headline, title, verdict
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
@@ -26,17 +26,6 @@ _READABLE_NAME: Final = 40
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
 
-_WORDS: Final[Mapping[DivergenceKind, str]] = {
-    DivergenceKind.REQUEST_CHANGED: "diverged",
-    DivergenceKind.EXTRA_CALL: "a call that the recording does not hold",
-    DivergenceKind.MISSING_CALL: "a recorded step was never asked for",
-    DivergenceKind.OUTCOME_CHANGED: "every step alike, another outcome",
-    DivergenceKind.INPUT_CHANGED: "entered with other input",
-    DivergenceKind.NETWORK: "tried to reach the network",
-    DivergenceKind.ORDER_CHANGED: "recorded steps asked for in another order",
-    DivergenceKind.FENCED: "tried what a fence keeps it from",
-}
-
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.EXTRA_CALL: "a new call has no recording: have it made for real and kept, `freezeframe replay RUN --live "
@@ -48,6 +37,13 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
     "with --allow-program or --allow-path",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
+}
+
+
+_RELAXED: Final[Mapping[str, str]] = {
+    Relaxed.PLACE: "asked at another place",
+    Relaxed.CLOCK: "at another time",
+    Relaxed.NAMES: "but for names",
 }
 
 
@@ -235,51 +231,30 @@ def _labelled(label: str, text: str, width: int) -> str:
 
 
 def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "") -> str:
-    """Return what a replay found: one line where `quiet`, else every step that was served or the divergences.
+    """Return what a replay found: its headline, and unless `quiet` every step that was served or the divergences.
 
     `again` is how the run is named in a command that is advised; by default it is the start of its id.
     """
-    lines = list(_quiet(report) if quiet else _report(report, width, again or report.run_id[:ID_DIGITS]))
-    return "\n".join(lines)
-
-
-def _quiet(report: Report) -> Iterable[str]:
-    head, *rest = _report(report, 10 * WIDTH, "")
-    yield head if verdict(report) is not Verdict.DIVERGED else f"{head}: {rest[0].strip()}"
+    return printable(headline(report)) if quiet else "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS]))
 
 
 def _report(report: Report, width: int, again: str) -> Iterable[str]:
-    found = verdict(report)
-    served = len(report.served)
-    if found is Verdict.IDENTICAL:
-        rest = f", {len(report.live)} calls made for real" if report.live else ""
-        yield f"identical: {served} of {report.steps} steps identical{rest}, run {report.run_id}"
+    yield printable(headline(report))  # whole, however narrow the terminal: it is the answer
+    if not report.divergences:
         yield from _steps(report, width)
-    elif found is Verdict.INCOMPARABLE:
-        yield f"incomparable: {why_incomparable(report)}, run {report.run_id}"
     else:
         first, *later = report.divergences
-        yield printable(f"{first.kind.value} {_title(first)}")  # whole, however narrow the terminal: it is the answer
-        yield f"  {served} of {report.steps} steps replayed, run {report.run_id}"
         yield from _divergence(first, width)
-        yield from (short(f"  then {item.kind.value} {_title(item)}", width) for item in later[:_LATER_SHOWN])
+        yield from (short(f"  then {item.kind.value} {title(item)}", width) for item in later[:_LATER_SHOWN])
         if len(later) > _LATER_SHOWN:
             yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
     yield from _live(report, width)
-    for component, steps in report.relaxations.items():
-        yield short(f"  ignored: {component} differed in {steps} steps", width)
     yield from _outcome(report, width)
+    if report.exit_status and report.divergences:
+        yield f"  the program ended with status {report.exit_status}"
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)
     yield from _next(report, width, again)
-
-
-def _title(divergence: Divergence) -> str:
-    place = "" if divergence.step is None else f" at step {divergence.step}"
-    about = " ".join(part for part in (divergence.call_kind, divergence.name) if part)
-    lane = f"lane {divergence.lane or ROOT_LANE}" if divergence.step is not None or divergence.call_kind else ""
-    known = ", ".join(part for part in (about, lane) if part)
-    return _WORDS[divergence.kind] + place + (f" ({known})" if known else "")
 
 
 def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
@@ -308,10 +283,14 @@ def unquoted(text: str) -> str:
 def _steps(report: Report, width: int) -> Iterable[str]:
     for item in report.served[:_STEPS_SHOWN]:
         name = report.names.get(str(item.step), "")
-        moved = "" if item.how == "exact" else f"  ({item.how}: asked at another place, or with another time or name)"
+        moved = f"  ({', '.join(map(_relaxed, item.relaxed))})" if item.relaxed else ""
         yield short(f"  {item.step:>4}  {name}{moved}".rstrip(), width)
     if len(report.served) > _STEPS_SHOWN:
         yield f"  and {len(report.served) - _STEPS_SHOWN} more"
+
+
+def _relaxed(name: str) -> str:
+    return _RELAXED.get(name, f"{name} ignored")
 
 
 def _live(report: Report, width: int) -> Iterable[str]:
@@ -328,11 +307,15 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
 
 
 def _next(report: Report, width: int, again: str) -> Iterable[str]:
-    first = report.first
-    if verdict(report) is Verdict.INCOMPARABLE:
+    first, asked_nothing = report.first, not report.made and report.outcome is None
+    if not report.entered or (first is not None and first.kind is DivergenceKind.MISSING_CALL and asked_nothing):
         advice = "see what the program prints (--show-output), or name the one to start: freezeframe replay RUN -- CMD"
-    elif first is not None and not report.live:
+    elif first is not None:
+        if report.live:
+            return
         advice = _NEXT[first.kind]
+    elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:
+        advice = "see what the run holds: freezeframe show RUN; record its calls with freezeframe.instrument()"
     else:
         return
     yield from _wrapped("  next: ", advice.replace("RUN", again), width)

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from freezeframe_replay.report.outline import outcome_text
 from freezeframe_replay.report.render import report_text, unquoted
-from freezeframe_replay.report.verdict import Verdict, verdict, why_incomparable
 from freezeframe_replay.web.pages import page, shown
 from freezeframe_schemas.divergence import Divergence, Made, Report
+from freezeframe_schemas.verdict import Verdict, headline, verdict
 
 _MARKS: Final = {"exact": "good", "relaxed": "good", "live": "dim"}
 _MEANS: Final = {
@@ -32,12 +32,9 @@ def replay_page(report: Report, folder: Path) -> str:
     parts = [
         f'<h1>replay of run <code>{run}</code> <span class="{mark}">{found.value}</span></h1>',
         f'<nav><a href="/runs/{quote(report.run_id)}">the run</a> · <a href="/">all runs</a></nav>',
-        f"<p>{len(report.served)} of {report.steps} steps answered from the recording, by the code in "
-        f"<code>{shown(str(folder))}</code>; no network, no tool.</p>",
+        f"<p>{shown(headline(report))}</p>",
+        f"<p>The code in <code>{shown(str(folder))}</code>, answered from the recording: no network, no tool.</p>",
     ]
-    why = why_incomparable(report)
-    if why is not None:
-        parts.append(f"<p>It says nothing about the code: {shown(why)}.</p>")
     parts += [_divergence(item, first=item is report.first) for item in report.divergences]
     parts.append(f"<h2>Calls</h2><table><tr><th>step<th>call<th>answered</tr>{''.join(map(_made, report.made))}</table>")
     outcome = "" if report.outcome is None else outcome_text(report.outcome)

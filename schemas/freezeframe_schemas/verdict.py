@@ -1,0 +1,230 @@
+"""What a replay's report says: its verdict, the exit code of that, what was not compared, and one line that says it all. Pure.
+
+Every command, page, test and document that judges a replay asks here, so that a word means the same wherever it is read.
+
+The rule: a verdict never claims more than was compared. *Compared* is a step that answered a request equal to the recorded
+one, and an outcome equal to the recorded one. Where neither was compared, the replay is incomparable, whatever it did.
+What was not compared although the run has it, or differed and was told not to count, is named on the same line as the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed, Report, report_to_json
+
+
+class Verdict(StrEnum):
+    """The three things that a replay can say."""
+
+    IDENTICAL = "identical"
+    """Whatever was compared is equal, something was, and the headline names what was not."""
+    DIVERGED = "diverged"
+    """The program behaved otherwise than recorded."""
+    INCOMPARABLE = "incomparable"
+    """The replay says nothing about the program's behaviour; `why_incomparable` says why."""
+
+
+EXIT_CODES: Final[Mapping[Verdict, int]] = {Verdict.IDENTICAL: 0, Verdict.DIVERGED: 3, Verdict.INCOMPARABLE: 125}
+"""125 is what ``git bisect run`` skips."""
+
+TITLES: Final[Mapping[DivergenceKind, str]] = {
+    DivergenceKind.REQUEST_CHANGED: "diverged",
+    DivergenceKind.EXTRA_CALL: "a call that the recording does not hold",
+    DivergenceKind.MISSING_CALL: "a recorded step was never asked for",
+    DivergenceKind.OUTCOME_CHANGED: "another outcome",
+    DivergenceKind.INPUT_CHANGED: "entered with other input",
+    DivergenceKind.NETWORK: "tried to reach the network",
+    DivergenceKind.ORDER_CHANGED: "recorded steps asked for in another order",
+    DivergenceKind.FENCED: "tried what a fence keeps it from",
+}
+
+_SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {
+    DivergenceKind.INPUT_CHANGED: "the entry point was called with other input than the recorded one",
+    DivergenceKind.NETWORK: "a client that no seam covers tried to reach the network",
+    DivergenceKind.FENCED: "the program tried what a fence keeps it from",
+}
+"""Divergences after which nothing can be said: the question was another one, or the program was stopped before it decided.
+
+The recorded run may have done the same without being seen, so that it is no change of behaviour either.
+"""
+
+_BROKEN_CODE: Final = frozenset(
+    {"ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError", "NameError", "UnboundLocalError"}
+)
+"""Exceptions that mean that the code could not be run, not that it decided otherwise."""
+
+_RELAXED: Final[Mapping[str, str]] = {
+    Relaxed.CLOCK: "times read from the clock",
+    Relaxed.NAMES: "names that redaction saw on one side only",
+}
+_ROOT_LANE: Final = "root"
+
+
+def verdict(report: Report) -> Verdict:
+    """Return whether the replay re-enacted the recording, left it, or says nothing."""
+    if why_incomparable(report) is not None:
+        return Verdict.INCOMPARABLE
+    return Verdict.DIVERGED if report.divergences else Verdict.IDENTICAL
+
+
+def exit_code(report: Report) -> int:
+    """Return what a command that judges the report exits with."""
+    return EXIT_CODES[verdict(report)]
+
+
+def why_incomparable(report: Report) -> str | None:
+    """Return why the report says nothing about the program's behaviour, or None where it does say something."""
+    if not report.entered:
+        return "the program never reached the recorded entry point"
+    first = report.first
+    if first is None:
+        return _why_open(report)
+    if _asked_nothing(report):
+        return "the program asked for none of the recorded steps"
+    if first.kind in _SAY_NOTHING:
+        return f"{_SAY_NOTHING[first.kind]}{_about(first)}"
+    broken = _broken_code(report.outcome) if first.kind is DivergenceKind.OUTCOME_CHANGED else None
+    return None if broken is None else f"the code did not run: {broken}"
+
+
+def not_compared(report: Report) -> tuple[str, ...]:
+    """Return what an identical replay leaves open, a few words each: not compared, or different and told not to count.
+
+    This is the place to add another such thing (a field of `Report`, a phrase here): every door prints it from here.
+    """
+    return tuple(_not_compared(report))
+
+
+def headline(report: Report) -> str:
+    """Return the verdict as one line: what was compared, what was not, or where the replay left the recording.
+
+    Holds texts of the recording as they are: whoever prints it escapes them.
+    """
+    found = verdict(report)
+    if found is Verdict.INCOMPARABLE:
+        code = "" if report.first is None or report.first.kind not in _SAY_NOTHING else f"{report.first.kind.value} "
+        return f"incomparable: {code}{why_incomparable(report)}, run {report.run_id}"
+    if report.first is not None:
+        replayed = f"{len(report.served)} of {_count(report.steps, 'step')} replayed"
+        return f"{report.first.kind.value} {title(report.first)}: {replayed}, run {report.run_id}"
+    open_points = not_compared(report)
+    but_for = f", except {_enumerated(open_points)}" if open_points else ""
+    return f"identical{but_for}: {_compared(report)}, run {report.run_id}"
+
+
+def title(divergence: Divergence) -> str:
+    """Return what a divergence is and where, without its code: ``diverged at step 3 (tool track, lane root)``."""
+    place = "" if divergence.step is None else f" at step {divergence.step}"
+    about = " ".join(part for part in (divergence.call_kind, divergence.name) if part)
+    lane = f"lane {divergence.lane or _ROOT_LANE}" if divergence.step is not None or divergence.call_kind else ""
+    known = ", ".join(part for part in (about, lane) if part)
+    return TITLES[divergence.kind] + place + (f" ({known})" if known else "")
+
+
+def judged_to_json(report: Report) -> str:
+    """Return the report as JSON for other programs, with what is said of it: verdict, headline, what was not compared."""
+    said = {
+        "verdict": verdict(report).value,
+        "headline": headline(report),
+        "why_incomparable": why_incomparable(report),
+        "not_compared": not_compared(report),
+    }
+    return json.dumps({**said, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
+
+
+# -- identical, and but for what ------------------------------------------------------------------------------------------
+
+
+def _why_open(report: Report) -> str | None:
+    """Return why a report without a divergence still does not make an identical replay, or None where it does."""
+    if report.stopped is not None:
+        return f"it was stopped before step {report.stopped.step}, as asked"
+    asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
+    if len(asked) < report.steps:
+        return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
+    if report.served or report.outcome_check is Check.SAME:
+        return None
+    if report.live:
+        calls = "every call was made for real"
+    else:
+        calls = "the run recorded no calls" if not report.inside else "the run recorded no call that a replay asks for"
+    outcome = "no outcome" if report.outcome_check is Check.NOT_RECORDED else "the replay did not see its outcome"
+    return f"nothing was compared: {calls}, and {outcome}"
+
+
+def _compared(report: Report) -> str:
+    parts: list[str] = []
+    if report.steps:
+        parts.append(f"{len(report.served)} of {_count(report.steps, 'step')}")
+    if report.outcome_check is Check.SAME:
+        parts.append("the outcome")
+    inside = f" ({report.inside} more inside other steps, which answer for them)" if report.inside else ""
+    no_calls = "" if report.steps or report.inside else " (the run recorded no calls)"
+    return " and ".join(parts) + inside + no_calls
+
+
+def _not_compared(report: Report) -> Iterable[str]:
+    ends = (("the input", report.input_check), ("the outcome", report.outcome_check))
+    for check, why in ((Check.NOT_RECORDED, "not recorded"), (Check.NOT_SEEN, "not seen by the replay")):
+        if found := [end for end, its in ends if its is check]:
+            yield f"{' and '.join(found)} ({why})"
+    if report.live:
+        yield f"{_count(len(report.live), 'call')} made for real"
+    for name, steps in report.relaxations.items():
+        if name == Relaxed.PLACE:
+            yield f"{_count(steps, 'step')} asked at another place"
+        elif name in _RELAXED:
+            yield f"{_RELAXED[name]} in {_count(steps, 'step')}"
+        else:
+            yield f"{name} in {_count(steps, 'step')} (ignored)"
+    for name in report.outcome_relaxed:
+        yield f"{_RELAXED.get(name, name)} in the outcome"
+    if report.exit_status:
+        yield f"the program's exit status ({report.exit_status}, not recorded)"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _enumerated(parts: tuple[str, ...]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# -- incomparable -----------------------------------------------------------------------------------------------------------
+
+
+def _asked_nothing(report: Report) -> bool:
+    """Tell whether the program ended without any call and without an outcome: it did not start, or is another program.
+
+    A function that returns early has an outcome, and that is a change of behaviour.
+    """
+    missing = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
+    return missing and not report.served and report.outcome is None
+
+
+def _about(divergence: Divergence) -> str:
+    if divergence.kind is DivergenceKind.FENCED:
+        return f" ({divergence.call_kind}: {divergence.name})"
+    target = divergence.live or divergence.name if divergence.kind is DivergenceKind.NETWORK else ""
+    return f" ({target})" if target else ""
+
+
+def _broken_code(outcome: str | None) -> str | None:
+    """Return class and text of an exception in `outcome` (tagged JSON) that means broken code, else None."""
+    if outcome is None:
+        return None
+    try:
+        node: Any = json.loads(outcome)
+    except ValueError:
+        return None
+    if not isinstance(node, dict) or node.get(values.TAG) != "exception":
+        return None
+    name = str(node.get("class", "")).rpartition(":")[2]
+    return f"{name}: {node.get('text', '')}" if name in _BROKEN_CODE else None

@@ -1,0 +1,143 @@
+"""What is said of a report: never more than was compared, with what was not compared on the same line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, LiveCall, Relaxed, Report, Served, Stopped
+from freezeframe_schemas.verdict import Verdict, exit_code, headline, judged_to_json, not_compared, verdict, why_incomparable
+
+WHOLE = Report(
+    run_id="r1",
+    steps=2,
+    served=(Served(step=1, how="exact"), Served(step=2, how="exact")),
+    entered=True,
+    input_check=Check.SAME,
+    outcome_check=Check.SAME,
+)
+STOPPED = Stopped(step=2, call_kind="tool", name="track", request="", recorded="", answer="")
+
+reports = st.builds(
+    Report,
+    run_id=st.just("r1"),
+    steps=st.integers(0, 2),
+    served=st.sets(st.integers(1, 2)).map(lambda steps: tuple(Served(step=step, how="exact") for step in sorted(steps))),
+    divergences=st.lists(st.builds(Divergence, kind=st.sampled_from(DivergenceKind)), max_size=2).map(tuple),
+    live=st.lists(st.builds(LiveCall, call_kind=st.just("model"), name=st.just("m"), step=st.none()), max_size=1).map(tuple),
+    entered=st.booleans(),
+    outcome=st.none() | st.just("1"),
+    input_check=st.sampled_from(Check),
+    outcome_check=st.sampled_from(Check),
+    stopped=st.none() | st.just(STOPPED),
+)
+
+
+@given(report=reports)
+def test_identical_is_said_only_where_something_was_compared_and_nothing_differed(report: Report) -> None:
+    if verdict(report) is Verdict.IDENTICAL:
+        assert report.entered
+        assert not report.divergences
+        assert report.stopped is None
+        assert report.served or report.outcome_check is Check.SAME
+        assert len(report.served) >= report.steps
+
+
+@given(report=reports)
+def test_incomparable_has_a_reason_and_nothing_else_has(report: Report) -> None:
+    assert (why_incomparable(report) is not None) == (verdict(report) is Verdict.INCOMPARABLE) == (exit_code(report) == 125)
+
+
+@given(report=reports)
+def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(report: Report) -> None:
+    first = headline(report)
+    assert first.count("\n") == 0
+    begins = {Verdict.IDENTICAL: "identical", Verdict.INCOMPARABLE: "incomparable: ", Verdict.DIVERGED: "REPLAY-10"}
+    assert first.startswith(begins[verdict(report)])
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "identical: 2 of 2 steps and the outcome, run r1"),
+        (
+            {"inside": 3},
+            "identical: 2 of 2 steps and the outcome (3 more inside other steps, which answer for them), run r1",
+        ),
+        (
+            {"steps": 0, "served": ()},
+            "identical: the outcome (the run recorded no calls), run r1",
+        ),
+        (
+            {"outcome_check": Check.NOT_RECORDED},
+            "identical, except the outcome (not recorded): 2 of 2 steps, run r1",
+        ),
+        (
+            {"input_check": Check.NOT_SEEN, "outcome_check": Check.NOT_SEEN},
+            "identical, except the input and the outcome (not seen by the replay): 2 of 2 steps, run r1",
+        ),
+        (
+            {
+                "served": (
+                    Served(step=1, how="relaxed", relaxed=(Relaxed.CLOCK, "body.temperature")),
+                    Served(step=2, how="exact"),
+                )
+            },
+            "identical, except times read from the clock in 1 step and body.temperature in 1 step (ignored): 2 of 2 steps and "
+            "the outcome, run r1",
+        ),
+        (
+            {"outcome_relaxed": (Relaxed.NAMES,)},
+            "identical, except names that redaction saw on one side only in the outcome: 2 of 2 steps and the outcome, run r1",
+        ),
+        (
+            {"served": (Served(step=1, how="exact"),), "live": (LiveCall(call_kind="model", name="m", step=2),)},
+            "identical, except 1 call made for real: 1 of 2 steps and the outcome, run r1",
+        ),
+        (
+            {"exit_status": 1},
+            "identical, except the program's exit status (1, not recorded): 2 of 2 steps and the outcome, run r1",
+        ),
+    ],
+)
+def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, Any], line: str) -> None:
+    assert headline(replace(WHOLE, **changes)) == line
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (
+            {"steps": 0, "served": (), "outcome_check": Check.NOT_RECORDED},
+            "nothing was compared: the run recorded no calls, and no outcome",
+        ),
+        (
+            {"steps": 0, "served": (), "outcome_check": Check.NOT_SEEN},
+            "nothing was compared: the run recorded no calls, and the replay did not see its outcome",
+        ),
+        (
+            {"steps": 0, "served": (), "inside": 2, "outcome_check": Check.NOT_RECORDED},
+            "nothing was compared: the run recorded no call that a replay asks for, and no outcome",
+        ),
+        ({"served": (Served(step=1, how="exact"),)}, "1 of 2 recorded steps are not accounted for"),
+        ({"stopped": STOPPED}, "it was stopped before step 2, as asked"),
+        ({"entered": False}, "the program never reached the recorded entry point"),
+    ],
+)
+def test_where_nothing_was_compared_the_exit_code_is_125_and_the_reason_is_said(changes: dict[str, Any], why: str) -> None:
+    report = replace(WHOLE, **changes)
+    assert (exit_code(report), headline(report)) == (125, f"incomparable: {why}, run r1")
+
+
+def test_json_says_what_the_other_doors_say() -> None:
+    """Scripts read the verdict, and need not make it from the report's parts."""
+    report = replace(WHOLE, outcome_check=Check.NOT_RECORDED)
+    said = json.loads(judged_to_json(report))
+    assert (said["verdict"], said["headline"]) == ("identical", headline(report))
+    assert said["not_compared"] == list(not_compared(report)) == ["the outcome (not recorded)"]
+    assert said["why_incomparable"] is None
