@@ -72,6 +72,10 @@ class EntryPayload:
         """Bytes held, about: a random state is 6 KiB of digits."""
         return len(self._point.input) + len(self.output or "") + 8000
 
+    def beginning(self) -> EntryPayload:
+        """Return what is known when the run begins, as it is now: the rest changes while the exporter reads it."""
+        return EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
+
     def add_input(self, name: str, value: object) -> None:
         """Add what the entry point was given after its start."""
         given = {**values.decode(self._point.input), name: value}
@@ -138,6 +142,7 @@ class EntryScope:
         if is_entry and span.is_recording():
             environment = told_environment(recorder.settings.record_env)
             self._payload = EntryPayload(point, self.run.flags, environment, self.run.readings, self.run.unrecorded)
+            recorder.sink.announce(span, self._payload.beginning())
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -243,15 +248,27 @@ class ProcessRoot:
         current = trace.get_current_span()
         if current.get_span_context().is_valid:
             if current is self._span:
-                self._held_calls = True
+                self._hold()
             return None
         if current_place().run is not None or not self._wanted():
             return None
         span = self._span or self._open()
         if span is None:
             return None
-        self._held_calls = True
+        self._hold()
         return trace.set_span_in_context(span)
+
+    def _hold(self) -> None:
+        """Hold a call. With the first one the root is a run, and says that it began."""
+        if self._held_calls:
+            return
+        self._held_calls = True
+        with guard("root.announce"):
+            if self._span is not None and self._payload is not None and self._recorder is not None:
+                beginning = self._payload.beginning()
+                if self._streams.read is not None:
+                    beginning.add_input("stdin", self._streams.read)
+                self._recorder.sink.announce(self._span, beginning)
 
     def context_for_run(self) -> Context | None:
         """Return an empty context where the root is current: a run is a trace of its own."""

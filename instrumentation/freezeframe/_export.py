@@ -6,6 +6,7 @@ be kept or sent is dropped, counted and said. A forked child starts with an empt
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -147,12 +148,15 @@ class Pipeline:
         self._closing = False
         self._deadline: Deadline | None = None
         self._in_flight = 0
+        self._due_s = math.inf
+        """When what is to go promptly goes."""
+        self._prompt_from_s = 0.0
         # Reentrant: a garbage collection inside may drop a response, whose recording then ends here, on this thread.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
 
-    def put(self, span: ReadableSpan, payload: Payload | None) -> None:
-        """Take a finished span. Never blocks longer than a short lock."""
+    def put(self, span: ReadableSpan, payload: Payload | None, *, promptly: bool = False) -> None:
+        """Take a finished span; it waits for company unless it is to go promptly. Never blocks longer than a short lock."""
         size = size_of(span, payload)
         with self._changed:
             if self._closing:
@@ -166,7 +170,9 @@ class Pipeline:
                 self._queued_bytes += size
                 if self._thread is None:
                     self._start()
-                elif self._queued_bytes >= self._batch_bytes:
+                if promptly:
+                    self._due_s = min(self._due_s, self._prompt_from_s)
+                if promptly or self._queued_bytes >= self._batch_bytes:
                     self._changed.notify_all()
         if dropped:
             say_once(
@@ -240,8 +246,8 @@ class Pipeline:
             with self._changed:
                 if not self._queue and self._closing:
                     return
-                if not (more or self._hurry or self._queued_bytes >= self._batch_bytes):
-                    self._changed.wait(self._batch_interval_s)
+                if not more:
+                    self._wait_for_batch()
                 batch = self._take()
                 self._busy = bool(batch)
                 self._in_flight = len(batch)
@@ -260,6 +266,18 @@ class Pipeline:
                     self._busy = False
                     self._in_flight = 0
                     self._changed.notify_all()
+
+    def _wait_for_batch(self) -> None:
+        """Wait for a full batch, for the interval, or until what is to go promptly is due."""
+        until_s = time.monotonic() + self._batch_interval_s
+        while not (self._hurry or self._closing or self._queued_bytes >= self._batch_bytes):
+            left_s = min(until_s, self._due_s) - time.monotonic()
+            if left_s <= 0:
+                break
+            self._changed.wait(left_s)
+        if self._due_s < math.inf:
+            self._due_s = math.inf
+            self._prompt_from_s = time.monotonic() + _PROMPT_EVERY_S
 
     def _take(self) -> list[_Item]:
         batch: list[_Item] = []
@@ -304,6 +322,8 @@ class Pipeline:
         return known[1]
 
 
+_PROMPT_EVERY_S = 0.05
+"""At most so often a batch goes before its time: many runs that begin at once share a request."""
 _SPAN_BYTES = 1000
 """What a span without content comes to, about."""
 

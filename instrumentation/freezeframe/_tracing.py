@@ -19,11 +19,14 @@ from freezeframe._guard import guard
 from freezeframe._sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams import _port
 from freezeframe.seams.recording import Payload
+from freezeframe_schemas import genai
+from freezeframe_schemas.lifecycle import NO_PARENT
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
 _MANY: Final = 100_000
+_SPAN_ID_BITS: Final = 2**64 - 1
 _FORGOTTEN: Final = 10_000
 """Payloads whose span never arrives (dropped by another processor's wrapper) are let go beyond this many."""
 
@@ -96,6 +99,15 @@ class CaptureProcessor(SpanProcessor):
                 del self._expected[next(iter(self._expected))]
             self._expected[context.trace_id, context.span_id] = payload
 
+    def announce(self, span: trace.Span, beginning: Payload) -> None:
+        """Send the pending span of an entry span ahead, so that a run whose process is killed is known. A replay needs none."""
+        with guard("processor.announce"):
+            context = span.get_span_context()
+            if not self.active or not isinstance(span, ReadableSpan) or _port.serving() is not None:
+                return
+            if context.trace_flags.sampled and (self._sampling is None or self._sampling.keeps(context.trace_id)):
+                self._pipeline.put(_pending(span, context), beginning, promptly=True)
+
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Copy user, tenant, session and run id onto the span."""
         with guard("processor.on_start"):
@@ -136,6 +148,30 @@ class CaptureProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what there is."""
         return self._pipeline.flush(timeout_millis / 1000)
+
+
+def _pending(span: ReadableSpan, context: trace.SpanContext) -> ReadableSpan:
+    """Return the pending span of an entry span: its child, see `freezeframe_schemas.lifecycle`.
+
+    Its id is made of the entry span's, so that no draw from the application's id generator moves its other ids.
+    """
+    parent = NO_PARENT if span.parent is None else format(span.parent.span_id, "016x")
+    return ReadableSpan(
+        name=span.name,
+        context=trace.SpanContext(
+            context.trace_id,
+            ~context.span_id & _SPAN_ID_BITS or 1,
+            is_remote=False,
+            trace_flags=context.trace_flags,
+            trace_state=context.trace_state,
+        ),
+        parent=context,
+        resource=span.resource,
+        attributes={**(span.attributes or {}), genai.ENTRY_BEGUN: parent},
+        instrumentation_scope=span.instrumentation_scope,
+        start_time=span.start_time,
+        end_time=span.start_time,
+    )
 
 
 def _is_local_root(span: ReadableSpan) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, exchange_from_span
+from freezeframe_schemas.lifecycle import settle
 from freezeframe_schemas.span import SpanRecord
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Captured:
     def spans(self) -> list[SpanRecord]:
         """Finished spans, in the order of their start, as recorded."""
         self.handle.flush(10)
-        return sorted(self._exporter.records, key=lambda span: (span.start_time_unix_nano, span.span_id))
+        return sorted(settle(self._exporter.records), key=lambda span: (span.start_time_unix_nano, span.span_id))
 
     @property
     def exchanges(self) -> list[Exchange]:

@@ -42,6 +42,7 @@ from freezeframe_replay.web.comparison import comparison_body
 from freezeframe_replay.web.replay import replay_page
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
+from freezeframe_schemas.lifecycle import NOT_OK
 
 if TYPE_CHECKING:
     from freezeframe_replay.report.align import Comparison
@@ -257,7 +258,7 @@ def _filters(query: Mapping[str, str]) -> dict[str, Any]:
     """Return the filters of a list as `RunStore.list_runs` takes them; an empty field of the form filters nothing."""
     filters: dict[str, Any] = {name: query[name] for name in ("service", "user") if query.get(name)}
     if query.get("failed", "") in ("1", "true"):
-        filters["status"] = "error"
+        filters["statuses"] = NOT_OK
     if query.get("since"):
         try:
             age = dt.timedelta(seconds=seconds(query["since"]))

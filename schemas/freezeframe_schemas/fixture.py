@@ -231,6 +231,8 @@ _ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readin
 
 def _entry_to_json(entry: Entry) -> dict[str, Any]:
     data = {key: item for key, item in dataclasses.asdict(entry).items() if item is not None}
+    if not entry.unfinished:
+        del data["unfinished"]
     for name in _ENTRY_TEXTS:
         if name in data:
             # A random state is some 600 numbers: one line of text, not a line for each.

@@ -33,6 +33,8 @@ class GapKind(StrEnum):
     DATABASE = "database"
     CONNECTION = "connection"
     PROCESS = "process"
+    UNFINISHED = "unfinished"
+    """The run's end was not recorded, and so neither its outcome nor the gaps that are told with it."""
     UNSEEN = "unseen"
     """Something that this version cannot read."""
 

@@ -16,6 +16,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
 from freezeframe_schemas.gaps import Gap, GapKind, span_gaps
+from freezeframe_schemas.lifecycle import RunStatus, settle, status_of, unfinished_entries
 from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
 
@@ -52,7 +53,10 @@ class Entry:
     run_id: str | None = None
     start_time_unix_nano: int = 0
     end_time_unix_nano: int = 0
+    """Of an unfinished run: when it was last heard of."""
     span_id: str = ""
+    unfinished: bool = False
+    """The run has no recorded end: it is still running, or was killed. See `lifecycle`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +73,11 @@ class Run:
     """What is known to be missing: orphan spans, dropped attributes, bodies over the limit, files read in unmarked code."""
 
     @property
+    def status(self) -> RunStatus:
+        """Return how the run stands."""
+        return status_of(unfinished=self.entry.unfinished, failed=self.failed)
+
+    @property
     def failed(self) -> bool:
         """Tell whether the run's outermost span ended in an error."""
         return self.entry.error is not None or any(
@@ -77,7 +86,7 @@ class Run:
 
 
 def build_run(spans: Iterable[SpanRecord]) -> Run:
-    """Return the run that the spans of one trace make up. A span that came twice counts once.
+    """Return the run that the spans of one trace make up. A span that came twice counts once, a pending one not at all.
 
     Raises:
         RunError: no spans, or spans of several traces.
@@ -87,7 +96,7 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
     traces = sorted({span.trace_id for span in received})
     if len(traces) != 1:
         raise RunError(f"expected the spans of one trace, found {len(traces)}: {', '.join(traces[:3]) or 'none'}")
-    by_id = {span.span_id: span for span in received}
+    by_id = {span.span_id: span for span in settle(received)}
     ordered = tuple(sorted(by_id.values(), key=lambda span: (span.start_time_unix_nano, span.span_id)))
     exchanges = [exchange for span in ordered if (exchange := exchange_from_span(span)) is not None]
     exchanges.sort(key=lambda exchange: (exchange.sequence, exchange.start_time_unix_nano))
@@ -128,6 +137,7 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
     marked = [span for span in spans if genai.ENTRY_KIND in span.attributes]
     roots = [span for span in spans if not span.parent_span_id]
     span = next(iter(marked or roots or spans))
+    unfinished = bool(unfinished_entries(spans))
     kind = span.text(genai.ENTRY_KIND)
     return Entry(
         kind=EntryKind(kind) if kind in set(EntryKind) else None,
@@ -146,8 +156,9 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
         session=span.text(genai.SESSION_ID),
         run_id=span.text(genai.RUN_ID),
         start_time_unix_nano=span.start_time_unix_nano,
-        end_time_unix_nano=span.end_time_unix_nano,
+        end_time_unix_nano=max(item.end_time_unix_nano for item in spans) if unfinished else span.end_time_unix_nano,
         span_id=span.span_id,
+        unfinished=unfinished,
     )
 
 
@@ -156,6 +167,9 @@ def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Ite
     if orphans:
         first = f"{orphans[0].name} ({orphans[0].span_id})"
         yield Gap(kind=GapKind.ORPHAN_SPANS, text=f"{len(orphans)} spans name a parent that is not here, the first: {first}")
+    if unfinished_entries(spans):
+        text = "no end was recorded (still running, or killed): a replay goes as far as the recording"
+        yield Gap(kind=GapKind.UNFINISHED, text=text)
     for span in spans:
         yield from span_gaps(span)
 

@@ -17,7 +17,9 @@ from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.own_rows import as_new, insert_row
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
+from freezeframe_schemas.lifecycle import NOT_OK
 
+_NOT_OK: Final = f"status IN ({', '.join(quote_text(status.value) for status in NOT_OK)})"
 _TABLES: Final = ("piece_rows", "span_rows")
 """Copied in this order: pieces before the spans that name them. `run_rows` is fed from `span_rows`."""
 
@@ -148,7 +150,7 @@ def _to_keep(store: Store, retention: Retention, age: int, day: dt.date) -> str:
     tests = [f"trace_id IN ({_pinned(store)})"]
     if age <= retention.failed_days:
         shorter = [quote_text(tenant) for tenant, days in retention.tenant_days.items() if days < retention.days]
-        tests.append(f"status = 'error' AND tenant NOT IN ({', '.join(shorter)})" if shorter else "status = 'error'")
+        tests.append(f"{_NOT_OK} AND tenant NOT IN ({', '.join(shorter)})" if shorter else _NOT_OK)
     tests += [f"tenant = {quote_text(tenant)}" for tenant, days in retention.tenant_days.items() if age <= days]
     return f"SELECT trace_id FROM {db}.runs WHERE toDate(run_hour) = {_date(day)} AND ({' OR '.join(tests)})"
 

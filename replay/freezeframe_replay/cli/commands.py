@@ -59,7 +59,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         summary="List the recorded runs, newest first.",
         examples=(
             Example(line="freezeframe runs", means="the last 20"),
-            Example(line="freezeframe runs --failed --since 1h", means="those of the last hour that ended in an error"),
+            Example(line="freezeframe runs --failed --since 1h", means="those of the last hour that failed or never finished"),
             Example(line="freezeframe runs --limit 200 --json", means="one JSON array"),
         ),
     ),

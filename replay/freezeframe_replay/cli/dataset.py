@@ -13,6 +13,7 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import load_as_fixture, open_store
 from freezeframe_replay.cli.writing import is_bare, warn_of_bare
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.lifecycle import NOT_OK
 
 if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
@@ -24,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the dataset")
     parser.add_argument("--where", metavar="SQL", help="runs for which this holds in the view `runs`, newest first")
     parser.add_argument("--sql", metavar="QUERY", help="runs whose ids the first column of this query holds")
-    parser.add_argument("--failed", action="store_true", help="only runs that ended in an error (with --where or alone)")
+    parser.add_argument("--failed", action="store_true", help="only runs that failed or never finished (with --where or alone)")
     parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
     parser.add_argument("--limit", type=positive, default=100, metavar="N", help="at most N runs by SQL (default: 100)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
@@ -60,9 +61,13 @@ def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
         _, rows = store.sql(arguments.sql)
         return list(dict.fromkeys(str(row[0]) for row in rows))[: arguments.limit], arguments.sql
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    status = "error" if arguments.failed else None
-    found = store.list_runs(arguments.limit, status=status, since=since, where=arguments.where or "")
-    told = [f"status = {status!r}" if status else "", f"since {since:%Y-%m-%d %H:%M}" if since else "", arguments.where or ""]
+    statuses = NOT_OK if arguments.failed else ()
+    found = store.list_runs(arguments.limit, statuses=statuses, since=since, where=arguments.where or "")
+    told = [
+        " or ".join(f"status = '{status}'" for status in statuses),
+        f"since {since:%Y-%m-%d %H:%M}" if since else "",
+        arguments.where or "",
+    ]
     return [run.trace_id for run in found if run.exchanges], " and ".join(filter(None, told))
 
 

@@ -12,6 +12,7 @@ from freezeframe_replay.cli.options import add_json, add_store, positive, print_
 from freezeframe_replay.cli.target import open_store
 from freezeframe_replay.report.outline import input_text
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
+from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
 
 if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunRow
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--failed", action="store_true", help="only runs that ended in an error")
+    parser.add_argument("--failed", action="store_true", help="only runs that failed or never finished")
     parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
     parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N runs (default: 20)")
     add_json(parser)
@@ -29,8 +30,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print the list."""
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    status = "error" if arguments.failed else None
-    runs = open_store(arguments).list_runs(arguments.limit, status=status, since=since)
+    statuses = NOT_OK if arguments.failed else ()
+    runs = open_store(arguments).list_runs(arguments.limit, statuses=statuses, since=since)
     if arguments.json:
         print_json([dataclasses.asdict(run) for run in runs])
     elif runs:
@@ -51,7 +52,7 @@ def _table(runs: Sequence[RunRow]) -> str:
             str(run.exchanges),
             f"{run.input_tokens:,} > {run.output_tokens:,}",
             duration(run.ms),
-            run.status,
+            RunStatus(run.status).word,
         )
         for run in runs
     ]

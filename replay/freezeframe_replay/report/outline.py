@@ -14,6 +14,7 @@ from freezeframe_schemas import genai, values
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, Response, format_lane
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.lifecycle import RunStatus, is_pending, status_of
 from freezeframe_schemas.run import KIT, LEVELS, Entry, Run, readiness, spans_in_scope
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.wire import decode_body
@@ -75,9 +76,10 @@ class Outline:
 
     run_id: str
     name: str
-    failed: bool
+    status: RunStatus
     start_time_unix_nano: int
     ms: float
+    """Of an unfinished run: until it was last heard of."""
     entry_kind: str | None
     entry_target: str
     entry_file: str | None
@@ -101,6 +103,22 @@ class Outline:
     """What closes those of the gaps that keep it from the next level."""
 
     @property
+    def failed(self) -> bool:
+        """Tell whether the run ended in an error."""
+        return self.status is RunStatus.FAILED
+
+    @property
+    def how_far(self) -> str:
+        """Return how far an unfinished run came: ``after 3 steps, the last step 3 (tool track)``."""
+        steps = [node for node in self.nodes if node.step is not None]
+        if not steps:
+            return "before its first step ended"
+        last = max(steps, key=lambda node: node.step or 0)
+        count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+        name = last.detail if last.kind == Kind.MODEL and last.detail else last.name
+        return f"after {count}, the last step {last.step} ({last.kind} {name})"
+
+    @property
     def steps(self) -> int:
         """Return how many recorded exchanges there are."""
         return sum(1 for node in self.nodes if node.step is not None)
@@ -115,7 +133,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
     return Outline(
         **_entry_fields(run.entry),
         run_id=run.trace_id,
-        failed=run.failed,
+        status=run.status,
         environment=_environment(entry_span.resource.attributes),
         nodes=tuple(_nodes(run, numbers, exchanges, full)),
         kit=tuple(_kit(run)),
@@ -142,7 +160,7 @@ def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
     return Outline(
         **_entry_fields(fixture.entry),
         run_id=fixture.run_id,
-        failed=fixture.entry.error is not None,
+        status=status_of(unfinished=fixture.entry.unfinished, failed=fixture.entry.error is not None),
         environment=_environment(fixture.environment),
         nodes=tuple(nodes),
         gaps=fixture.gaps,
@@ -193,6 +211,7 @@ def _node(
             full=full,
         )
     failed = span.status_code is StatusCode.ERROR
+    pending = is_pending(span)
     told = "span" if run.exchanges else _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
     return Node(
         depth=depth,
@@ -200,8 +219,8 @@ def _node(
         kind="run" if span.span_id == run.entry.span_id else told,
         name=span.name,
         detail=span.text(genai.REQUEST_MODEL) or "",
-        ms=_ms(span.start_time_unix_nano, span.end_time_unix_nano),
-        status=span.text(genai.ERROR_TYPE) or "error" if failed else "ok",
+        ms=_ms(span.start_time_unix_nano, run.entry.end_time_unix_nano if pending else span.end_time_unix_nano),
+        status=span.text(genai.ERROR_TYPE) or "error" if failed else RunStatus.UNFINISHED.value if pending else "ok",
         failed=failed,
         tokens=_tokens(span),
         span_id=span.span_id,
@@ -296,7 +315,9 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
         "entry_target": entry.target,
         "entry_file": entry.file,
         "called_with": call_text(entry.target.rpartition(":")[2] or entry.name, entry.input) if entry.input else "",
-        "outcome": outcome_text(entry.error or entry.output, recorded_output=entry.error is None),
+        "outcome": "none: no end was recorded; it is still running, or was killed"
+        if entry.unfinished
+        else outcome_text(entry.error or entry.output, recorded_output=entry.error is None),
         "who": {name: text for name, text in who.items() if text},
     }
 

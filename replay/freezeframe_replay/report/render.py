@@ -11,6 +11,7 @@ from typing import Final
 
 from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline, outcome_text
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
+from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.verdict import Verdict, headline, title, verdict
 
 WIDTH: Final = 120
@@ -136,11 +137,10 @@ def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) ->
 
 
 def _head(outline: Outline, width: int) -> str:
-    state = "failed" if outline.failed else "ok"
     kind = f"  ({outline.entry_kind})" if outline.entry_kind else ""
     rows = {
-        "run": f"{outline.run_id}  {state}",
-        "started": f"{when(outline.start_time_unix_nano)}, took {duration(outline.ms)}",
+        "run": f"{outline.run_id}  {outline.status.word}",
+        "started": f"{when(outline.start_time_unix_nano)}, {took(outline)}",
         "entry": f"{outline.entry_target or outline.name or 'none'}{kind}",
         "input": outline.called_with or "not recorded",
         "outcome": outline.outcome,
@@ -148,6 +148,13 @@ def _head(outline: Outline, width: int) -> str:
         **outline.environment,
     }
     return "\n".join(f"{name:<{_LABEL}}{short(text, width - _LABEL)}" for name, text in rows.items() if text)
+
+
+def took(outline: Outline) -> str:
+    """Return how long a run took, or when one that has no end was last heard of, and how far it had come."""
+    if outline.status is not RunStatus.UNFINISHED:
+        return f"took {duration(outline.ms)}"
+    return f"last heard of {duration(outline.ms)} later, {outline.how_far}"
 
 
 def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote
 
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
+from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import RUN_PLACE, piece_hash, span_select, spans_from_rows
 from freezeframe_schemas.tables.ddl import DATABASE
@@ -41,7 +42,7 @@ class RunRow:
     tenant: str
     name: str
     status: str
-    """``ok`` or ``error``."""
+    """One of `RunStatus`."""
     service: str
     agent: str
     user_id: str
@@ -181,7 +182,7 @@ class RunStore:
             RunError: no such run, or several; the message names near ones.
         """
         if run in {LAST, LAST_FAILED}:
-            found = self.list_runs(limit=1, status="error" if run == LAST_FAILED else None)
+            found = self.list_runs(limit=1, statuses=(RunStatus.FAILED,) if run == LAST_FAILED else ())
             if not found:
                 raise RunError(
                     f"run {run!r}: the store holds no {'failed ' if run == LAST_FAILED else ''}run yet",
@@ -223,7 +224,7 @@ class RunStore:
         self,
         limit: int = 20,
         *,
-        status: str | None = None,
+        statuses: Collection[RunStatus] = (),
         service: str | None = None,
         user: str | None = None,
         since: dt.datetime | None = None,
@@ -235,7 +236,7 @@ class RunStore:
 
         Args:
             limit: how many at most.
-            status: ``ok`` or ``error``.
+            statuses: only with one of these; any where empty.
             service: of this service.
             user: of this user (a surrogate where the policy redacts it).
             since: started at or after.
@@ -248,7 +249,10 @@ class RunStore:
         """
         tests = ["1", *([f"({where})"] if where else [])]
         values: dict[str, Any] = dict(parameters or {})
-        for column, value in (("status", status), ("service", service), ("user_id", user)):
+        if statuses:
+            tests.append("status IN {_statuses:Array(String)}")
+            values["_statuses"] = [status.value for status in statuses]
+        for column, value in (("service", service), ("user_id", user)):
             if value is not None:
                 tests.append(f"{column} = {{_{column}:String}}")
                 values[f"_{column}"] = value

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from freezeframe_replay.report.outline import Node, Outline, input_text
-from freezeframe_replay.report.render import duration, moment, printable, when
+from freezeframe_replay.report.render import duration, moment, printable, took, when
+from freezeframe_schemas.lifecycle import RunStatus
 
 if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunRow
@@ -66,7 +67,7 @@ def _filter_form(filters: Mapping[str, str]) -> str:
     )
     checked = " checked" if filters.get("failed") in ("1", "true") else ""
     return (
-        f'<form action="/" method="get">{fields}<label><input type="checkbox" name="failed" value="1"{checked}> failed</label>'
+        f'<form action="/" method="get">{fields}<label><input type="checkbox" name="failed" value="1"{checked}> not ok</label>'
         f'<button>show</button> <a href="/">all</a></form>'
     )
 
@@ -78,7 +79,7 @@ def run_page(outline: Outline, *, token: str = "") -> str:
         f'<nav><a href="/">all runs</a> · <a href="/api/runs/{quote(outline.run_id)}">as JSON</a> · '
         f'<a href="/api/runs/{quote(outline.run_id)}/fixture">as a fixture (tar.gz)</a></nav>'
     )
-    state = '<span class="bad">failed</span>' if outline.failed else '<span class="good">ok</span>'
+    state = _status(outline.status)
     parts = [
         f"<h1>run <code>{run}</code> {state}</h1>",
         nav,
@@ -134,15 +135,18 @@ def shown(text: str) -> str:
 
 
 def _run_row(run: RunRow) -> str:
-    status = f'<span class="{"bad" if run.status == "error" else "good"}">{shown(run.status)}</span>'
     return (
         f'<tr><td class="time">{moment(run.start_time)}'
         f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
         f'<td class="entry">{shown(run.name)}<td class="name">{shown(input_text(run.input)[:160])}'
         f'<td class="name">{_came_to(run)}'
         f'<td class="number">{run.exchanges}<td class="number">{_tokens(run)}'
-        f'<td class="number">{duration(run.ms)}<td>{status}</tr>'
+        f'<td class="number">{duration(run.ms)}<td>{_status(RunStatus(run.status))}</tr>'
     )
+
+
+def _status(status: RunStatus) -> str:
+    return f'<span class="{"good" if status is RunStatus.OK else "bad"}">{status.word}</span>'
 
 
 def _tokens(run: RunRow) -> str:
@@ -150,13 +154,13 @@ def _tokens(run: RunRow) -> str:
 
 
 def _came_to(run: RunRow) -> str:
-    text, mark = (run.first_error, "bad") if run.status == "error" and run.first_error else (run.output, "dim")
+    text, mark = (run.first_error, "bad") if run.status != RunStatus.OK and run.first_error else (run.output, "dim")
     return f'<span class="{mark}">{shown(text[:160])}</span>'
 
 
 def _facts(outline: Outline) -> str:
     rows = {
-        "started": f"{when(outline.start_time_unix_nano)}, {duration(outline.ms)}",
+        "started": f"{when(outline.start_time_unix_nano)}, {took(outline)}",
         "entry": f"{outline.entry_target or outline.name} {f'({outline.entry_kind})' if outline.entry_kind else ''}",
         "input": outline.called_with or "not recorded",
         "outcome": outline.outcome,

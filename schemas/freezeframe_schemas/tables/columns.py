@@ -109,6 +109,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
     _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command or request (entry span)"),
     _span("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
+    _span("begun", "String", genai.ENTRY_BEGUN, "Of a pending span, which says that its parent began: the parent's own parent"),
     # the operation
     _span("operation", _LC, genai.OPERATION_NAME, "chat, embeddings, execute_tool, invoke_agent, retrieval, ..."),
     _span("provider", _LC, genai.PROVIDER_NAME, "Model provider"),
@@ -250,7 +251,7 @@ REJECTED_COLUMNS: Final[tuple[Column, ...]] = (
 )
 
 _FIRST: Final = (
-    "Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, name String, target String,"
+    "Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, pending Bool, name String, target String,"
     " failed Bool, input String, output String, flag_values String)"
 )
 
@@ -298,7 +299,8 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     ),
     _derived(
         "entry_lacks",
-        "SimpleAggregateFunction(min, Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, lacks UInt32))",
+        "SimpleAggregateFunction(min,"
+        " Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, pending Bool, lacks UInt32))",
         "The same of the entry point's span, found as in `entry`",
     ),
     _derived(
@@ -310,6 +312,11 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
         "parents",
         "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
         "Spans named as a parent in a batch that lacks one of them; one that is not in `marks` either leaves orphans",
+    ),
+    _derived(
+        "begun",
+        "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
+        "Entry spans that began; one that is not in `marks` has no recorded end, and the run is unfinished",
     ),
     _derived(
         "outer_calls",

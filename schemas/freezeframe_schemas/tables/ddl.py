@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.lifecycle import RunStatus, status_sql
 from freezeframe_schemas.tables.columns import (
     ATTRIBUTE_COLUMNS,
     PAYLOAD_COLUMNS,
@@ -23,6 +24,8 @@ from freezeframe_schemas.tables.columns import (
 )
 
 _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
+UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
+"""Condition on a row `r` of `run_rows`: an entry span began, and did not end."""
 DATABASE: Final = "freezeframe"
 """Default database of readers. Never chDB's ``default``: that one serves files of the host."""
 
@@ -60,6 +63,10 @@ def with_names(sql: str) -> str:
             return ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
         if match[1] == "TELLS_OF_MODEL_CALL":
             return _tells_of_model_call()
+        if match[1] == "RUN_STATUS":
+            return status_sql(unfinished=UNFINISHED, failed="r.entry.failed")
+        if match[1] == "UNFINISHED":
+            return RunStatus.UNFINISHED.value
         if match[1] == "ATTRIBUTE_PAIRS":
             return _attribute_pairs()
         return str(getattr(genai, match[1]))
@@ -82,6 +89,8 @@ def _attribute_pairs() -> str:
     """Return the typed columns as ``'name', text`` pairs for a map of all attributes."""
     pairs: list[str] = []
     for column in ATTRIBUTE_COLUMNS:
+        if column.attribute == genai.ENTRY_BEGUN:  # the view `spans` has no pending spans
+            continue
         text = f"toString(s.{column.name})"
         if column.type.startswith("Nullable"):
             text = f"ifNull({text}, '')"

@@ -11,16 +11,20 @@ from __future__ import annotations
 from importlib import resources
 from typing import Final
 
-from freezeframe_schemas.gaps import CEILINGS
+from freezeframe_schemas.gaps import CEILINGS, GapKind
 from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, Scope
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, RUN_COLUMNS
-from freezeframe_schemas.tables.ddl import quoted, with_names
+from freezeframe_schemas.tables.ddl import UNFINISHED, quoted, with_names
 from freezeframe_schemas.tables.view_columns import comments_sql
 
 _COLUMN_OF: Final = {column.attribute: column for column in ATTRIBUTE_COLUMNS}
 _RESOURCE_COLUMN_OF: Final = {column.attribute: column for column in RESOURCE_COLUMNS}
-_ENTRY_RANK: Final = "(multiIf(entry_kind != '', 0, parent_span_id = '', 1, 2), start_time, span_id)"
-"""As `run.build_run` finds the entry point: the span that is marked, else the root, else the first."""
+_ENTRY_RANK: Final = (
+    "toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time,"
+    " if(s.begun = '', s.span_id, s.parent_span_id), s.begun != ''"
+)
+"""As `run.build_run` finds the entry point: the span that is marked, else the root, else the first. A pending span comes behind
+its entry span, and stands for it where that is not there."""
 
 _USED: Final = 4 + 8
 _TOLD: Final = 64 + 128
@@ -67,14 +71,16 @@ SELECT
     s.trace_id AS trace_id,
     anyIf(s.run_id, s.run_id != '') AS run_id,
     min(s.start_time) AS start_time, -- First start of a span
-    count() AS spans, -- Spans
+    countIf(begun = '') AS spans, -- Spans
     countIf(exchange_kind != '') AS exchanges, -- Exchanges
     arraySort(arrayDistinct(arrayConcat(
         arrayFlatten(groupArray(gaps)),
-        if(hasAll(arrayConcat(groupArray(span_id), ['']), groupArray(parent_span_id)), [], ['orphan_spans']))))
+        if(hasAll(arrayConcat(groupArray(span_id), groupArrayIf(parent_span_id, begun != ''), ['']),
+            groupArray(parent_span_id)), [], ['{GapKind.ORPHAN_SPANS}']),
+        if(hasAll(groupArray(span_id), groupArrayIf(parent_span_id, begun != '')), [], ['{GapKind.UNFINISHED}']))))
         AS run_gaps, -- What spans of it are known to lack
 {columns}
-FROM (SELECT *, {_ENTRY_RANK} AS entry_rank FROM {{db}}.span_rows FINAL) AS s
+FROM (SELECT *, ({_ENTRY_RANK}) AS entry_rank FROM {{db}}.span_rows AS s FINAL) AS s
 GROUP BY s.tenant, s.trace_id
 COMMENT 'One row per run: for each field of the replay kit, how many of the spans that need it lack it';
 """
@@ -111,8 +117,9 @@ SELECT
     if(exchanges = 0, ['{NO_EXCHANGES}'],
         arraySort(arrayMap(ceiling -> ceiling.1, arrayFilter(ceiling -> ceiling.2 = lowest, ceilings))))
         AS missing_for_next, -- What keeps it from the next level: fields and gaps, or {NO_EXCHANGES}
-    arraySort(if(length(arrayIntersect(r.parents, mapKeys(r.marks))) = length(r.parents), r.gaps,
-        arrayConcat(r.gaps, ['orphan_spans']))) AS gaps, -- What spans of it are known to lack
+    arraySort(arrayConcat(r.gaps,
+        if(hasAll(arrayConcat(mapKeys(r.marks), r.begun), r.parents), [], ['{GapKind.ORPHAN_SPANS}']),
+        if({UNFINISHED}, ['{GapKind.UNFINISHED}'], []))) AS gaps, -- What spans of it are known to lack
     arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges -- Exchanges
 FROM (SELECT * FROM {{db}}.run_rows FINAL) AS r
 COMMENT 'The level that each run reaches (run.LEVELS), and the fields of the replay kit that it lacks by name';
@@ -127,9 +134,9 @@ def run_rows_sql() -> str:
     text = (resources.files("freezeframe_schemas") / "sql" / "run_rows.sql").read_text(encoding="utf-8")
     by_kind = ", ".join(f"{_in_scope(scope)}, {_bits(scope)}" for scope in (*KINDS_IN, *OPERATION_IN))
     select = with_names(
-        text.replace("{KIT_OF_EXCHANGES}", f"multiIf({by_kind}, toUInt32(0))").replace(
-            "{KIT_OF_ENTRY}", _bits(Scope.ENTRY, Scope.RESOURCE)
-        )
+        text.replace("{ENTRY_RANK}", _ENTRY_RANK)
+        .replace("{KIT_OF_EXCHANGES}", f"multiIf({by_kind}, toUInt32(0))")
+        .replace("{KIT_OF_ENTRY}", _bits(Scope.ENTRY, Scope.RESOURCE))
     )
     columns = ", ".join(column.name for column in RUN_COLUMNS)
     return f"""DROP VIEW IF EXISTS {{db}}.run_rows_feed {{on_cluster}};

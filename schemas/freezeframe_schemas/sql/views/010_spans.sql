@@ -1,7 +1,8 @@
--- Every span once: a span that was sent twice, or is being copied to be kept, counts once.
+-- Every span once: a span that was sent twice, or is being copied to be kept, counts once. A pending span, which says that an
+-- entry point began, is not one: see unfinished_runs.
 CREATE OR REPLACE VIEW {db}.spans {on_cluster} AS
 SELECT
-    * EXCEPT (previews, templates) REPLACE (
+    * EXCEPT (previews, templates, begun) REPLACE (
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs,
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs),
     previews[1] AS input_preview, -- Start of the last thing that was asked
@@ -9,4 +10,5 @@ SELECT
     start_time + toIntervalNanosecond(duration_ns) AS end_time, -- When the span ended
     duration_ns / 1e6 AS ms -- Milliseconds from start to end
 FROM {db}.span_rows FINAL
+WHERE begun = ''
 COMMENT 'Every span once';

@@ -28,6 +28,7 @@ FROM (
             CAST(x.refs, 'Array(Tuple(String, Array(FixedString(12))))') AS ref,
             arrayResize(splitByChar('\x01', x.templates), length(x.refs), '') AS template
         LEFT ARRAY JOIN ref.2 AS digest, arrayEnumerate(ref.2) AS position
+        WHERE x.begun = ''
     ) AS v
     LEFT JOIN {db}.payloads AS p ON v.tenant = p.tenant AND v.trace_id = p.trace_id AND v.hash = p.hash
     GROUP BY v.tenant, v.trace_id, v.span_id, v.attribute

@@ -10,7 +10,7 @@ SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
     r.run_id::String AS run_id,
-    if(r.entry.failed, 'error', 'ok') AS status, -- error where the entry point failed, else ok
+    {RUN_STATUS} AS status, -- ok, error (the entry point failed) or unfinished (no end was recorded: still running, or killed)
     r.entry.name AS name, -- Name of the entry point's span
     r.entry.target AS entry_target,
     r.service::String AS service,
@@ -22,7 +22,7 @@ SELECT
     if(r.commit_dirty < 0, NULL, r.commit_dirty = 1) AS commit_dirty,
     r.entry.flag_values AS flag_values,
     r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
-    r.end_time::DateTime64(9, 'UTC') AS end_time, -- Last end of a span
+    r.end_time::DateTime64(9, 'UTC') AS end_time, -- Last end of a span; of an unfinished run, when it was last heard of
     (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms, -- Milliseconds from start to end
     length(r.marks) AS spans, -- Spans
     length(exchange_ids) AS exchanges, -- Exchanges

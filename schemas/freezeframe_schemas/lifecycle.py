@@ -1,0 +1,82 @@
+"""How a run stands (ok, failed, unfinished), and the pending span that says a run began, until its entry span comes.
+
+OpenTelemetry knows a span only once it has ended, so a process that is killed would take its run's entry with it. A *pending
+span* goes out when an entry point begins. It is a child of the entry span, with an id of its own: a backend that keeps the
+first of two spans with one id would otherwise never show the entry's end. It holds what the entry point began with. Wherever
+we read a run, `settle` puts the entry span in its place; where that never came, the pending span stands for it, and the run is
+*unfinished*: still running, or killed.
+
+`status_of` and `status_sql` are generated from the same rows, `_RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+
+NO_PARENT: Final = "0" * 16
+"""What a pending span names as the parent of an entry span that has none: OpenTelemetry's invalid span id."""
+
+
+class RunStatus(StrEnum):
+    """How a run ended, as far as that is recorded. The values are those of the column ``runs.status``."""
+
+    OK = "ok"
+    """Every entry point that began has ended, and the outermost one did not end in an error."""
+    FAILED = "error"
+    """The outermost entry point ended in an error."""
+    UNFINISHED = "unfinished"
+    """An entry point began, and its end was not recorded: it is still running, or was killed."""
+
+    @property
+    def word(self) -> str:
+        """Return the status as people read it."""
+        return "failed" if self is RunStatus.FAILED else self.value
+
+
+NOT_OK: Final = (RunStatus.FAILED, RunStatus.UNFINISHED)
+"""What `runs --failed` lists."""
+
+_RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "failed"))
+"""A status and the fact that decides for it; the first that is true wins."""
+
+
+def status_of(*, unfinished: bool, failed: bool) -> RunStatus:
+    """Return the status of a run by whether an entry point of it has no end, and whether its outermost one failed."""
+    facts = {"unfinished": unfinished, "failed": failed}
+    return next((status for status, fact in _RULES if facts[fact]), RunStatus.OK)
+
+
+def status_sql(*, unfinished: str, failed: str) -> str:
+    """Return what `status_of` returns as an expression over two SQL conditions."""
+    facts = {"unfinished": unfinished, "failed": failed}
+    rules = ", ".join(f"{facts[fact]}, '{status.value}'" for status, fact in _RULES)
+    return f"multiIf({rules}, '{RunStatus.OK.value}')"
+
+
+def is_pending(span: SpanRecord) -> bool:
+    """Tell whether the span says that an entry point began."""
+    return genai.ENTRY_BEGUN in span.attributes
+
+
+def settle(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans with each pending one left out, or in the place of its entry span where that is not there."""
+    received = list(spans)
+    ended = {span.span_id for span in received if not is_pending(span)}
+    settled = [span if not is_pending(span) else _as_entry(span) for span in received]
+    return [span for span, original in zip(settled, received, strict=True) if span is original or span.span_id not in ended]
+
+
+def unfinished_entries(settled: Iterable[SpanRecord]) -> Collection[str]:
+    """Return the ids of the entry spans, of those that `settle` returned, whose end was not recorded."""
+    return {span.span_id for span in settled if is_pending(span)}
+
+
+def _as_entry(pending: SpanRecord) -> SpanRecord:
+    parent = pending.text(genai.ENTRY_BEGUN) or NO_PARENT
+    return replace(pending, span_id=pending.parent_span_id, parent_span_id="" if parent == NO_PARENT else parent)

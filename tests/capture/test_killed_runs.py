@@ -1,0 +1,241 @@
+"""Runs whose process ends before they do (killed, terminated, `os._exit`) or hangs: what is shown of them is true."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running_collector import CollectorProcess
+
+from freezeframe_replay.cli import main
+
+pytestmark = pytest.mark.long  # each test starts processes
+
+AGENT = """
+import os, signal, sys, threading
+import httpx
+import freezeframe
+
+@freezeframe.tool
+def look(number):
+    return number * 2
+
+def ask(text):
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": text}]}
+    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body, timeout=None)
+    return answer.json()["choices"][0]["message"]["content"]
+
+def steps(question):
+    look(1)
+    look(2)
+    return ask(question)
+
+@freezeframe.run
+def answer(question):
+    return steps(question)
+"""
+
+
+class Provider(http.server.ThreadingHTTPServer):
+    """Answers a model call when it is told to."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.answers = threading.Event()
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def stop(self) -> None:
+        self.answers.set()
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: Provider  # pyright: ignore[reportIncompatibleVariableOverride]  (it is one)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Keep quiet."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.server.asked.set()
+        self.server.answers.wait(100)
+        message = {"role": "assistant", "content": "in Lyon"}
+        body = json.dumps({"id": "1", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+        try:
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:  # the agent is gone
+            self.close_connection = True
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    running = CollectorProcess(tmp_path_factory.mktemp("collector"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    serving = Provider()
+    yield serving
+    serving.stop()
+
+
+class Agent:
+    """The program under way, in a process of its own."""
+
+    def __init__(self, folder: Path, collector: CollectorProcess, provider: Provider) -> None:
+        self._folder = folder
+        self._collector = collector
+        self.provider = provider
+        self.process: subprocess.Popen[str] | None = None
+        self.run_id = folder.name
+
+    def start(self, text: str, *command: str, **environ: str) -> subprocess.Popen[str]:
+        """Start the program with this text behind the agent's."""
+        (self._folder / "agent.py").write_text(AGENT + text)
+        variables = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
+        variables |= {"PROVIDER": self.provider.url, "FREEZEFRAME_ENDPOINT": self._collector.url, "FREEZEFRAME_RAISE": "1"}
+        variables |= {"FREEZEFRAME_SERVICE_NAME": self.run_id, **environ}
+        self.process = subprocess.Popen(
+            [*(command or (sys.executable,)), "agent.py"],
+            cwd=self._folder,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        return self.process
+
+    def rows(self, columns: str, table: str = "runs") -> list[list[Any]]:
+        """Return what the store shows of the program's runs at this moment."""
+        self._collector.flush()
+        return self._collector.rows(f"SELECT {columns} FROM freezeframe.{table} WHERE service = '{self.run_id}'")
+
+    def wait_until(self, columns: str, row: list[Any]) -> None:
+        """Wait until the store shows one run of the program, and this of it."""
+        until = time.monotonic() + 60
+        while (found := self.rows(columns)) != [row]:
+            assert time.monotonic() < until, f"{found} is not {row}"
+            assert self.process is None or self.process.poll() is None, self.process.communicate()
+
+    def hang(self, text: str, *command: str, **environ: str) -> subprocess.Popen[str]:
+        """Start the program; return once it waits for the model, and its two tool calls are stored."""
+        process = self.start(text, *command, **environ)
+        assert self.provider.asked.wait(60), process.communicate()
+        self.wait_until("toUInt32(exchanges)", [2])
+        return process
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+
+    def say(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+        """Return what the command line prints."""
+        capsys.readouterr()
+        store = f"http://127.0.0.1:{self._collector.ports['clickhouse']}"
+        assert main([*arguments, "--store", store]) == 0
+        return capsys.readouterr().out
+
+
+@pytest.fixture
+def agent(tmp_path: Path, collector: CollectorProcess, provider: Provider) -> Iterator[Agent]:
+    made = Agent(tmp_path, collector, provider)
+    yield made
+    made.stop()
+
+
+RUN = "\nfreezeframe.instrument()\nanswer('where?')\n"
+
+
+def test_a_run_is_known_from_its_beginning_and_hangs_unfinished(agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+    process = agent.hang(RUN)
+    assert process.poll() is None
+    assert agent.rows("status, name, entry_target, toUInt32(spans), input") == [
+        ["unfinished", "answer", "__main__:answer", 2, '{"args": [], "kwargs": {"question": "where?"}}']
+    ]
+    [[trace_id]] = agent.rows("trace_id")
+    assert f"{trace_id}  unfinished" in agent.say(capsys, "show", trace_id)
+    assert agent.rows("name, toUInt32(exchanges)", "unfinished_runs") == [["answer", 2]]
+
+
+def test_the_entry_span_takes_the_place_of_its_beginning(agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+    process = agent.hang(RUN)
+    agent.provider.answers.set()
+    assert process.wait(60) == 0
+    assert agent.rows("status, toUInt32(spans), toUInt32(exchanges)") == [["ok", 4, 3]]
+    assert agent.rows("name", "unfinished_runs") == []
+    [[trace_id]] = agent.rows("trace_id")
+    assert sorted(agent.rows("name", "spans")) == [["answer"], ["chat gpt-4o"], ["execute_tool look"], ["execute_tool look"]]
+    shown = agent.say(capsys, "show", trace_id)
+    assert f"{trace_id}  ok" in shown
+    assert "unfinished" not in shown
+
+
+WAYS = {
+    "SIGKILL": (RUN, signal.SIGKILL, -signal.SIGKILL),
+    "SIGTERM": (RUN, signal.SIGTERM, -signal.SIGTERM),
+    "os._exit in a thread": (
+        "\nimport signal\nfreezeframe.instrument()\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+        "threading.Thread(target=lambda: (signal.sigwait([signal.SIGUSR1]), os._exit(7)), daemon=True).start()\n"
+        "answer('where?')\n",
+        signal.SIGUSR1,
+        7,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.CaptureFixture[str], way: str) -> None:
+    text, number, code = WAYS[way]
+    process = agent.hang(text)
+    process.send_signal(number)
+    assert process.wait(60) == code
+    assert agent.rows("status, name, toUInt32(spans)") == [["unfinished", "answer", 2]]
+    [[trace_id]] = agent.rows("trace_id")
+    failed = agent.say(capsys, "runs", "--failed")
+    assert any(line.startswith(trace_id[:8]) and line.endswith("unfinished") for line in failed.splitlines())
+    shown = agent.say(capsys, "show", trace_id)
+    assert f"{trace_id}  unfinished" in shown
+    assert "after 2 steps, the last step 2 (tool look)" in shown
+    assert "still running, or was killed" in shown
+
+
+@pytest.mark.parametrize("command", ["a script", "freezeframe run"])
+def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> None:
+    text = "\nsteps(sys.stdin.read() or 'where?')\n"
+    if command == "a script":
+        process = agent.hang("\nfreezeframe.instrument()" + text)
+    else:
+        process = agent.hang(text, sys.executable, "-m", "freezeframe._cli", "run", "--", sys.executable)
+    process.kill()
+    process.wait()
+    assert agent.rows("status, name, entry_target, toUInt32(spans), toUInt32(exchanges)") == [
+        ["unfinished", "agent.py", "agent.py", 2, 2]
+    ]
