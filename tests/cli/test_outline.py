@@ -16,6 +16,7 @@ from freezeframe_replay.report.render import outline_text, printable, short, tab
 from freezeframe_replay.web.pages import run_page
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Response
+from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import SpanRecord, StatusCode
 
@@ -141,7 +142,7 @@ def test_a_failed_step_is_marked() -> None:
     spans = make_run(refused, broken)
     spans[0] = replace(spans[0], status_code=StatusCode.ERROR)
     outline = outline_run(build_run(spans))
-    assert outline.failed
+    assert outline.status is RunStatus.FAILED
     assert [node.status for node in outline.nodes if node.failed][1:] == ["429", "KeyError"]
 
 

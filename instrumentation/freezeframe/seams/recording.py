@@ -92,7 +92,6 @@ class Sink(Protocol):
 
     def announce(self, span: Span, beginning: Payload) -> None:
         """Say at once that this entry span began, and with what."""
-        ...
 
     def expect(self, span: Span, payload: Payload) -> None:
         """Keep the payload until its span arrives."""

@@ -29,6 +29,7 @@ _TOLD: Final[Mapping[str, str]] = {
 }
 """What a span of another instrumentation tells of, by its operation."""
 _CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
+_NO_END: Final = "none: no end was recorded; it is still running, or was killed"
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
 _ANSWERED: Final = (genai.TOOL_CALL_RESULT, genai.OUTPUT_MESSAGES, genai.RETRIEVAL_DOCUMENTS)
 
@@ -101,22 +102,6 @@ class Outline:
     """Whether the run cannot be re-enacted by itself."""
     advice: tuple[str, ...] = ()
     """What closes those of the gaps that keep it from the next level."""
-
-    @property
-    def failed(self) -> bool:
-        """Tell whether the run ended in an error."""
-        return self.status is RunStatus.FAILED
-
-    @property
-    def how_far(self) -> str:
-        """Return how far an unfinished run came: ``after 3 steps, the last step 3 (tool track)``."""
-        steps = [node for node in self.nodes if node.step is not None]
-        if not steps:
-            return "before its first step ended"
-        last = max(steps, key=lambda node: node.step or 0)
-        count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
-        name = last.detail if last.kind == Kind.MODEL and last.detail else last.name
-        return f"after {count}, the last step {last.step} ({last.kind} {name})"
 
     @property
     def steps(self) -> int:
@@ -211,7 +196,6 @@ def _node(
             full=full,
         )
     failed = span.status_code is StatusCode.ERROR
-    pending = is_pending(span)
     told = "span" if run.exchanges else _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
     return Node(
         depth=depth,
@@ -219,8 +203,8 @@ def _node(
         kind="run" if span.span_id == run.entry.span_id else told,
         name=span.name,
         detail=span.text(genai.REQUEST_MODEL) or "",
-        ms=_ms(span.start_time_unix_nano, run.entry.end_time_unix_nano if pending else span.end_time_unix_nano),
-        status=span.text(genai.ERROR_TYPE) or "error" if failed else RunStatus.UNFINISHED.value if pending else "ok",
+        ms=_ms(span.start_time_unix_nano, run.entry.end_time_unix_nano if is_pending(span) else span.end_time_unix_nano),
+        status=span.text(genai.ERROR_TYPE) or "error" if failed else RunStatus.UNFINISHED if is_pending(span) else "ok",
         failed=failed,
         tokens=_tokens(span),
         span_id=span.span_id,
@@ -315,9 +299,7 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
         "entry_target": entry.target,
         "entry_file": entry.file,
         "called_with": call_text(entry.target.rpartition(":")[2] or entry.name, entry.input) if entry.input else "",
-        "outcome": "none: no end was recorded; it is still running, or was killed"
-        if entry.unfinished
-        else outcome_text(entry.error or entry.output, recorded_output=entry.error is None),
+        "outcome": _NO_END if entry.unfinished else outcome_text(entry.error or entry.output, recorded_output=not entry.error),
         "who": {name: text for name, text in who.items() if text},
     }
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline, outcome_text
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.verdict import Verdict, headline, title, verdict
 
@@ -154,7 +155,13 @@ def took(outline: Outline) -> str:
     """Return how long a run took, or when one that has no end was last heard of, and how far it had come."""
     if outline.status is not RunStatus.UNFINISHED:
         return f"took {duration(outline.ms)}"
-    return f"last heard of {duration(outline.ms)} later, {outline.how_far}"
+    steps = [node for node in outline.nodes if node.step is not None]
+    if not steps:
+        return f"last heard of {duration(outline.ms)} later, before its first step ended"
+    last = max(steps, key=lambda node: node.step or 0)
+    count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+    name = last.detail if last.kind == Kind.MODEL and last.detail else last.name
+    return f"last heard of {duration(outline.ms)} later, after {count}, the last step {last.step} ({last.kind} {name})"
 
 
 def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) -> str:
