@@ -83,8 +83,12 @@ def is_exception(text: str) -> bool:
 
 
 def class_path(cls: type) -> str:
-    """Return ``module:qualname``, the form in which a class is named in tagged JSON."""
-    return f"{cls.__module__}:{cls.__qualname__}"
+    """Return ``module:qualname``, the form in which a class is named in tagged JSON.
+
+    A script that is imported again, by a replay or by multiprocessing's spawn, is ``__mp_main__`` there: it is the same script.
+    """
+    module = "__main__" if cls.__module__ == "__mp_main__" else cls.__module__
+    return f"{module}:{cls.__qualname__}"
 
 
 def find_class(path: str) -> type | None:

@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid1, uuid4
 
@@ -174,8 +175,20 @@ def ask(session: ReplaySession, text: str) -> Exchange | None:
     )
 
 
+NOW_NS = int(dt.datetime(2026, 11, 22, 14, 5, tzinfo=dt.UTC).timestamp()) * 10**9
+
+
 def session_of(*calls: Exchange) -> ReplaySession:
-    return ReplaySession(freeze(build_run(make_run(*calls))))
+    """Return a session of a run at `NOW_NS`."""
+
+    def moved(item: Any) -> Any:
+        return replace(
+            item, start_time_unix_nano=NOW_NS + item.start_time_unix_nano, end_time_unix_nano=NOW_NS + item.end_time_unix_nano
+        )
+
+    fixture = freeze(build_run(make_run(*calls)))
+    steps = tuple(replace(step, exchange=moved(step.exchange)) for step in fixture.steps)
+    return ReplaySession(replace(fixture, entry=moved(fixture.entry), steps=steps))
 
 
 @pytest.mark.parametrize(
@@ -217,6 +230,16 @@ def test_a_time_that_the_program_was_given_is_content() -> None:
         ask(session, "book 2026-11-22T14:05:18Z")
 
 
+@pytest.mark.parametrize(
+    ("recorded", "live"),
+    [("1234567890", "1234567891"), ("1234567890123", "1234567890124"), ("2026-01-05 10:00", "2026-01-05 10:01")],
+)
+def test_a_number_or_a_date_far_from_the_run_was_not_read_from_its_clock(recorded: str, live: str) -> None:
+    session = session_of(model_call(f"Where is order {recorded}?", "1"))
+    with pytest.raises(ReplayMiss, match=live):
+        ask(session, f"Where is order {live}?")
+
+
 def test_the_first_difference_is_the_change_and_not_the_time() -> None:
     session = session_of(model_call("It is 2026-11-22T14:05:17Z. Be brief.", "1"))
     body = model_call("It is 2026-11-22T14:05:18Z. Be brief.", "1", model="another")
@@ -233,6 +256,6 @@ def test_a_time_in_the_outcome_does_not_decide_either() -> None:
 
 
 def test_numbers_that_are_no_times_are_compared_as_they_are() -> None:
-    slack = Slack(within_s=2, is_content=lambda text: False)
+    slack = Slack(within_s=2, is_content=lambda text: False, now_s=NOW_NS / 1e9)
     assert Moments().settle({"n": 41, "id": 99}, {"n": 42, "id": 99}, slack) == {"n": 42, "id": 99}
     assert Moments().settle([1, 2], [1, 2, 3], slack) == [1, 2, 3]

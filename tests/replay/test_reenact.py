@@ -93,6 +93,50 @@ def test_a_script_without_a_main_guard_calls_its_function_once(tmp_path: Path) -
     assert report.warnings == ()
 
 
+OWN_CLASSES = """
+import dataclasses, enum, freezeframe
+freezeframe.instrument()
+
+class Place(enum.Enum):
+    HOME, WORK = 1, 2
+
+@dataclasses.dataclass
+class Order:
+    number: int
+    place: Place
+
+class Refused(Exception):
+    pass
+
+@freezeframe.tool
+def look(order):
+    return dataclasses.replace(order, place=Place.WORK)
+
+@freezeframe.run
+def answer(number):
+    found = look(Order(number, Place.HOME))
+    if number > 1:
+        raise Refused(str(found))
+    return found
+
+if __name__ == "__main__":
+    try:
+        answer(NUMBER)
+    except Refused:
+        pass
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["returned", "raised"])
+def test_classes_of_the_script_itself_are_the_same_in_its_replay(number: int, tmp_path: Path) -> None:
+    """There the script is no longer `__main__`."""
+    fixture = record(tmp_path, OWN_CLASSES.replace("NUMBER", str(number)))
+    report = reenact(fixture, cwd=tmp_path)
+    assert report.identical, report.first
+    (tmp_path / "agent.py").write_text(OWN_CLASSES.replace("place=Place.WORK", "number=0").replace("Place.HOME", "Place.WORK"))
+    assert not reenact(fixture, cwd=tmp_path).identical
+
+
 def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tmp_path: Path) -> None:
     fixture = record(tmp_path, UNMARKED.replace("random.random()", "0.5"), "where?")
     assert fixture.entry.kind == "command"

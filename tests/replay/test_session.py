@@ -165,6 +165,17 @@ def test_a_call_inside_a_recorded_tool_is_neither_asked_for_nor_missed() -> None
     assert report.steps == 1
 
 
+@pytest.mark.parametrize(
+    ("recorded", "live"), [(1, True), (1, 1.0), (0, False), (0.0, -0.0), ([1], [True]), ({"n": 1}, {"n": 1.0})]
+)
+def test_values_that_python_calls_equal_are_not_the_same_argument(recorded: Any, live: Any) -> None:
+    session = session_of(make_run(tool_call("count", "x", recorded)))
+    start(session)
+    with pytest.raises(ReplayMiss):
+        session.respond(call_of(tool_call("count", "x", live)))
+    assert [item.kind for item in session.report().divergences] == [DivergenceKind.REQUEST_CHANGED]
+
+
 def test_an_ignored_component_does_not_decide() -> None:
     session = session_of(make_run(model_call("a", "1", model="old")), policy=Policy(ignore=("body.model",)))
     assert answer_to(session, call_of(model_call("a", "", model="new"))).response.status == 200

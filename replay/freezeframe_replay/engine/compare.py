@@ -36,11 +36,11 @@ def differences(recorded: Any, live: Any, path: str = "$") -> Iterator[Differenc
     elif isinstance(recorded, list):
         for index in range(max(len(recorded), len(live))):
             yield from differences(_item(recorded, index), _item(live, index), f"{path}[{index}]")
-    elif recorded != live:
-        if isinstance(recorded, str):
+    elif isinstance(recorded, str):
+        if recorded != live:
             yield from _text_differences(recorded, live, path)
-        else:
-            yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+    elif repr(recorded) != repr(live):  # not ==: NaN is NaN here, and 0.0 is not -0.0
+        yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
 
 
 def shorten(value: Any, limit: int = 2 * _CONTEXT) -> str:

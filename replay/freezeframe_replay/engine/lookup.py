@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from freezeframe.seams import Call
+from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
 from freezeframe_replay.engine.miss import Recorded, describe_miss
 from freezeframe_replay.engine.moments import Moments, Slack
@@ -129,7 +130,7 @@ class Lookup:
         recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
         live = comparable_body(call.request, transient=transient, alias=self._alias)
         settled = self._settle(following, recorded, live)
-        by_names = recorded != settled
+        by_names = first_difference(recorded, settled) is not None  # not !=: to Python 1, 1.0 and True are equal
         if by_names and not same_but_for_names(recorded, settled):
             return ()
         return tuple(which for which, is_so in ((Relaxed.CLOCK, settled != live), (Relaxed.NAMES, by_names)) if is_so)
@@ -145,7 +146,9 @@ class Lookup:
             if step.number < number and step.exchange.end_time_unix_nano <= now_ns
         ]
         since_ns = now_ns - max(ends, default=self._fixture.entry.start_time_unix_nano)
-        return Slack(within_s=CLOCK_SLACK_S + max(since_ns, 0) / 1e9, is_content=partial(self._was_given, number))
+        return Slack(
+            within_s=CLOCK_SLACK_S + max(since_ns, 0) / 1e9, is_content=partial(self._was_given, number), now_s=now_ns / 1e9
+        )
 
     def _was_given(self, number: int, text: str) -> bool:
         """Tell whether the run's input, or an answer before a step, holds the text."""

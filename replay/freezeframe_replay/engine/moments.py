@@ -24,6 +24,8 @@ _MOMENT: Final = re.compile(
 )
 _DAY_S: Final = 86_400
 _MINUTE_S: Final = 60
+_NEAR_NOW_S: Final = 32 * _DAY_S
+"""A number or a date that lies further from the run than this was not read from its clock: it is an order's, not a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class Slack:
     """Seconds that they may lie apart."""
     is_content: Callable[[str], bool]
     """Tells whether the program had been given a text by then."""
+    now_s: float
+    """When it was in the run, in seconds since 1970."""
 
 
 class Moments:
@@ -74,6 +78,8 @@ class Moments:
         if was is None or now is None or slack.is_content(recorded):
             return False
         apart = abs(was - now)
+        if was > _DAY_S and abs(was - slack.now_s) > _NEAR_NOW_S:
+            return False
         if ":" in recorded and "-" not in recorded:  # a time of day: midnight lies between 23:59:59 and 00:00:00
             apart = min(apart, _DAY_S - apart)
         if apart > slack.within_s + (0 if _tells_seconds(recorded) else _MINUTE_S):

@@ -41,7 +41,7 @@ class _Names:
             return len(recorded) == len(live) and all(self.agree(*pair) for pair in zip(recorded, live, strict=True))
         if isinstance(recorded, dict) and isinstance(live, dict):
             return recorded.keys() == live.keys() and all(self.agree(recorded[name], live[name]) for name in recorded)
-        return type(recorded) is type(live) and recorded == live
+        return type(recorded) is type(live) and repr(recorded) == repr(live)  # not ==: 0.0 is not -0.0
 
     def _texts(self, recorded: str, live: str) -> bool:
         if "<PERSON#" not in recorded and "<PERSON#" not in live:
