@@ -19,10 +19,11 @@ from freezeframe.seams import serve, stop_serving
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.backends import load_backend_spans
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.exchange import Chunk, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
-from freezeframe_schemas.run import readiness
+from freezeframe_schemas.run import build_run, readiness
 
 # the first test of a session also waits for everything to start, and for four agents to answer
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -145,6 +146,18 @@ def test_a_changed_answer_of_the_last_model_is_a_changed_outcome(theatre: Theatr
     entry = replace(recorded.fixture.entry, output='"We lost it."')
     report = play(replace(recorded.fixture, entry=entry))
     assert [item.kind for item in report.divergences] == [DivergenceKind.OUTCOME_CHANGED]
+
+
+@every_variant
+def test_a_run_replays_the_same_through_the_exporters_layout(theatre: Theatre, variant: str) -> None:
+    """A reader that knows only the OpenTelemetry Collector's tables gets all of the run, and a replay of it is identical."""
+    recorded = theatre.runs[variant]
+    port = json.loads((theatre.data / "ports.json").read_text())["clickhouse"]
+    url = f"clickhouse://127.0.0.1:{port}/freezeframe?table=otel_traces"
+    run = build_run(load_backend_spans(url, recorded.run.trace_id))
+    assert readiness(run) == readiness(recorded.run)
+    assert freeze(run) == recorded.fixture
+    assert play(freeze(run)).identical
 
 
 def test_freezing_the_same_run_twice_gives_the_same_fixture(theatre: Theatre) -> None:

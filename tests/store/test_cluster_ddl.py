@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe_collector.store import Store
-from freezeframe_collector.store.migrate import distributed_sql, render, statements
+from freezeframe_collector.store.migrate import distributed_sql, distributed_views_sql, render, statements
 from freezeframe_schemas.tables.ddl import TABLES, migrations
 from freezeframe_schemas.tables.views import run_rows_sql, views
 
@@ -27,6 +27,7 @@ ALL = [
         ("cluster/distributed", distributed_sql()),
         ("feed/run_rows", run_rows_sql()),
         *views(),
+        ("cluster/views", distributed_views_sql()),
     )
     for statement in statements(sql)
 ]
@@ -59,6 +60,15 @@ def test_a_run_lives_on_one_shard() -> None:
     for table, _ in TABLES:
         made = next(line for line in map(on_cluster, statements(distributed_sql())) if f".{table} " in line)
         assert made.endswith(f"ENGINE = Distributed('main', 'agents', '{table}_local', cityHash64(trace_id))")
+
+
+def test_each_shard_answers_for_its_own_runs_where_a_view_has_subqueries_on_each_row() -> None:
+    """The engine allows none over Distributed tables: such a view is of a shard's parts, and a Distributed table is over it."""
+    dropped, made = map(on_cluster, statements(distributed_views_sql()))
+    assert dropped == "DROP TABLE IF EXISTS `agents`.otel_traces ON CLUSTER 'main' SYNC"
+    assert made.endswith("AS `agents`.otel_traces_local ENGINE = Distributed('main', 'agents', 'otel_traces_local')")
+    (view,) = [on_cluster(text) for name, text in ALL if name == "070_otel_traces" and text.startswith("CREATE")]
+    assert set(re.findall(r"`agents`\.(\w+)", view)) == {"otel_traces_local", "span_rows_local", "piece_rows_local"}
 
 
 def test_parts_of_shards_have_a_path_each_and_whole_tables_one_for_all() -> None:

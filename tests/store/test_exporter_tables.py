@@ -1,22 +1,37 @@
-"""Spans out of the tables of the OpenTelemetry Collector's ClickHouse exporter, in the real engine."""
+"""Spans out of tables in the layout of the OpenTelemetry Collector's ClickHouse exporter: its own, and our view."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import agent_loops
 import pytest
+from arbitrary_spans import spans as arbitrary_spans
+from effort import examples
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
+from freezeframe_collector.otlp import decode_traces
+from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.backends import load_backend_spans
+from freezeframe_replay.sources.store import open_runs
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
+from freezeframe_schemas.lifecycle import NO_PARENT, RunStatus
 from freezeframe_schemas.otlp_json import spans_from_otlp_json
-from freezeframe_schemas.run import build_run
+from freezeframe_schemas.run import build_run, readiness
 from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, SpanRecord
+from freezeframe_schemas.tables.cells import to_cell
 
-SENT = Path(__file__).parents[1] / "data" / "backends" / "sent.jsonl.gz"
+DATA = Path(__file__).parents[1] / "data"
+SENT = DATA / "backends" / "sent.jsonl.gz"
 TABLE = """
 CREATE TABLE {table} (
     Timestamp DateTime64(9), TraceId String, SpanId String, ParentSpanId String, TraceState String,
@@ -106,3 +121,97 @@ def test_a_trace_that_is_not_there_and_a_table_that_is_none_are_named(sent: list
         load_backend_spans(f"{base}nothing_here", sent[0].trace_id)
     with pytest.raises(ConfigError, match="name of a table"):
         load_backend_spans(f"{base}x;drop", sent[0].trace_id)
+
+
+def says(text: str, value: AttributeValue) -> bool:
+    """Tell whether a cell of the view is the value as text: JSON for arrays and maps, base64 for bytes, nothing for null."""
+    if isinstance(value, float):
+        found = float(text.partition(":")[0])  # a NaN that is not the usual one has its bits behind a colon
+        return found == value or (math.isnan(found) and math.isnan(value))
+    if isinstance(value, tuple | list):
+        return json.loads(text) == json.loads(to_cell(value)[1])
+    return text == to_cell(value)[1]
+
+
+def assert_all(found: Mapping[str, str], sent: Attributes) -> None:
+    assert found.keys() == sent.keys()
+    assert [name for name, value in sent.items() if not says(found[name], value)] == []
+
+
+@pytest.mark.long
+@settings(
+    max_examples=examples(12),
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(batch=st.lists(arbitrary_spans(), min_size=1, max_size=4))
+def test_otel_traces_has_every_attribute_whole(store: Store, batch: list[SpanRecord]) -> None:
+    """Of span, resource, events and links; long, short and empty, of every type."""
+    store.insert(batch, token=f"otel-{batch[0].trace_id}")
+    asked = ", ".join(f"'{span.trace_id}'" for span in batch)
+    columns, rows = store.query(f"SELECT * FROM freezeframe.otel_traces WHERE TraceId IN ({asked})")
+    found_rows = {row["TraceId"]: row for row in (dict(zip(columns, row, strict=True)) for row in rows)}
+    assert len(rows) == len(found_rows) == len(batch)
+    for span in batch:
+        row = found_rows[span.trace_id]
+        assert_all(row["SpanAttributes"], span.attributes)
+        assert_all(row["ResourceAttributes"], span.resource.attributes)
+        for found, items in (("Events", span.events), ("Links", span.links)):
+            for texts_of, item in zip(row[f"{found}.Attributes"], items, strict=True):
+                assert_all(texts_of, item.attributes)
+
+
+@pytest.mark.long
+def test_a_stored_run_read_through_otel_traces_is_the_run(store: Store, facade_url: str) -> None:
+    """Over the demo, recorded OTLP, agents that send their history again each turn, and one that was killed."""
+    recorded = [path.read_bytes() for path in sorted((DATA / "otlp").glob("*/*.traces.pb"))[::4]]
+    recorded.append(gzip.decompress((DATA / "demo_runs" / "streamed.traces.pb.gz").read_bytes()))
+    batches = [[normalise(span, "") for span in decode_traces(raw).spans] for raw in recorded]
+    batches += [agent_loops.agent_run(number, turns=4) for number in range(40_000, 40_003)]
+    entry, *others = agent_loops.agent_run(40_003, turns=2)
+    begun = replace(entry, span_id="beef" * 4, parent_span_id=entry.span_id).with_attributes({genai.ENTRY_BEGUN: NO_PARENT})
+    batches.append([begun, *others])  # of a process that was killed
+    for number, batch in enumerate(batches):
+        store.insert(batch, token=f"through otel_traces {number}")
+    url = facade_url.replace("http", "clickhouse", 1) + "/freezeframe?table=otel_traces"
+    runs = open_runs(facade_url)
+    for trace_id in sorted({span.trace_id for batch in batches for span in batch}):
+        stored, found = build_run(runs.load_spans(trace_id)), build_run(load_backend_spans(url, trace_id))
+        assert replace(found, spans=()) == replace(stored, spans=())
+        assert (found.status is RunStatus.UNFINISHED) == (trace_id == entry.trace_id)
+        assert readiness(found) == readiness(stored)
+        for one, other in zip(found.spans, stored.spans, strict=True):
+            assert one.attributes.keys() == other.attributes.keys()
+            assert one.resource.attributes.keys() == other.resource.attributes.keys()
+    runs.close()
+
+
+@pytest.mark.long
+def test_a_query_that_needs_no_attribute_reads_no_payload(store: Store) -> None:
+    """Lists and searches of traces cost what they did before the view had large values."""
+
+    def plan(columns: str) -> str:
+        _, rows = store.query(f"EXPLAIN SELECT {columns} FROM freezeframe.otel_traces WHERE ServiceName = 'orders'")
+        return "\n".join(str(row[0]) for row in rows)
+
+    light = plan("TraceId, SpanName, Timestamp, Duration, StatusCode, `Events.Attributes`")
+    assert "span_rows" in light
+    assert "piece_rows" not in light
+    assert "piece_rows" in plan("SpanAttributes")
+
+
+@pytest.mark.long
+def test_a_value_whose_piece_is_gone_is_an_error_and_not_a_shorter_value(store: Store) -> None:
+    spans = agent_loops.agent_run(40_010, turns=2)
+    store.insert(spans, token="a piece is gone")
+    trace_id = spans[0].trace_id
+    ask: Any = f"SELECT SpanAttributes FROM freezeframe.otel_traces WHERE TraceId = '{trace_id}'"
+    assert len(store.query(ask)[1]) == len(spans)
+    store.engine.command(
+        f"ALTER TABLE freezeframe.piece_rows DELETE WHERE trace_id = '{trace_id}' AND hash IN"
+        f" (SELECT min(hash) FROM freezeframe.piece_rows WHERE trace_id = '{trace_id}') SETTINGS mutations_sync = 2"
+    )
+    with pytest.raises(Exception, match="not in the store, or damaged"):
+        store.query(ask)
+    store.engine.command(f"ALTER TABLE freezeframe.span_rows DELETE WHERE trace_id = '{trace_id}' SETTINGS mutations_sync = 2")

@@ -266,9 +266,15 @@ def test_a_migrated_database_compresses_as_the_code_says(store: Store) -> None:
         assert re.findall(r"min_compress_block_size = \d+,", created) == blocks
 
 
+def name_of(sql: str) -> str:
+    name = VIEW_NAME.search(sql)
+    assert name is not None
+    return name[1]
+
+
 def test_every_column_and_table_says_what_it_is(store: Store) -> None:
     whole = ("prices", "pins", "audit", "policy_rows")
-    ours = {name for name, _ in TABLES} | {*whole} | {VIEW_NAME.findall(sql)[0] for _, sql in views()}
+    ours = {name for name, _ in TABLES} | {*whole} | {name_of(sql) for _, sql in views()}
     _, rows = store.query(f"SELECT table, name FROM system.columns WHERE database = '{DATABASE}' AND comment = ''")
     assert [(table, name) for table, name in rows if table in ours] == []
     _, rows = store.query(
@@ -279,7 +285,7 @@ def test_every_column_and_table_says_what_it_is(store: Store) -> None:
 
 def test_the_page_of_tables_has_the_columns_that_views_have(store: Store) -> None:
     for _, sql in views():
-        name = VIEW_NAME.findall(sql)[0]
+        name = name_of(sql)
         _, rows = store.query(
             f"SELECT name FROM system.columns WHERE database = '{DATABASE}' AND table = '{name}' ORDER BY position"
         )

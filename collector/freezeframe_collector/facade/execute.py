@@ -26,6 +26,9 @@ _GREETING_ANSWER: Final = """SELECT 'freezeframe' AS "displayName()", version(),
 _BOUNDS: Final[Mapping[str, str]] = {
     "max_execution_time": "60",
     "max_memory_usage": "1000000000",
+    # before the limit: what groups or joins more goes to disk, as a read of every attribute of `otel_traces` does
+    "max_bytes_before_external_group_by": "300000000",
+    "max_bytes_before_external_join": "300000000",
     "max_threads": "2",
     "max_result_bytes": "2000000000",
     "result_overflow_mode": "throw",

@@ -15,6 +15,7 @@ from freezeframe_collector.store.engine import Engine, quote_identifier, quote_t
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import TABLES, checksum, migrations
+from freezeframe_schemas.tables.view_columns import VIEW_NAME
 from freezeframe_schemas.tables.views import run_rows_sql, views
 
 _LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\*.*?\*/|;|[^;'`/-]+|.", re.DOTALL)
@@ -45,7 +46,8 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
     """
     applied = _applied(engine, database)
     files = migrations()
-    shards = [] if cluster is None else [("cluster/distributed", distributed_sql())]
+    tables = [] if cluster is None else [("cluster/distributed", distributed_sql())]
+    whole_views = [] if cluster is None else [("cluster/views", distributed_views_sql())]
     _refuse_newer(applied, {name for name, _ in files})
     for name, sql in files:
         if name in applied and applied[name] != checksum(sql):
@@ -55,7 +57,8 @@ def migrate(engine: Engine, database: str, *, cluster: str | None = None, dry_ru
                 do="never edit an applied migration: add a new one; install the version that created this database",
             )
     pending = [(name, sql) for name, sql in files if name not in applied]
-    changing = [*shards, ("feed/run_rows", run_rows_sql()), *((f"view/{name}", sql) for name, sql in views())]
+    replaced = [("feed/run_rows", run_rows_sql()), *((f"view/{name}", sql) for name, sql in views())]
+    changing = [*tables, *replaced, *whole_views]
     pending += [(name, sql) for name, sql in changing if applied.get(name) != checksum(sql)]
     if dry_run or not pending:
         return [Migration(name=name, statements=len(list(statements(sql)))) for name, sql in pending]
@@ -138,6 +141,21 @@ def distributed_sql() -> str:
         f"CREATE OR REPLACE TABLE {{db}}.{table} {{on_cluster}} AS {{db}}.{table}{{sfx}}"
         f" ENGINE = Distributed({{cluster}}, {{db_text}}, '{table}{{sfx}}', cityHash64(trace_id));"
         for table, columns in TABLES
+    )
+
+
+def distributed_views_sql() -> str:
+    """Return the tables of a cluster that stand before the views of its shards' parts: each shard answers for its own runs.
+
+    Made anew whenever such a view changes: its text is in the comment.
+    """
+    return "\n".join(
+        f"-- {checksum(sql)}\n"
+        f"DROP TABLE IF EXISTS {{db}}.{name[1]} {{on_cluster}} SYNC;\n"  # a view, in a database of before
+        f"CREATE TABLE {{db}}.{name[1]} {{on_cluster}} AS {{db}}.{name[1]}{{sfx}}"
+        f" ENGINE = Distributed({{cluster}}, {{db_text}}, '{name[1]}{{sfx}}');"
+        for _, sql in views()
+        if (name := VIEW_NAME.search(sql)) is not None and name[2]
     )
 
 

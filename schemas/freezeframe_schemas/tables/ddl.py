@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from importlib import resources
 from typing import Final
 
@@ -18,6 +19,7 @@ from freezeframe_schemas.tables.columns import (
     PAYLOAD_COLUMNS,
     PIECE_NAME,
     REJECTED_COLUMNS,
+    RESOURCE_COLUMNS,
     RUN_COLUMNS,
     SPAN_COLUMNS,
     Column,
@@ -68,7 +70,13 @@ def with_names(sql: str) -> str:
         if match[1] == "UNFINISHED":
             return RunStatus.UNFINISHED.value
         if match[1] == "ATTRIBUTE_PAIRS":
-            return _attribute_pairs()
+            return _column_pairs(ATTRIBUTE_COLUMNS)
+        if match[1] == "RESOURCE_PAIRS":
+            return _column_pairs(RESOURCE_COLUMNS)
+        if match[1] == "LARGE_ATTRIBUTES":
+            return _large_values("refs", "x.templates", "attribute_types")
+        if match[1] == "LARGE_RESOURCE_ATTRIBUTES":
+            return _large_values("resource_refs", "''", "resource_types")
         return str(getattr(genai, match[1]))
 
     return _NAME.sub(value, sql)
@@ -85,19 +93,55 @@ def _tells_of_model_call() -> str:
     return f"(s.exchange_kind = '' AND s.operation IN ({operations}) AND NOT ({event}))"
 
 
-def _attribute_pairs() -> str:
-    """Return the typed columns as ``'name', text`` pairs for a map of all attributes."""
+def _column_pairs(columns: Sequence[Column]) -> str:
+    """Return the typed columns of a row `s` of spans as ``'name', text`` pairs for a map of all attributes."""
     pairs: list[str] = []
-    for column in ATTRIBUTE_COLUMNS:
-        if column.attribute == genai.ENTRY_BEGUN:  # the view `spans` has no pending spans
-            continue
+    for column in columns:
         text = f"toString(s.{column.name})"
         if column.type.startswith("Nullable"):
             text = f"ifNull({text}, '')"
         elif column.type.startswith("Array"):
-            text = f"if(empty(s.{column.name}), '', {text})"
+            written = "toJSONString" if "String" in column.type else "toString"  # both are JSON then
+            text = f"if(empty(s.{column.name}), '', {written}(s.{column.name}))"
         pairs.append(f"{quoted(column.attribute)}, {text}")
     return ", ".join(pairs)
+
+
+def _large_values(refs: str, templates: str, types: str) -> str:
+    """Return a map of the large values of a row `s` of spans, whole, each as text: what `templates.fill` gives.
+
+    A correlated subquery, because the engine drops it from a query that does not read the column, and takes the condition on
+    the trace into it. It has to be over a node's own tables, as the engine allows none over Distributed ones. It groups a
+    span's pieces by attribute; each group begins with an empty one, so that there is one piece for each text of the template.
+    Pieces are found by run and hash, not by tenant: the spans of a run share them.
+    """
+    return f"""mapApply((name, value) -> (name, if(s.{types}[name] = 'bytes', base64Encode(value), value)), (
+        SELECT mapFromArrays(mapKeys(w.refs), arrayMap(
+            (template, pieces) -> arrayStringConcat(arrayMap((piece, text) -> concat(piece, text), pieces,
+                if(template = '', arrayResize([''], length(pieces), ''), splitByChar('\\x00', template)))),
+            arrayResize(splitByChar('\\x01', w.templates), length(w.refs), ''), w.pieces))
+        FROM (
+            SELECT
+                v.tenant AS tenant, v.trace_id AS trace_id, v.span_id AS span_id, any(v.refs) AS refs,
+                any(v.templates) AS templates,
+                throwIf(countIf(v.place > 0 AND p.trace_id = '') > 0,
+                    'a piece of a value is not in the store, or damaged; run `freezeframe store check`') AS missing,
+                arrayMap(group -> arrayMap(one -> one.3, group), arraySplit(one -> one.2 = missing,
+                    arraySort(one -> (one.1, one.2), groupArray((v.number, v.place, p.body))))) AS pieces
+            FROM (
+                SELECT
+                    x.tenant AS tenant, x.trace_id AS trace_id, x.span_id AS span_id, x.{refs} AS refs,
+                    {templates} AS templates, number, digest, place
+                FROM {{db}}.span_rows{{sfx}} AS x FINAL
+                ARRAY JOIN mapValues(x.{refs}) AS digests, arrayEnumerate(mapValues(x.{refs})) AS number
+                ARRAY JOIN arrayConcat([toFixedString('', 12)], digests) AS digest, range(length(digests) + 1) AS place
+            ) AS v
+            LEFT ANY JOIN (SELECT trace_id, hash AS digest, body FROM {{db}}.piece_rows{{sfx}} FINAL) AS p
+                ON p.trace_id = v.trace_id AND p.digest = v.digest
+            GROUP BY tenant, trace_id, span_id
+        ) AS w
+        WHERE w.tenant = s.tenant AND w.trace_id = s.trace_id AND w.span_id = s.span_id
+    ))"""
 
 
 def checksum(sql: str) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from freezeframe_schemas.tables.columns import SPAN_COLUMNS
 from freezeframe_schemas.tables.ddl import TABLES, described, quoted
 
-VIEW_NAME: Final = re.compile(r"VIEW \{db\}\.(\w+)")
+VIEW_NAME: Final = re.compile(r"VIEW \{db\}\.(\w+)(\{sfx\})?")
 _SELECT: Final = r"^{0}SELECT\b(.*?)^{0}FROM "
 _OUTER: Final = re.compile(_SELECT.format(""), re.DOTALL | re.MULTILINE)
 _INNER: Final = re.compile(_SELECT.format("    "), re.DOTALL | re.MULTILINE)
@@ -40,7 +40,9 @@ def comments_sql(sql: str) -> str:
     if name is None or ":String}" in sql:
         return ""
     comments = ", ".join(f"COMMENT COLUMN `{column}` {quoted(text)}" for column, text in view_columns(sql).items())
-    return f"{'' if sql.rstrip().endswith(';') else ';'}\nALTER TABLE {{db}}.{name[1]} {{on_cluster}} {comments};\n"
+    return (
+        f"{'' if sql.rstrip().endswith(';') else ';'}\nALTER TABLE {{db}}.{name[1]}{name[2] or ''} {{on_cluster}} {comments};\n"
+    )
 
 
 def _columns(select: str, sql: str) -> Iterator[tuple[str, str]]:

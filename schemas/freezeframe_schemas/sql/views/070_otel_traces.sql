@@ -1,5 +1,7 @@
--- For tools that read the OpenTelemetry Collector's ClickHouse exporter (Grafana's plugin among them). Large values are left out.
-CREATE OR REPLACE VIEW {db}.otel_traces {on_cluster} AS
+-- For tools that read the OpenTelemetry Collector's ClickHouse exporter (Grafana's plugin among them). Every attribute is there,
+-- large ones whole; a query that does not read them does not pay for them. On a cluster, of one shard: see migrate.distributed_views_sql.
+-- Pending spans are there too, as they were sent: by them a reader sees that a run is unfinished.
+CREATE OR REPLACE VIEW {db}.otel_traces{sfx} {on_cluster} AS
 SELECT
     s.start_time AS Timestamp, -- When the span started
     s.trace_id AS TraceId, -- Trace id
@@ -9,10 +11,12 @@ SELECT
     s.name AS SpanName, -- Span name
     s.kind AS SpanKind, -- Internal, Server, Client, Producer, Consumer or Unspecified
     s.service AS ServiceName, -- Service
-    mapConcat(s.resource, map('{SERVICE_NAME}', toString(s.service))) AS ResourceAttributes, -- Attributes of the resource, but for large ones
+    mapUpdate(mapUpdate(mapFilter((name, value) -> value != '', map({RESOURCE_PAIRS})), s.resource),
+        {LARGE_RESOURCE_ATTRIBUTES}) AS ResourceAttributes, -- All attributes of the resource, as text
     s.scope_name AS ScopeName, -- Instrumentation scope
     s.scope_version AS ScopeVersion, -- Its version
-    mapFilter((name, value) -> value != '', mapConcat(s.attributes, map({ATTRIBUTE_PAIRS}))) AS SpanAttributes, -- Attributes as text, but for large ones
+    mapUpdate(mapUpdate(mapFilter((name, value) -> value != '', map({ATTRIBUTE_PAIRS})), s.attributes),
+        {LARGE_ATTRIBUTES}) AS SpanAttributes, -- All attributes, as text
     toUInt64(greatest(s.duration_ns, 0)) AS Duration, -- Nanoseconds from start to end
     s.status AS StatusCode, -- Unset, Ok or Error
     s.status_message AS StatusMessage, -- The status' message
@@ -23,5 +27,5 @@ SELECT
     s.`links.span_id` AS `Links.SpanId`, -- Span id of each link
     s.`links.trace_state` AS `Links.TraceState`, -- Trace state of each link
     s.`links.attributes` AS `Links.Attributes` -- Attributes of each link
-FROM {db}.spans AS s
+FROM {db}.span_rows{sfx} AS s FINAL
 COMMENT 'The layout of the OpenTelemetry Collector exporter';
