@@ -49,6 +49,7 @@ class Settings:
     batch_interval_s: float
     export_timeout_s: float
     exit_timeout_s: float
+    terminate_timeout_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +384,13 @@ OPTIONS: Final[tuple[Option, ...]] = (
         form=_SECONDS,
         default=5.0,
         help="The longest that the end of the process waits for spans to be sent.",
+    ),
+    Option(
+        name="terminate_timeout_s",
+        form=_SECONDS,
+        default=2.0,
+        help="The longest that SIGTERM waits for spans to be sent before it ends the process, where the application has no"
+        " handler of its own. 0 leaves SIGTERM alone.",
     ),
 )
 

@@ -199,13 +199,17 @@ class Pipeline:
             self._hurry = False
             return not self._queue and not self._busy
 
-    def close(self, timeout_s: float) -> bool:
-        """Deliver what is queued, within `timeout_s`, and take no more."""
+    def flush_for_the_end(self, timeout_s: float) -> bool:
+        """Deliver what is queued, also what is under way with more patience than that: the process is about to end."""
         with self._changed:
             self._export_timeout_s = min(self._export_timeout_s, timeout_s)
             if self._deadline is not None:
                 self._deadline.bring_forward(timeout_s)
-        done = self.flush(timeout_s)
+        return self.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Deliver what is queued, within `timeout_s`, and take no more."""
+        done = self.flush_for_the_end(timeout_s)
         with self._changed:
             self._closing = True
             self._changed.notify_all()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._config import Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
+from freezeframe._terminate import flush_before_termination
 from freezeframe.seams import _port
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Handle:
         self._processor = processor
         self._root = root
         self._closed = False
+        self._unwatch: Callable[[], None] | None = None
 
     @property
     def counts(self) -> Counts | None:
@@ -52,6 +54,12 @@ class Handle:
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Deliver what is queued; return whether all of it left in time."""
         return True if self._pipeline is None else self._pipeline.flush(timeout_s)
+
+    def watch_termination(self) -> None:
+        """Deliver what is queued before SIGTERM ends this process, where the application has no handler of its own."""
+        pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
+        if pipeline is not None and timeout_s > 0:
+            self._unwatch = flush_before_termination(lambda: pipeline.flush_for_the_end(timeout_s))
 
     def uninstrument(self) -> None:
         """Put every library back as it was, deliver what is queued, and stop."""
@@ -64,6 +72,8 @@ class Handle:
         _port.set_recorder(None)
         if _port.serving() is None:
             seams.uninstall()
+        if self._unwatch is not None:
+            self._unwatch()
         self._close()
         atexit.unregister(self._close)
 
@@ -156,37 +166,26 @@ def _start(settings: Settings) -> Handle:
     handle = start_recording(settings, make_exporter(settings))
     seams.install()
     atexit.register(handle._close)
+    handle.watch_termination()
     _flush_forked_workers(handle)
     return handle
 
 
 def _flush_forked_workers(handle: Handle) -> None:
-    """Deliver at the end of multiprocessing's forked workers, too: they leave by ``os._exit``, past every `atexit`."""
+    """Deliver at the end of multiprocessing's forked workers, too: they leave by ``os._exit``, past every `atexit`.
+
+    ``with Pool() as pool`` ends all its workers by SIGTERM, also where the main process does not watch that.
+    """
     from freezeframe.seams.patching import IMPORT_HOOK
 
     def arrange(util: Any) -> None:
         def in_child(owner: Handle) -> None:
             util.Finalize(owner, owner.flush, args=(owner.settings.exit_timeout_s,), exitpriority=0)
-            _flush_before_termination(owner)
+            owner.watch_termination()
 
         util.register_after_fork(handle, in_child)
 
     IMPORT_HOOK.when_imported("multiprocessing.util", arrange)
-
-
-def _flush_before_termination(handle: Handle) -> None:
-    """Deliver before SIGTERM ends a worker without a handler of its own: ``with Pool() as pool`` ends all its workers so."""
-
-    def deliver(number: int, frame: object) -> None:
-        del frame
-        signal.signal(number, signal.SIG_DFL)
-        with guard("instrument.terminated"):
-            handle.flush(handle.settings.exit_timeout_s)
-        os.kill(os.getpid(), number)
-
-    with guard("instrument.termination"):
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, deliver)
 
 
 def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = None, environment: Any = None) -> Handle:

@@ -36,6 +36,8 @@ def ask(text):
     return answer.json()["choices"][0]["message"]["content"]
 
 def steps(question):
+    if "WAIT" in os.environ:
+        sys.stdin.readline()
     look(1)
     look(2)
     return ask(question)
@@ -125,6 +127,7 @@ class Agent:
             [*(command or (sys.executable,)), "agent.py"],
             cwd=self._folder,
             env=variables,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -223,13 +226,13 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     assert any(line.startswith(trace_id[:8]) and line.endswith("unfinished") for line in failed.splitlines())
     shown = agent.say(capsys, "show", trace_id)
     assert f"{trace_id}  unfinished" in shown
-    assert "after 2 steps, the last step 2 (tool look)" in shown
+    assert "2 steps, the last: step 2 (tool look)" in shown
     assert "still running, or was killed" in shown
 
 
 @pytest.mark.parametrize("command", ["a script", "freezeframe run"])
 def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> None:
-    text = "\nsteps(sys.stdin.read() or 'where?')\n"
+    text = "\nsteps('where?')\n"
     if command == "a script":
         process = agent.hang("\nfreezeframe.instrument()" + text)
     else:
@@ -239,3 +242,108 @@ def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> N
     assert agent.rows("status, name, entry_target, toUInt32(spans), toUInt32(exchanges)") == [
         ["unfinished", "agent.py", "agent.py", 2, 2]
     ]
+
+
+# -- SIGTERM ------------------------------------------------------------------------------------------------------------
+
+PATIENT = {"FREEZEFRAME_BATCH_INTERVAL_S": "600", "WAIT": "1"}
+"""So that nothing but SIGTERM has the tool calls sent, which are made once the beginning is stored."""
+
+
+def hold(agent: Agent, text: str, **environ: str) -> subprocess.Popen[str]:
+    """Start a program whose tool calls stay in its queue; return once it waits for the model and its beginning is stored."""
+    process = agent.start(text, **PATIENT, **environ)
+    agent.wait_until("status, toUInt32(exchanges)", ["unfinished", 0])
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    assert agent.provider.asked.wait(60), process.communicate()
+    return process
+
+
+def test_sigterm_delivers_what_is_queued_and_ends_the_process_as_before(agent: Agent) -> None:
+    process = hold(agent, RUN)
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+    assert agent.rows("status, toUInt32(exchanges)") == [["unfinished", 2]]
+
+
+def test_without_the_option_sigterm_is_left_alone(agent: Agent) -> None:
+    text = "\nfreezeframe.instrument()\nassert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL\nanswer('where?')\n"
+    process = hold(agent, text, FREEZEFRAME_TERMINATE_TIMEOUT_S="0")
+    process.terminate()
+    assert process.wait(60) == -signal.SIGTERM
+    assert agent.rows("toUInt32(exchanges)") == [[0]]
+
+
+HANDLER = "signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(3))\n"
+CHAIN = """
+before = signal.getsignal(signal.SIGTERM)
+def handler(number, frame):
+    if callable(before):
+        before(number, frame)
+    sys.exit(3)
+signal.signal(signal.SIGTERM, handler)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\n{HANDLER}freezeframe.instrument()\nanswer('where?')\n",
+        f"\nfreezeframe.instrument()\n{HANDLER}answer('where?')\n",
+        f"\nfreezeframe.instrument()\n{CHAIN}answer('where?')\n",
+    ],
+    ids=["before instrument", "after instrument", "after instrument, calling the one before"],
+)
+def test_a_handler_of_the_application_decides_how_the_process_ends(agent: Agent, text: str) -> None:
+    process = hold(agent, text)
+    process.terminate()
+    assert process.wait(60) == 3
+    # the exception went through the entry point, so the run has an end, and what was under way when it came is recorded as such
+    [[status, exchanges]] = agent.rows("status, toUInt32(exchanges)")
+    assert (status, exchanges >= 2) == ("error", True)
+
+
+def test_a_handler_of_an_event_loop_is_called_and_the_run_goes_on(agent: Agent) -> None:
+    text = """
+import asyncio
+async def main():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: print("asked to stop", flush=True))
+    return await asyncio.to_thread(answer, "where?")
+freezeframe.instrument()
+asyncio.run(main())
+"""
+    process = hold(agent, text)
+    process.terminate()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "asked to stop\n"
+    agent.provider.answers.set()
+    assert process.wait(60) == 0
+    assert agent.rows("status, toUInt32(exchanges)") == [["ok", 3]]
+
+
+def test_an_ignored_sigterm_stays_ignored(agent: Agent) -> None:
+    text = "\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nfreezeframe.instrument()\nanswer('where?')\n"
+    process = hold(agent, text)
+    process.terminate()
+    agent.provider.answers.set()
+    assert process.wait(60) == 0
+    assert agent.rows("status, toUInt32(exchanges)") == [["ok", 3]]
+
+
+def test_sigterm_in_a_forked_child_delivers_the_childs_spans(agent: Agent) -> None:
+    text = """
+freezeframe.instrument()
+child = os.fork()
+if child == 0:
+    answer("where?")
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+sys.exit(0 if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM else 1)
+"""
+    process = hold(agent, text)
+    [child] = [int(line) for line in subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(process.pid)]).split()]
+    os.kill(child, signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert agent.rows("status, toUInt32(exchanges)") == [["unfinished", 2]]

@@ -144,6 +144,7 @@ def _head(outline: Outline, width: int) -> str:
         "started": f"{when(outline.start_time_unix_nano)}, {took(outline)}",
         "entry": f"{outline.entry_target or outline.name or 'none'}{kind}",
         "input": outline.called_with or "not recorded",
+        "reached": how_far(outline),
         "outcome": outline.outcome,
         "who": "  ".join(f"{name} {text}" for name, text in outline.who.items()),
         **outline.environment,
@@ -152,16 +153,23 @@ def _head(outline: Outline, width: int) -> str:
 
 
 def took(outline: Outline) -> str:
-    """Return how long a run took, or when one that has no end was last heard of, and how far it had come."""
+    """Return how long a run took, or when one that has no end was last heard of."""
     if outline.status is not RunStatus.UNFINISHED:
         return f"took {duration(outline.ms)}"
+    return f"last heard of {duration(outline.ms)} later"
+
+
+def how_far(outline: Outline) -> str:
+    """Return how far a run that has no end came; empty for any other."""
+    if outline.status is not RunStatus.UNFINISHED:
+        return ""
     steps = [node for node in outline.nodes if node.step is not None]
     if not steps:
-        return f"last heard of {duration(outline.ms)} later, before its first step ended"
+        return "no step had ended"
     last = max(steps, key=lambda node: node.step or 0)
     count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
     name = last.detail if last.kind == Kind.MODEL and last.detail else last.name
-    return f"last heard of {duration(outline.ms)} later, after {count}, the last step {last.step} ({last.kind} {name})"
+    return f"{count}, the last: step {last.step} ({last.kind} {name})"
 
 
 def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) -> str:

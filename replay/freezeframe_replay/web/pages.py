@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from freezeframe_replay.report.outline import Node, Outline, input_text
-from freezeframe_replay.report.render import duration, moment, printable, took, when
+from freezeframe_replay.report.render import duration, how_far, moment, printable, took, when
 from freezeframe_schemas.lifecycle import RunStatus
 
 if TYPE_CHECKING:
@@ -161,6 +161,7 @@ def _came_to(run: RunRow) -> str:
 def _facts(outline: Outline) -> str:
     rows = {
         "started": f"{when(outline.start_time_unix_nano)}, {took(outline)}",
+        **({"reached": reached} if (reached := how_far(outline)) else {}),
         "entry": f"{outline.entry_target or outline.name} {f'({outline.entry_kind})' if outline.entry_kind else ''}",
         "input": outline.called_with or "not recorded",
         "outcome": outline.outcome,
