@@ -142,7 +142,8 @@ def instrument(
     with _lock:
         if _active is not None:
             _port.instrumented()
-            if any(value is not None for value in given.values()):
+            # in a replay it was called by us, not by the program: its options have nothing to decide there
+            if _port.serving() is None and any(value is not None for value in given.values()):
                 say_once("instrument.again", "freezeframe: instrument() was called before; the first call's options stay")
             return _active
         settings = load_settings(given)

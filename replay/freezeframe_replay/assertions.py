@@ -10,13 +10,14 @@ from typing import Any
 from freezeframe_schemas.divergence import Made, Report
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import why_incomparable
 
 
 def path(report: Report, expected: Sequence[str]) -> str | None:
     """Compare the calls, in order, by name; a model call is ``model``."""
     found = [_label(call) for call in report.made]
     if found == list(expected):
-        return None
+        return _open_end(report)
     return "\n".join(["the program took another path (- expected, + found)", *(f"  {line}" for line in ndiff(expected, found))])
 
 
@@ -35,7 +36,7 @@ def tool_called(report: Report, name: str, arguments: Mapping[str, Any]) -> str 
 def at_most(report: Report, name: str, times: int) -> str | None:
     """Count the calls of a function, or of a kind."""
     found = sum(1 for call in report.made if name in (call.name, call.call_kind))
-    return None if found <= times else f"{name} was called {found} times, expected at most {times}"
+    return _open_end(report) if found <= times else f"{name} was called {found} times, expected at most {times}"
 
 
 def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
@@ -47,6 +48,18 @@ def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
     if any(text in _plain(step.exchange.response.body.decode(errors="replace")) for step in sources):
         return None
     return f"the outcome says {text!r}, and none of the {len(sources)} results that the program was given does"
+
+
+def _open_end(report: Report) -> str | None:
+    """Return why it is not known what else the program would have called, or None where it came to its own end."""
+    why = why_incomparable(report)
+    if why is not None:
+        return f"it is not known what the program calls: {why}"
+    if any(call.how == "missed" for call in report.made):
+        return (
+            "it is not known what the program calls after this one, which the recording cannot answer: the replay ended there"
+        )
+    return None
 
 
 def _label(call: Made) -> str:

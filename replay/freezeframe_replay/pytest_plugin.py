@@ -32,7 +32,10 @@ class Result:
     fixture: Fixture
 
     def assert_path(self, path: Sequence[str]) -> None:
-        """Fail unless the program made exactly these calls, in order: ``model``, or the name of a tool or retriever."""
+        """Fail unless the program made exactly these calls, in order: ``model``, or the name of a tool or retriever.
+
+        Fails, too, where the replay ended before the program did, as `assert_never_called` and `assert_at_most` do.
+        """
         from freezeframe_replay import assertions
 
         _fail_with(assertions.path(self.report, path), self.report)

@@ -135,11 +135,14 @@ class Stopped:
     call_kind: str
     name: str
     request: str
-    """What the program was about to ask."""
+    """Body of what the program was about to ask; empty where it has none, as a GET has."""
     recorded: str
-    """What the recorded step asked."""
+    """Body of what the recorded step asked."""
     answer: str
     """What it would have been answered."""
+    address: str = ""
+    """Of HTTP, where the program was about to ask: ``GET https://shop.example.com/orders?of=7``."""
+    recorded_address: str = ""
     frames: tuple[Frame, ...] = ()
     """The program's own frames, innermost first."""
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed, Report, report_to_json
+from freezeframe_schemas.fixture import Fixture
 
 
 class Verdict(StrEnum):
@@ -115,6 +116,17 @@ def headline(report: Report) -> str:
     open_points = not_compared(report)
     but_for = f", except {_enumerated(open_points)}" if open_points else ""
     return f"identical{but_for}: {_compared(report)}, run {report.run_id}"
+
+
+def why_nothing_to_check(fixture: Fixture) -> str | None:
+    """Return why a recording cannot be checked at all, or None where it holds anything of ours: a call, input, or outcome."""
+    entry = fixture.entry
+    if fixture.steps or any(text is not None for text in (entry.input, entry.output, entry.error)):
+        return None
+    return (
+        f"nothing to check: run {fixture.run_id} recorded no calls, no input and no outcome "
+        "(spans of another instrumentation, or a program without freezeframe.instrument())"
+    )
 
 
 def title(divergence: Divergence) -> str:

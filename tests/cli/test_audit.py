@@ -37,7 +37,7 @@ def test_the_script_in_the_export_passes_it_alone(exported: Path, tmp_path: Path
         [sys.executable, "-I", "-S", str(elsewhere / "check.py")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[0].endswith(": 3 exchanges, whole and in order")
+    assert done.stdout.splitlines()[0].endswith(": 3 exchanges, as they were sealed and in order")
 
 
 def reseal(folder: Path, lines: list[bytes]) -> None:

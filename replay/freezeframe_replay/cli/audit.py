@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.report.render import printable
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,11 +26,18 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.report.audit import write_audit
 
     fixture = load_as_fixture(arguments, arguments.run)
+    why = why_nothing_to_check(fixture)
+    if why is not None:
+        print(f"freezeframe audit: {why}; nothing was written", file=sys.stderr)
+        return EXIT_CODES[Verdict.INCOMPARABLE]
     seal = write_audit(fixture, arguments.output, key=arguments.key)
     if arguments.json:
-        print_json({"run": fixture.run_id, "audit": str(arguments.output), "seal": seal, "signed": arguments.key is not None})
+        said = {"run": fixture.run_id, "audit": str(arguments.output), "seal": seal, "signed": arguments.key is not None}
+        print_json({**said, "exchanges": len(fixture.steps), "gaps": list(fixture.gaps)})
     else:
         signed = "signed" if arguments.key is not None else "not signed"
         print(f"wrote {arguments.output}: {len(fixture.steps)} exchanges of run {fixture.run_id}, {signed}\nseal {seal}")
+        for gap in fixture.gaps:
+            print(f"  lacks: {printable(gap)}")
         print(f"next: python {arguments.output / 'check.py'}")
     return 0

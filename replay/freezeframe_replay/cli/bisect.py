@@ -14,6 +14,7 @@ from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.report.render import printable, short
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 if TYPE_CHECKING:
     from freezeframe_replay.experiments.bisect import Bisection, Tried
@@ -60,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(found))
     else:
         print(_text(found, f"git bisect start {arguments.bad} {good}", arguments.run))
-    return 0 if found.first_bad is not None else 125
+    return 0 if found.first_bad is not None else EXIT_CODES[Verdict.INCOMPARABLE]
 
 
 def _recorded_commit(fixture: Fixture) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.cli.writing import write_to
-from freezeframe_replay.report.calibrate import Calibration, calibrate
+from freezeframe_replay.report.calibrate import Calibration, calibrate, why_incomparable
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +28,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print what varies, and write the fixture where asked."""
     one = load_as_fixture(arguments, arguments.one)
     found = calibrate(one, load_as_fixture(arguments, arguments.other))
-    if not found.same_input:
-        print(
-            "freezeframe calibrate: warning: the two runs had different input; what varies may follow from it", file=sys.stderr
-        )
+    why = why_incomparable(found)
+    if why is not None:
+        print(f"freezeframe calibrate: incomparable: {why}; nothing was learned, nothing written", file=sys.stderr)
+        return EXIT_CODES[Verdict.INCOMPARABLE]
     directory: Path | None = arguments.output
     if directory is not None:
         write_to(directory, replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), command="calibrate")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_as_fixture
 from freezeframe_replay.report.render import ID_DIGITS, short
 from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 if TYPE_CHECKING:
     from freezeframe_replay.experiments.canary import Asked
@@ -56,17 +58,28 @@ def execute(arguments: argparse.Namespace) -> int:
     drifted = sum(map(has_drifted, asked))
     silent = sum(bool(found.error) for found in asked)
     if arguments.json:
-        print_json({"drifted": drifted, "unanswered": silent, "asked": [dataclasses.asdict(found) for found in asked]})
+        said = {"drifted": drifted, "unanswered": silent, "ignored": sorted(canary.ignore)}
+        print_json({**said, "asked": [dataclasses.asdict(found) for found in asked]})
     else:
-        print(f"{len(asked)} asked, {drifted} drifted, {silent} unanswered")
-    return 3 if drifted else 125 if silent else 0
+        print(f"{len(asked)} asked, {drifted} drifted, {silent} unanswered{_not_compared(asked, canary.ignore)}")
+    return EXIT_CODES[Verdict.DIVERGED if drifted else Verdict.INCOMPARABLE if silent else Verdict.IDENTICAL]
+
+
+def _not_compared(asked: Sequence[Asked], ignored: frozenset[str]) -> str:
+    """Return what did not count, for the line that says what drifted."""
+    unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
+    parts = [", ".join(sorted(ignored))] if ignored else []
+    if unsteady:
+        parts.append(f"the words of {unsteady}, which asked for no steady ones")
+    return f"; not compared: {', '.join(parts)}" if parts else ""
 
 
 def _fixtures(arguments: argparse.Namespace) -> Iterator[Fixture]:
     from freezeframe_replay.experiments.dataset import load_dataset
+    from freezeframe_replay.sources.fixture_archive import is_archive
 
     for name in arguments.runs:
-        if is_fixture(name):
+        if is_fixture(name) and not is_archive(Path(name)):
             dataset = load_dataset(fixture_directory(name))
             yield from map(dataset.load, dataset.rows)
         else:

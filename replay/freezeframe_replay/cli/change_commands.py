@@ -18,7 +18,13 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe diff before.jsonl after.jsonl --all --json", means="for a script"),
             Example(line="freezeframe diff last 4bf92f35 --html diff.html", means="a page of its own, to keep or to send"),
         ),
-        exit_codes={0: "alike", 1: "failed, with the reason on stderr", 2: "wrong usage", 3: "different"},
+        exit_codes={
+            0: "alike; what neither run recorded is named",
+            1: "failed, with the reason on stderr",
+            2: "wrong usage",
+            3: "different",
+            125: "incomparable: neither run recorded calls, input or outcome",
+        },
     ),
     Command(
         name="fork",
@@ -49,7 +55,7 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
             1: "failed: no such run, no such step",
             2: "wrong usage",
             3: "the code left the recording before the step",
-            125: "incomparable: the program never reached the recorded entry point",
+            125: "incomparable: the program never reached the recorded entry point or the step",
         },
         takes_program=True,
     ),
@@ -62,5 +68,11 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe calibrate 4bf92f35 9c1e77d0", means="show what varies"),
             Example(line="freezeframe calibrate 4bf92f35 9c1e77d0 -o tests/golden/order", means="and write the fixture"),
         ),
+        exit_codes={
+            0: "compared",
+            1: "failed, with the reason on stderr",
+            2: "wrong usage",
+            125: "incomparable: the input differs, or no step could be compared",
+        },
     ),
 )

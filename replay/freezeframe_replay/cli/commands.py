@@ -114,6 +114,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
         examples=(
             Example(line="freezeframe replay 4bf92f35", means="a run of the store"),
             Example(line="freezeframe replay tests/regressions/late-order", means="a fixture: no store needed"),
+            Example(line="freezeframe replay fixture-4bf92f35.tar.gz", means="an archive of one, from the replay service"),
             Example(line="freezeframe replay 4bf92f35 -- python agent.py", means="another program"),
             Example(line="freezeframe replay 4bf92f35 --ignore body.temperature", means="a field that may differ"),
             Example(line="freezeframe replay 4bf92f35 --live model", means="ask the model where the fixed code leaves the run"),
@@ -121,11 +122,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="git bisect run freezeframe replay FIXTURE", means="the commit that changed the behaviour"),
         ),
         exit_codes={
-            0: "identical: every step, and the outcome",
+            0: "identical; what was not compared is named on the line",
             1: "failed: no such run, a damaged fixture, no store",
             2: "wrong usage",
             3: "diverged",
-            125: "incomparable: the recorded entry point was not reached, no call was made, or nothing could be started",
+            125: "incomparable: nothing was compared, or what was seen says nothing about the code (other input, the network, "
+            "a fence, code that cannot run); the line says why",
         },
         takes_program=True,
     ),
@@ -141,7 +143,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe serve tests/regressions/late-order --port 8000", means="until Ctrl-C"),
         ),
         exit_codes={
-            0: "identical: every recorded request was made, and no other",
+            0: "identical: every recorded request was made, and no other; input and outcome are not seen",
             1: "failed: no such run, nothing in it to serve, or the program could not be started",
             2: "wrong usage",
             3: "diverged",
@@ -176,7 +178,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe verify tests/regressions/*", means="several"),
             Example(line="freezeframe verify last", means="a run of the store: the hash of every stored piece"),
         ),
-        exit_codes={0: "all are whole", 1: "at least one is not", 2: "wrong usage"},
+        exit_codes={
+            0: "all are whole",
+            1: "at least one is damaged, or lacks something",
+            2: "wrong usage",
+            125: "at least one holds nothing to check: no calls, no input, no outcome",
+        },
     ),
     Command(
         name="audit",
@@ -188,6 +195,12 @@ COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe audit 4bf92f35 -o audit/4bf92f35 --key key.pem", means="signed (Ed25519)"),
             Example(line="python audit/4bf92f35/check.py", means="what the third party types"),
         ),
+        exit_codes={
+            0: "written",
+            1: "failed, with the reason on stderr",
+            2: "wrong usage",
+            125: "nothing to audit: the run recorded no calls, no input and no outcome",
+        },
     ),
     Command(
         name="redact",

@@ -14,6 +14,7 @@ from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
 from freezeframe_replay.report.render import ID_DIGITS, cost, duration, short
 from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 ALIKE: Final = 0
 DIFFERENT: Final = 3
@@ -36,9 +37,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.html is not None:
         _write_page(arguments.html, found)
     if arguments.json:
-        print_json({"alike": found.alike, **dataclasses.asdict(found)})
+        print_json({"alike": found.alike, "compared": found.compared, **dataclasses.asdict(found)})
     else:
         print(comparison_text(found, width=terminal_width(), everything=arguments.all))
+    if not found.compared:
+        return EXIT_CODES[Verdict.INCOMPARABLE]
     return ALIKE if found.alike else DIFFERENT
 
 
@@ -69,8 +72,11 @@ def comparison_text(found: Comparison, *, width: int, everything: bool = False) 
 
 def _head(found: Comparison) -> str:
     names = f"{found.before[:ID_DIGITS]} and {found.after[:ID_DIGITS]}"
+    if not found.compared:
+        return f"incomparable: nothing was compared, neither run recorded calls, input or outcome; runs {names}"
     if found.alike:
-        return f"alike: {len(found.pairs)} steps, runs {names}"
+        but_for = f", except {' and '.join(found.not_compared)}" if found.not_compared else ""
+        return f"alike{but_for}: {len(found.pairs)} steps, runs {names}"
     first = found.first
     place = "in the input" if found.input else "in the outcome only"
     if first is not None and not found.input:

@@ -40,7 +40,12 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
             ),
             Example(line="freezeframe experiment sets/week --jobs 4 --json -o result.json", means="for a script"),
         ),
-        exit_codes={0: "nothing changed", **_FAILED, 3: "at least one run changed", 125: "some runs could not be compared"},
+        exit_codes={
+            0: "nothing changed",
+            **_FAILED,
+            3: "at least one run changed",
+            125: "none changed, but some could not be compared",
+        },
         takes_program=True,
     ),
     Command(
@@ -54,7 +59,12 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe fuzz last --aim result --rounds 50 -o flips", means="tool results; keep what flips"),
             Example(line="freezeframe fuzz last --aim prompt --live model", means="what the real model makes of a typo"),
         ),
-        exit_codes={0: "none flips it", **_FAILED, 3: "at least one does", 125: "the run itself is not re-enacted"},
+        exit_codes={
+            0: "none flips it",
+            **_FAILED,
+            3: "at least one does",
+            125: "the run itself is not re-enacted, or nothing could be perturbed or compared",
+        },
         takes_program=True,
     ),
     Command(
@@ -78,7 +88,12 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe failures --since 1d --replay", means="and which of it still does, with this code"),
             Example(line="freezeframe failures --since 7d -o sets/failures", means="one run of each, as a dataset"),
         ),
-        exit_codes={0: "done; every replayed run is re-enacted", **_FAILED, 3: "at least one diverged"},
+        exit_codes={
+            0: "done; every replayed run is re-enacted",
+            **_FAILED,
+            3: "at least one diverged",
+            125: "of at least one nothing can be said: it could not be replayed or compared",
+        },
     ),
     Command(
         name="canary",

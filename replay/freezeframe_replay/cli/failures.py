@@ -14,11 +14,12 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import load_as_fixture, open_store
 from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
 from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
 
 if TYPE_CHECKING:
     from freezeframe_replay.experiments.failures import Group
 
-_NOT_REPLAYED = "no"
+_NOT_REPLAYED = "no: "
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the groups; with --replay 3 where one is no longer re-enacted."""
+    """Print the groups; with --replay 3 where one is no longer re-enacted, 125 where of one nothing can be said."""
     from freezeframe_replay.experiments.failures import list_failures
 
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
@@ -49,12 +50,15 @@ def execute(arguments: argparse.Namespace) -> int:
         print(_table(groups, verdicts))
     else:
         print("no failures")
-    return 3 if "diverged" in verdicts.values() else 0
+    found = set(verdicts.values())
+    worst = next((each for each in (Verdict.DIVERGED, Verdict.INCOMPARABLE) if each in found), None)
+    if worst is None and any(said.startswith(_NOT_REPLAYED) for said in found):
+        worst = Verdict.INCOMPARABLE
+    return EXIT_CODES[worst or Verdict.IDENTICAL]
 
 
 def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
     from freezeframe_replay.process.reenact import reenact
-    from freezeframe_schemas.verdict import verdict
 
     progress = Progress(quiet=arguments.quiet or arguments.json)
     verdicts: dict[str, str] = {}
@@ -62,7 +66,7 @@ def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str,
         try:
             verdicts[run] = verdict(reenact(load_as_fixture(arguments, run), timeout_s=arguments.timeout)).value
         except FreezeframeError as error:  # a cold case, or a run of other code: the other groups are still of interest
-            verdicts[run] = f"{_NOT_REPLAYED}: {error.message}"
+            verdicts[run] = f"{_NOT_REPLAYED}{error.message}"
         progress.step(done, len({group.newest for group in groups}), f"{run[:ID_DIGITS]}  {verdicts[run]}")
     return verdicts
 

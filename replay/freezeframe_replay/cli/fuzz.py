@@ -16,6 +16,7 @@ from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 if TYPE_CHECKING:
     from freezeframe_replay.experiments.fuzz import Effect
@@ -43,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Fuzz and print the table; 3 where a perturbation flipped the run, 125 where the run itself is not re-enacted."""
-    from freezeframe_replay.experiments.fuzz import Fuzzing, flips, fuzz
+    from freezeframe_replay.experiments.fuzz import Fuzzing, flips, fuzz, unknown
     from freezeframe_replay.experiments.perturb import Aim
     from freezeframe_schemas.fixture import write_fixture
 
@@ -66,19 +67,22 @@ def execute(arguments: argparse.Namespace) -> int:
         effects = fuzz(load_as_fixture(arguments, arguments.run), fuzzing, on_effect=on_effect)
     except ReplayError as error:
         print(f"freezeframe fuzz: {error}", file=sys.stderr)
-        return 125
-    flipped = flips(effects)
+        return EXIT_CODES[Verdict.INCOMPARABLE]
+    flipped, open_ones = flips(effects), unknown(effects)
     if arguments.json:
-        document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped)}
+        document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped), "unknown": len(open_ones)}
         print_json({**document, "effects": [dataclasses.asdict(effect) for effect in effects]})
     else:
-        print(f"{len(flipped)} of {len(effects)} perturbations flip the run (seed {arguments.seed})")
+        rest = f"; of {len(open_ones)} it is not known" if open_ones else ""
+        print(f"{len(flipped)} of {len(effects)} perturbations flip the run{rest} (seed {arguments.seed})")
         if len(effects) < arguments.rounds:
             print(f"  there are no more of them, {arguments.rounds} were asked for")
         print(_table(effects if arguments.all else flipped), end="")
         if flipped and arguments.output is not None:
             print(f"next: freezeframe replay {arguments.output}/{flipped[0].number:03}-{flipped[0].aim.value}")
-    return 3 if flipped else 0
+    if flipped:
+        return EXIT_CODES[Verdict.DIVERGED]
+    return EXIT_CODES[Verdict.INCOMPARABLE if len(open_ones) == len(effects) else Verdict.IDENTICAL]
 
 
 def _table(effects: Sequence[Effect]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_run, typed_again
+from freezeframe_replay.cli.target import TARGET_HELP, fixture_to_replay, is_fixture, load_run, typed_again
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.errors import ConfigError, ReplayError
@@ -89,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.process.reenact import reenact
 
     if is_fixture(arguments.run):
-        fixture = fixture_directory(arguments.run)
+        fixture = fixture_to_replay(arguments.run)
     else:
         from freezeframe_replay.engine.freeze import freeze
 

@@ -73,8 +73,11 @@ def _standstill(report: Report, stopped: Stopped, *, width: int, full: bool) -> 
     if report.divergences:
         yield f"  {len(report.divergences)} divergences before it (--json shows them)"
     yield "about to ask"
+    if stopped.address:
+        yield short(f"  {stopped.address}", width)
     yield from _body(stopped.request, width, full)
     changes = list(differences(_json(stopped.recorded), _json(stopped.request)))
+    changes += differences(stopped.recorded_address, stopped.address, "address")
     yield "recorded: the same" if not changes else "recorded otherwise, where it does not decide"
     for item in changes:
         yield from (short(f"  {item.path}", width), short(f"  - {item.recorded}", width), short(f"  + {item.live}", width))
@@ -88,6 +91,9 @@ def _standstill(report: Report, stopped: Stopped, *, width: int, full: bool) -> 
 
 
 def _body(text: str, width: int, full: bool) -> Iterable[str]:
+    if not text:
+        yield "  (no body)"
+        return
     value = _json(text)
     lines = text.splitlines() if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1).splitlines()
     shown = lines if full else lines[:_LINES]

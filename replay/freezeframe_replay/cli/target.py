@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
-_LIKE_A_FILE: Final = re.compile(r"\.jsonl?(?::|$)")
+_LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz)(?::|$)")
 TARGET_HELP = (
-    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory, or a file of spans (FILE or FILE:ID)"
+    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory or .tar.gz, or a file of spans (FILE or "
+    "FILE:ID)"
 )
 
 
@@ -30,9 +31,10 @@ def is_fixture(text: str) -> bool:
     path = Path(text)
     if path.is_dir() or path.name == "manifest.json":
         return True
+    from freezeframe_replay.sources.fixture_archive import is_archive
     from freezeframe_replay.sources.span_file import split_name
 
-    return "/" in text and split_name(text) is None
+    return is_archive(path) or ("/" in text and split_name(text) is None)
 
 
 def typed_again(arguments: argparse.Namespace, run_id: str) -> str:
@@ -55,14 +57,26 @@ def typed_again(arguments: argparse.Namespace, run_id: str) -> str:
 
 
 def load_target_fixture(text: str) -> Fixture:
-    """Return the fixture at a path; the directory or its manifest may be named.
+    """Return the fixture at a path; the directory, its manifest or an archive of it may be named.
 
     Raises:
         FixtureError: none there, or damaged.
     """
+    from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
     from freezeframe_schemas.fixture import load_fixture
 
-    return load_fixture(fixture_directory(text))
+    return load_fixture_archive(Path(text)) if is_archive(Path(text)) else load_fixture(fixture_directory(text))
+
+
+def fixture_to_replay(text: str) -> Fixture | Path:
+    """Return the fixture at a path as a replay takes it: its directory, or out of an archive.
+
+    Raises:
+        FixtureError: an archive that cannot be read.
+    """
+    from freezeframe_replay.sources.fixture_archive import is_archive
+
+    return load_target_fixture(text) if is_archive(Path(text)) else fixture_directory(text)
 
 
 def fixture_directory(text: str) -> Path:
@@ -115,7 +129,7 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     if in_file is not None:
         return load_run_of_file(*in_file)
     if _LIKE_A_FILE.search(text):
-        raise RunError(f"{text}: no such file", do="name a file of spans, or a run of the store by its id")
+        raise RunError(f"{text}: no such file", do="name a file of spans, a fixture, or a run of the store by its id")
     url = _store_of(arguments)
     return build_run(load_backend_spans(url, text) if is_backend(url) else open_runs(url).load_spans(text))
 

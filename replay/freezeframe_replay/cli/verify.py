@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.report.render import printable
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Check each recording; 1 where one has a fault."""
+    """Check each recording; 1 where one is damaged or lacks something, 125 where one holds nothing to check."""
     results = [_check(arguments, name) for name in arguments.runs]
     if arguments.json:
         print_json([dataclasses.asdict(result) for result in results])
@@ -33,11 +35,13 @@ def execute(arguments: argparse.Namespace) -> int:
         for result in results:
             for fault in result.faults:
                 print(f"freezeframe verify: {fault}", file=sys.stderr)
-            if not result.faults:
-                otherwise = result.keyed_otherwise
-                note = f"; {otherwise} keyed as another version did, which changes nothing" if otherwise else ""
-                print(f"{result.name}: whole, {result.steps} steps of run {result.run}{note}")
-    return 1 if any(result.faults for result in results) else 0
+            if result.empty:
+                print(f"freezeframe verify: {result.name}: {result.empty}", file=sys.stderr)
+            elif not result.faults:
+                print("\n".join(_lines(result)))
+    if any(result.faults or result.lacks for result in results):
+        return 1
+    return EXIT_CODES[Verdict.INCOMPARABLE] if any(result.empty for result in results) else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,24 @@ class Checked:
     steps: int = 0
     keyed_otherwise: int = 0
     """Steps whose key is not the one that this version makes."""
+    forked_from: str = ""
+    """The run that it is a fork of: what was changed in it was changed on purpose."""
     faults: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """What the recording is known to lack: it is as it was written, and not whole."""
+    empty: str = ""
+    """Why there is nothing to check, where there is nothing."""
+
+
+def _lines(result: Checked) -> Iterable[str]:
+    notes = [f"{result.steps} steps of run {result.run}" if result.steps else f"run {result.run}, which made no calls"]
+    if result.forked_from:
+        notes.append(f"a fork of run {result.forked_from}")
+    if result.keyed_otherwise:
+        notes.append(f"{result.keyed_otherwise} keyed as another version did, which changes nothing")
+    state = "as written, but not whole" if result.lacks else "whole"
+    yield f"{result.name}: {state}, {'; '.join(notes)}"
+    yield from (f"  lacks: {printable(gap)}" for gap in result.lacks)
 
 
 def _check(arguments: argparse.Namespace, name: str) -> Checked:
@@ -65,7 +86,10 @@ def _check(arguments: argparse.Namespace, name: str) -> Checked:
         run=fixture.run_id,
         steps=len(fixture.steps),
         keyed_otherwise=sum(step.key != anew.key for step, anew in zip(fixture.steps, keyed_anew(fixture), strict=True)),
+        forked_from=fixture.forked_from,
         faults=tuple(_faults(name, fixture)),
+        lacks=fixture.gaps,
+        empty=why_nothing_to_check(fixture) or "",
     )
 
 

@@ -314,6 +314,8 @@ class ReplaySession:
             request=_text(call.request),
             recorded=_text(exchange.request),
             answer=exchange.error or exchange.response.body.decode(errors="replace"),
+            address=_address(call.request),
+            recorded_address=_address(exchange.request),
             frames=frames_of_program(),
         )
         self._missed = True
@@ -347,6 +349,10 @@ def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:
         arguments=None if asked.request.method else _text(asked.request),
         lane=format_lane(asked.lane),
     )
+
+
+def _address(request: Request) -> str:
+    return f"{request.method} {request.url}" if request.method else ""
 
 
 def _text(request: Request) -> str:

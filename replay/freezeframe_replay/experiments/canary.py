@@ -97,7 +97,8 @@ def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> I
     for step in fixture.steps:
         exchange = step.exchange
         wanted = step.number in steps if steps else exchange.kind is Kind.MODEL
-        if wanted and exchange.request.method and (exchange.response.status or 0) == 200 and not exchange.request.omitted:
+        is_kept = not exchange.request.omitted and not exchange.response.omitted
+        if wanted and exchange.request.method and (exchange.response.status or 0) == 200 and is_kept:
             yield step
 
 
@@ -129,6 +130,9 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
         return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=str(getattr(error, "reason", error)))
     recorded = step.exchange.response
     before = _said(step, recorded.status or 0, recorded.headers, recorded.body)
+    if not _says_anything(before):
+        reason = "nothing to compare: the recorded answer says neither model, words, calls nor how it ended"
+        return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
     decides = _is_steady(request.body) and "text" not in canary.ignore
     return Asked(
         run_id=fixture.run_id,
@@ -142,6 +146,10 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
 def has_drifted(asked: Asked) -> bool:
     """Tell whether something drifted that should not have: a text counts only where the request asks for a steady one."""
     return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
+
+
+def _says_anything(said: Said) -> bool:
+    return any((said.model, said.fingerprint, said.finish, said.calls, said.text))
 
 
 def _drifts(before: Said, now: Said) -> Iterator[Drift]:

@@ -105,11 +105,11 @@ class Result:
 
     @property
     def finding(self) -> Finding:
-        """Return what is said of the whole: one changed row is a change, one that cannot be compared leaves it open."""
+        """Return what is said of the whole: one changed row is a change; one incomparable row, or no row, leaves it open."""
         for finding in (Finding.CHANGED, Finding.INCOMPARABLE):
             if self.counts[finding]:
                 return finding
-        return Finding.SAME
+        return Finding.SAME if self.rows else Finding.INCOMPARABLE
 
 
 OnRow = Callable[[int, int, RowResult], None]

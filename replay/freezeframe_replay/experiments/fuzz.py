@@ -30,6 +30,8 @@ CONVERSATION: Final = tuple(
 )
 """Key components that carry what was said so far."""
 
+UNKNOWN: Final = "unknown"
+"""The recording cannot answer what the code asks, or holds no outcome to compare."""
 _STRUCTURAL: Final = frozenset({Aspect.PATH, Aspect.SHAPE, Aspect.TARGET})
 
 
@@ -45,7 +47,7 @@ class Effect:
     flips: bool
     """Whether the code took another way or came to another outcome."""
     effect: str
-    """``none``, ``outcome``, an `Aspect`, or ``unknown`` where the recording cannot answer what the code asks."""
+    """``none``, ``outcome``, an `Aspect`, or `UNKNOWN`."""
     detail: str = ""
 
 
@@ -77,6 +79,8 @@ def fuzz(
     fuzzing = replace(fuzzing, policy=_held_to_its_words(fuzzing.policy))
     if not fuzzing.policy.goes_live:
         _check_baseline(fixture, fuzzing)
+    elif not fixture.askable and fixture.entry.output is None and fixture.entry.error is None:
+        raise ReplayError(f"run {fixture.run_id}: it recorded no calls and no outcome, so that nothing can be compared")
     effects: list[Effect] = []
     planned = tuple(islice(perturbations(fixture, seed=fuzzing.seed, aims=fuzzing.aims), fuzzing.rounds))
     for number, item in enumerate(planned, 1):
@@ -120,14 +124,16 @@ def _try(number: int, item: Perturbation, original: Fixture, fuzzing: Fuzzing) -
         return effect(True, structure.aspect.value, f"{at}{structure.recorded} > {structure.candidate}")
     if structure.aspect is Aspect.CUT:
         first = report.first
-        return effect(False, "unknown", "" if first is None else f"asks {first.live or first.name} where nothing is recorded")
+        return effect(False, UNKNOWN, "" if first is None else f"asks {first.live or first.name} where nothing is recorded")
     return _outcome_effect(effect, original, report)
 
 
 def _outcome_effect(effect: Callable[[bool, str, str], Effect], original: Fixture, report: Report) -> Effect:
     recorded, found = original.entry.error or original.entry.output, report.outcome
+    if recorded is None or found is None:
+        return effect(False, UNKNOWN, "the same path, and no outcome to compare")
     raised = any(item.kind is DivergenceKind.OUTCOME_CHANGED for item in report.divergences)
-    if recorded is None or found is None or not (raised or _said(recorded) != _said(found)):
+    if not (raised or _said(recorded) != _said(found)):
         return effect(False, "none", "")
     return effect(True, "outcome", f"{shorten(_said(recorded), 60)} > {shorten(_said(found), 60)}")
 
@@ -141,6 +147,11 @@ def _said(text: str) -> Any:
     if isinstance(value, dict) and value.get(values.TAG) == "exception":
         return f"{value.get('class')}: {value.get('text')}"
     return value
+
+
+def unknown(effects: Sequence[Effect]) -> list[Effect]:
+    """Return the perturbations of which it is not known whether they flip the run."""
+    return [effect for effect in effects if effect.effect == UNKNOWN]
 
 
 def flips(effects: Sequence[Effect]) -> list[Effect]:

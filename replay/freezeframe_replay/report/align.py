@@ -29,6 +29,10 @@ CHANGES_SHOWN: Final = 20
 """Differences kept of one step; a prompt that was replaced differs in many places."""
 
 
+NO_INPUT: Final = "the input (not recorded)"
+NO_OUTCOME: Final = "the outcome (not recorded)"
+
+
 class How(StrEnum):
     """How two steps stand to each other."""
 
@@ -77,6 +81,8 @@ class Comparison:
     pairs: tuple[Pair, ...]
     input: tuple[Difference, ...] = ()
     outcome: tuple[Difference, ...] = ()
+    not_compared: tuple[str, ...] = ()
+    """What neither run recorded, or did not keep, a few words each."""
 
     @property
     def first(self) -> Pair | None:
@@ -86,7 +92,12 @@ class Comparison:
     @property
     def alike(self) -> bool:
         """Tell whether the runs asked, were answered, and ended alike."""
-        return self.first is None and not self.input and not self.outcome
+        return self.compared and self.first is None and not self.input and not self.outcome
+
+    @property
+    def compared(self) -> bool:
+        """Tell whether there was anything to compare: a step, an input, or an outcome."""
+        return bool(self.pairs) or not {NO_INPUT, NO_OUTCOME} <= set(self.not_compared)
 
 
 def compare_runs(before: Fixture, after: Fixture) -> Comparison:
@@ -101,12 +112,24 @@ def compare_runs(before: Fixture, after: Fixture) -> Comparison:
         after=after.run_id,
         pairs=tuple(_pair(one, other, aliases) for one, other in align(before, after)),
         input=_texts(before.entry.input, after.entry.input, aliases),
-        outcome=_texts(
-            before.entry.error or before.entry.output,
-            after.entry.error or after.entry.output,
-            aliases,
-        ),
+        outcome=_texts(_outcome(before), _outcome(after), aliases),
+        not_compared=tuple(_not_compared(before, after)),
     )
+
+
+def _outcome(fixture: Fixture) -> str | None:
+    return fixture.entry.error or fixture.entry.output
+
+
+def _not_compared(before: Fixture, after: Fixture) -> Iterator[str]:
+    if before.entry.input is None and after.entry.input is None:
+        yield NO_INPUT
+    if _outcome(before) is None and _outcome(after) is None:
+        yield NO_OUTCOME
+    exchanges = [step.exchange for fixture in (before, after) for step in fixture.steps]
+    left_out = sum(bool(part.omitted) for exchange in exchanges for part in (exchange.request, exchange.response))
+    if left_out:
+        yield f"{left_out} {'body' if left_out == 1 else 'bodies'} (not kept)"
 
 
 def align(before: Fixture, after: Fixture) -> list[tuple[Step | None, Step | None]]:

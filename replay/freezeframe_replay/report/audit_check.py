@@ -18,13 +18,14 @@ def check(folder: str) -> "list[str]":
         lines = file.read().splitlines()
     if len(lines) != seal["lines"]:
         raise ValueError(f"record.jsonl: found {len(lines)} lines, seal.json says {seal['lines']}")
-    link = ""
+    link, gaps = "", []
     for number, line in enumerate(lines, 1):
         entry = json.loads(line)
         if json.dumps(entry, sort_keys=True, separators=(",", ":")).encode() != line:
             raise ValueError(f"record.jsonl line {number}: not canonical JSON")
         if entry["previous"] != link:
             raise ValueError(f"record.jsonl line {number}: does not follow the line before it")
+        gaps += entry.get("gaps", [])
         for part in ("request", "response"):
             if part in entry:
                 body = base64.b64decode(entry[part]["body_base64"], validate=True)
@@ -34,7 +35,9 @@ def check(folder: str) -> "list[str]":
     if link != seal["last"]:
         raise ValueError(f"record.jsonl: ends with {link}, seal.json says {seal['last']}")
     signed = "signed, see README.txt" if os.path.exists(os.path.join(folder, "seal.sig")) else "not signed"
-    return [f"run {seal['run']}: {len(lines) - 1} exchanges, whole and in order", f"seal {link}, {signed}"]
+    state = "as they were sealed and in order" if len(lines) > 1 else "as it was sealed; it made no calls"
+    lacks = [f"the recording itself lacks: {gap}".encode("unicode_escape").decode() for gap in gaps]
+    return [f"run {seal['run']}: {len(lines) - 1} exchanges, {state}", f"seal {link}, {signed}", *lacks]
 
 
 if __name__ == "__main__":

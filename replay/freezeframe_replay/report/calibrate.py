@@ -35,6 +35,13 @@ class Calibration:
     same_input: bool
 
 
+def why_incomparable(found: Calibration) -> str | None:
+    """Return why the two recordings say nothing about what varies by itself, or None where they do."""
+    if not found.same_input:
+        return "the two runs had different input, and what varies may follow from it"
+    return None if found.compared else "the two runs have no step in common"
+
+
 def calibrate(one: Fixture, other: Fixture) -> Calibration:
     """Return what varied between the two recordings by itself."""
     varying: Counter[str] = Counter()

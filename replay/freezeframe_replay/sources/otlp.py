@@ -31,6 +31,8 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
         value: Any = _plain(document)
     except RecursionError:
         raise WireError("OTLP/JSON: nested deeper than any span is") from None
+    if isinstance(value, list):
+        return _of_list(cast("list[Any]", value))
     for wrapper in _WRAPPERS:
         if isinstance(value, dict) and wrapper in value:
             value = cast("dict[str, Any]", value)[wrapper]
@@ -41,7 +43,30 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
         elif "data" in fields:
             _refuse_jaeger(fields["data"])
             value = {"resourceSpans": [{"scopeSpans": [{"spans": fields["data"]}]}]}
+    if not isinstance(value, dict) or "resourceSpans" not in value:
+        raise WireError(f"found {_described(value)}, expected OTLP/JSON: an object with resourceSpans")
     return spans_from_otlp_json(value)
+
+
+def _of_list(items: list[Any]) -> list[SpanRecord]:
+    """Return the spans of a list of documents, each as a line of a file would be."""
+    spans: list[SpanRecord] = []
+    for number, item in enumerate(items, 1):
+        if isinstance(item, list):
+            raise WireError(f"item {number}: found a list, expected OTLP/JSON: an object with resourceSpans")
+        try:
+            spans += spans_of_document(item)
+        except WireError as error:
+            raise WireError(f"item {number}: {error}") from error
+    return spans
+
+
+def _described(value: Any) -> str:
+    """Return what a JSON value is, without its content."""
+    if isinstance(value, dict):
+        names = sorted(map(str, cast("dict[Any, Any]", value)))
+        return f"an object with {', '.join(names[:5])[:100]}" if names else "an empty object"
+    return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
 def _refuse_jaeger(data: Any) -> None:

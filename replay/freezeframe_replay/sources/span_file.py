@@ -1,21 +1,26 @@
 """Runs out of a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them, or one
 document, as the HTTP APIs of backends answer it.
 
-Nothing redacts such a file; it is for the machine that it was recorded on.
+OTLP as protobuf is read, too. Nothing redacts such a file; it is for the machine that it was recorded on.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from freezeframe_replay.sources.otlp import spans_of_document
+from freezeframe_replay.sources.otlp_bytes import spans_of_bytes
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
+
+_HEAD_BYTES: Final = 4096
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def split_name(text: str) -> tuple[Path, str] | None:
@@ -31,7 +36,7 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
 
     Raises:
         RunError: no such run, or several.
-        WireError: a line is no OTLP/JSON.
+        WireError: the file is not OTLP.
     """
     runs = load_runs_of_file(path)
     if not runs:
@@ -49,7 +54,7 @@ def load_runs_of_file(path: Path) -> list[Run]:
     """Return all runs of the file, the newest last.
 
     Raises:
-        WireError: a line is no OTLP/JSON.
+        WireError: the file is not OTLP.
     """
     spans: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in _spans_of(path):
@@ -58,7 +63,16 @@ def load_runs_of_file(path: Path) -> list[Run]:
 
 
 def _spans_of(path: Path) -> Iterator[SpanRecord]:
-    """Yield the spans of every line; of a file that is one document over many lines, those of the document."""
+    """Yield the spans of every line; of a file that is one document over many lines, those of the document; or of protobuf."""
+    if not _is_text(path):
+        try:
+            yield from spans_of_bytes(path.read_bytes())
+        except WireError as error:
+            raise WireError(
+                f"{path}: {error}, expected OTLP (JSON lines, one JSON document, or protobuf)",
+                do="name a file of spans, a fixture's directory or its .tar.gz, or the id of a run",
+            ) from error
+        return
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
@@ -67,7 +81,7 @@ def _spans_of(path: Path) -> Iterator[SpanRecord]:
                 yield from spans_of_document(json.loads(line))
             except (ValueError, RecursionError) as error:
                 if number == 1 and (document := _whole(path)) is not None:
-                    yield from spans_of_document(document)
+                    yield from _of_whole(path, document)
                     return
                 raise WireError(
                     f"{path}, line {number}: not JSON ({error}), expected one OTLP/JSON request a line, or one document",
@@ -75,6 +89,19 @@ def _spans_of(path: Path) -> Iterator[SpanRecord]:
                 ) from error
             except WireError as error:
                 raise WireError(f"{path}, line {number}: {error}") from error
+
+
+def _of_whole(path: Path, document: Any) -> list[SpanRecord]:
+    try:
+        return spans_of_document(document)
+    except WireError as error:
+        raise WireError(f"{path}: {error}") from error
+
+
+def _is_text(path: Path) -> bool:
+    """Tell whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
+    with path.open("rb") as file:
+        return _CONTROL.search(file.read(_HEAD_BYTES)) is None
 
 
 def _whole(path: Path) -> Any:

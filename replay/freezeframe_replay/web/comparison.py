@@ -31,6 +31,10 @@ def comparison_page(found: Comparison) -> str:
 
 def _head(found: Comparison) -> str:
     state = '<span class="good">alike</span>' if found.alike else '<span class="bad">different</span>'
+    if not found.compared:
+        state = '<span class="bad">incomparable</span>: neither run recorded calls, input or outcome'
+    elif found.alike and found.not_compared:
+        state += f", except {escape(' and '.join(found.not_compared))}"
     first = found.first
     where = ""
     if found.input:

@@ -1,0 +1,99 @@
+"""Ways to be called identical without being it, or to hide what was not compared: each was possible once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import headline
+
+pytestmark = pytest.mark.long  # each test starts the program again
+
+TOOLS = """
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def track(order):
+    return {"order": order, "place": "Lyon"}
+"""
+FUNCTION = (
+    TOOLS
+    + """
+@freezeframe.run
+def answer(question):
+    first = track("AC-1")
+    return track("AC-2")["place"]
+
+if __name__ == "__main__":
+    answer("where?")
+"""
+)
+SCRIPT = TOOLS + '\nprint(track("AC-1"))\nraise ValueError("no order")\n'
+
+
+def record(folder: Path, source: str) -> Fixture:
+    (folder / "agent.py").write_text(source)
+    environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
+    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=False, timeout=60, capture_output=True)
+    return freeze(load_run_of_file(folder / "spans.jsonl"))
+
+
+def line(fixture: Fixture, folder: Path, source: str, *command: str) -> str:
+    (folder / "agent.py").write_text(source)
+    return headline(reenact(fixture, [sys.executable, *command] if command else None, cwd=folder)).partition(", run ")[0]
+
+
+def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None:
+    """What a whole process raised is its outcome, as what it printed is."""
+    fixture = record(tmp_path, SCRIPT)
+    assert fixture.entry.error is not None
+    assert line(fixture, tmp_path, SCRIPT) == "identical: 1 of 1 step and the outcome"
+    assert line(fixture, tmp_path, SCRIPT.replace("no order", "no such order")).startswith("REPLAY-104")
+    assert line(fixture, tmp_path, SCRIPT.replace("raise ", "print(1); ")).startswith("REPLAY-104")
+
+
+def test_steps_that_were_left_out_by_raising_show_where_no_outcome_was_recorded(tmp_path: Path) -> None:
+    """Another outcome stands for the steps that it left out; where there is none to compare, they are missing."""
+    fixture = record(tmp_path, FUNCTION)
+    unknown = replace(fixture, entry=replace(fixture.entry, output=None))
+    assert line(unknown, tmp_path, FUNCTION) == "identical, except the outcome (not recorded): 2 of 2 steps"
+    raising = FUNCTION.replace('    return track("AC-2")', '    raise KeyError(1)\n    return track("AC-2")')
+    assert line(unknown, tmp_path, raising).startswith("REPLAY-103")
+
+
+def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path: Path) -> None:
+    fixture = record(tmp_path, FUNCTION)
+    failing = FUNCTION + "    raise SystemExit(3)\n"
+    assert line(fixture, tmp_path, failing, "agent.py") == (
+        "identical, except the program's exit status (3, not recorded): 2 of 2 steps and the outcome"
+    )
+
+
+def test_another_command_in_place_of_the_recorded_one_was_not_given_its_input(tmp_path: Path) -> None:
+    fixture = record(tmp_path, TOOLS + '\nprint(track("AC-1")["place"])\n')
+    assert line(fixture, tmp_path, (tmp_path / "agent.py").read_text()) == "identical: 1 of 1 step and the outcome"
+    assert line(fixture, tmp_path, (tmp_path / "agent.py").read_text(), "agent.py", "--verbose") == (
+        "identical, except the input (not seen by the replay): 1 of 1 step and the outcome"
+    )
+
+
+def test_what_a_worker_process_relaxed_is_named(tmp_path: Path) -> None:
+    """The first process writes the report; what the others found otherwise is on its line, too."""
+    source = FUNCTION.replace(
+        '    return track("AC-2")["place"]',
+        "    import multiprocessing\n"
+        '    worker = multiprocessing.get_context("fork").Process(target=track, args=("AC-2",), kwargs=MORE)\n'
+        "    worker.start()\n    worker.join()\n    return first['place']",
+    )
+    fixture = record(tmp_path, "MORE = {}\n" + source)
+    assert line(fixture, tmp_path, "MORE = {}\n" + source) == "identical: 2 of 2 steps and the outcome"
