@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_collector.facade.blocks import BlockEncoder, decode_blocks
-from freezeframe_collector.facade.errors import ClickHouseError
+from freezeframe_collector.readers.errors import ClickHouseError
 
 LIMIT = 1 << 20
 # `http_method.dict.bin` of a part of span_rows that chDB 4.4.0 wrote, ZSTD(1): the dictionary of a LowCardinality column

@@ -1,8 +1,7 @@
 """The ClickHouse HTTP protocol over the embedded store, so that every ClickHouse client can read it.
 
-chDB lets one process in: the collector. Everybody else (the command line, notebooks, Grafana, curl) asks here. Read-only, with
-three layers that are all needed: an engine without grants to files, URLs or other hosts (`store.embedded`), a check of each
-statement by the engine's own parser (`guard`), and ``readonly=2`` with bounds on the handle that runs it (`execute`).
+chDB lets one process write: the collector. Everybody else (the command line, notebooks, Grafana, curl) asks here. Nothing that
+they send is parsed or run in the collector: each statement has a process of its own (`freezeframe_collector.readers`).
 
     app = build_app(store)          # aiohttp; serve it on loopback, or give it users with passwords
 """

@@ -1,4 +1,4 @@
-"""The aiohttp application: HTTP in, statement run in a worker thread, answer streamed out."""
+"""The aiohttp application: HTTP in, statement run by a reader, answer streamed out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import secrets
-import threading
 import uuid
 from collections.abc import AsyncGenerator, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +15,15 @@ from typing import Any, Final
 from aiohttp import web
 
 from freezeframe_collector.facade import orders
+from freezeframe_collector.facade.admission import Admission
 from freezeframe_collector.facade.blocks import BlockEncoder
-from freezeframe_collector.facade.errors import ClickHouseError, denied, from_engine
-from freezeframe_collector.facade.execute import Executor, Head
-from freezeframe_collector.facade.guard import Checked, Guard
+from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
+from freezeframe_collector.readers.client import ReaderHost
+from freezeframe_collector.readers.errors import ClickHouseError, denied
+from freezeframe_collector.readers.frames import Head
+from freezeframe_collector.readers.reader import Shelf
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_schemas.errors import ConfigError
@@ -104,8 +106,9 @@ class _Facade:
     ) -> None:
         self._open = engine.open_handle
         self._database = database
-        self._guard = Guard(engine.open_handle, database)
-        self._executor = Executor(engine.open_handle, database)
+        self._host = ReaderHost(Shelf(writer=engine.directory / "clickhouse", database=database, cold=engine.cold))
+        self._executor = Executor(self._host)
+        self._admission = Admission(max_workers)
         self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
         self._users = users
         self._hosts = hosts
@@ -116,9 +119,8 @@ class _Facade:
         return web.Response(text="Ok.\n", headers=self._headers)
 
     async def close(self, app: web.Application) -> None:
+        self._host.close()  # ends what runs, and so the threads that wait for it
         self._threads.shutdown(wait=True, cancel_futures=True)
-        self._executor.close()
-        self._guard.close()
 
     async def query(self, http: web.Request) -> web.StreamResponse:
         if http.method in {"GET", "HEAD"} and "query" not in http.query:
@@ -136,22 +138,16 @@ class _Facade:
                 return web.Response(headers=headers)
             if killed := _KILL.fullmatch(request.sql):
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
-            checked = await loop.run_in_executor(self._threads, self._guarded, request)
+            async with self._admission.place(user.name, http.remote or ""):
+                return await self._stream(http, request, headers)
         except ClickHouseError as error:
             return _failure(error, headers, blocks=is_on(http.query.get("compress")))
-        return await self._stream(http, request, checked, headers)
 
     def _kill(self, request: Request, query_id: str) -> Request:
         """Stop a statement, and return the request that answers who asked for it."""
         status = "waiting" if self._executor.cancel(query_id) else "not found"
         where = "" if status == "waiting" else " WHERE 0"
         return replace(request, sql=f"SELECT '{status}' AS kill_status, '{query_id}' AS query_id{where}".encode())
-
-    def _guarded(self, request: Request) -> Checked:
-        try:
-            return self._guard.check(request.sql, request.parameters)
-        except RuntimeError as error:
-            raise from_engine(error) from error
 
     def _check_origin(self, http: web.Request) -> None:
         """Refuse what a web page of somebody else's can send to a port on loopback."""
@@ -168,12 +164,9 @@ class _Facade:
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)
 
-    async def _stream(
-        self, http: web.Request, request: Request, checked: Checked, headers: dict[str, str]
-    ) -> web.StreamResponse:
-        stop = threading.Event()
+    async def _stream(self, http: web.Request, request: Request, headers: dict[str, str]) -> web.StreamResponse:
         watching = asyncio.create_task(self._watch(http, request.query_id))
-        pieces = _pump(self._executor.run(request, checked, stop), self._threads)
+        pieces = _pump(self._executor.run(request), self._threads)
         response: web.StreamResponse | None = None
         encoder = make_encoder(request)
         tag = secrets.token_hex(8)
@@ -194,7 +187,6 @@ class _Facade:
             await response.write(encoder.compress(frame) if encoder else frame)
         finally:
             watching.cancel()
-            stop.set()
             await pieces.aclose()
         if response is None:  # SET, USE
             return web.Response(headers=headers)

@@ -19,7 +19,7 @@ from typing import Final
 import lz4.block
 import zstandard
 
-from freezeframe_collector.facade.errors import ClickHouseError
+from freezeframe_collector.readers.errors import ClickHouseError
 
 _BLOCK_BYTES: Final = 1 << 20
 _CHECKSUM_BYTES: Final = 16

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freezeframe_collector.facade.errors import ClickHouseError, from_engine
 from freezeframe_collector.facade.protocol import User
+from freezeframe_collector.readers.errors import ClickHouseError, from_engine
 from freezeframe_collector.store.embedded import insert_rows
 from freezeframe_collector.store.engine import quote_identifier
 from freezeframe_collector.store.own_rows import as_new

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from freezeframe_collector.facade.blocks import BlockEncoder, decode_blocks
-from freezeframe_collector.facade.errors import ClickHouseError
+from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.receivers.compression import decompress
 from freezeframe_schemas.errors import WireError
 

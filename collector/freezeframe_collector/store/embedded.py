@@ -69,6 +69,8 @@ class EmbeddedEngine:
         cold = cold_directory(directory, cold_volume)
         config.write_text(_CONFIG.format(path=config, disks=disks_xml(cold) if cold else ""), encoding="utf-8")
         self.directory = directory
+        self.cold = cold
+        """Where old days lie, if on another disk."""
         self._connect = chdb.connect
         self._target = f"{directory / 'clickhouse'}?config-file={config}&max_server_memory_usage={memory_bytes}"
         self._lock = threading.Lock()

@@ -7,13 +7,11 @@ in it are found by tokens, as the parser does not show them. ``tests/store/test_
 from __future__ import annotations
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freezeframe_collector.facade.errors import ClickHouseError, denied
+from freezeframe_collector.readers.errors import ClickHouseError, denied
 
 DATABASES: Final = frozenset({"system", "information_schema"})
 STATEMENTS: Final = frozenset(
@@ -88,10 +86,6 @@ _SETTING_FAMILIES: Final = re.compile(
     r"(output|input)_format_(?!schema)\w+(?<!_path)|format_(csv|tsv|custom|binary|display)\w*|show_\w+"
 )
 """Not those that name a file: `input_format_record_errors_file_path` is written to."""
-_REMEMBERED: Final = 256
-_REMEMBERED_BYTES: Final = 16 << 10
-_NAMES_BY_PARAMETER: Final = b"identifier"
-"""In a statement with ``{name:Identifier}`` a parameter can name a table; any other parameter is a value, whatever it holds."""
 
 _TOKEN: Final = re.compile(
     rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|/\*.*?\*/|\#[ !][^\n]*"""
@@ -116,39 +110,18 @@ class Checked:
 
 
 class Guard:
-    """Checks statements against one database."""
+    """Checks statements against one database, over the handle of the reader that is to run them."""
 
-    def __init__(self, open_handle: Any, database: str) -> None:
-        self._handle = open_handle()
-        self._handle.query(f"USE `{database}`")
-        self._handle.query("SET readonly=2")
-        self._lock = threading.Lock()
+    def __init__(self, handle: Any, database: str) -> None:
+        self._handle = handle
         self._databases = DATABASES | {database}
-        self._known: OrderedDict[bytes, Checked] = OrderedDict()
 
     def check(self, raw: bytes, parameters: Mapping[str, str]) -> Checked:
         """Return the statement as one that may run. It is parsed with its parameters: an ``Identifier`` may name any table.
 
-        What may run is remembered: clients ask the same few statements with other parameters, and to parse one that names a
-        hundred columns takes as long as to run it.
-
         Raises:
             ClickHouseError: it may not, or it does not parse.
         """
-        with self._lock:
-            known = self._known.get(raw)
-            if known is not None:
-                self._known.move_to_end(raw)
-                return known
-        checked = self._check(raw, parameters)
-        if len(raw) <= _REMEMBERED_BYTES and _NAMES_BY_PARAMETER not in raw.lower():
-            with self._lock:
-                self._known[raw] = checked
-                if len(self._known) > _REMEMBERED:
-                    self._known.popitem(last=False)
-        return checked
-
-    def _check(self, raw: bytes, parameters: Mapping[str, str]) -> Checked:
         try:
             sql = raw.strip().removesuffix(b";").decode()
         except UnicodeDecodeError:
@@ -156,8 +129,7 @@ class Guard:
         if not sql:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: empty statement")
         words = list(tokens(raw))
-        with self._lock:
-            classified = self._handle._conn.classify_query(sql, "default")
+        classified = self._handle.classify_query(sql, "default")
         if classified["statement_count"] > 1:
             raise ClickHouseError(62, "SYNTAX_ERROR", "Syntax error: Multi-statements are not allowed")
         for name, value in settings_in(words):
@@ -180,10 +152,6 @@ class Guard:
         select = root == "SelectWithUnionQuery"
         return Checked(sql=sql, format=found if select else _last_format(words), select=select, control=False)
 
-    def close(self) -> None:
-        """Close the handle that parses."""
-        self._handle.close()
-
     def _control(self, sql: str, words: list[bytes]) -> Checked:
         match words[0].upper():
             case b"SET" if len(words) > 1 and words[1].upper() not in {b"ROLE", b"DEFAULT", b"TRANSACTION"}:
@@ -197,8 +165,7 @@ class Guard:
         return Checked(sql=sql, format=None, select=False, control=True)
 
     def _parse(self, sql: str, parameters: Mapping[str, str]) -> str:
-        with self._lock:
-            return self._handle.query(f"EXPLAIN AST {sql}", "TSVRaw", params=dict(parameters)).bytes().decode(errors="replace")
+        return self._handle.query(f"EXPLAIN AST {sql}", "TSVRaw", params=dict(parameters)).bytes().decode(errors="replace")
 
     def _walk(self, tree: str, words: list[bytes]) -> str | None:
         """Refuse what a reader may not touch; return the FORMAT."""

@@ -1,0 +1,61 @@
+"""How many statements run at a time: in all, and for one user and one address, so that nobody takes every place."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from freezeframe_collector.readers.errors import ClickHouseError
+
+_MOST_WAITING: Final = 200
+"""For one user at one address."""
+_WAIT_S: Final = 60.0
+
+
+class Admission:
+    """Places for statements. Who has half of them waits, while others are let in."""
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._share = max(1, places // 2)
+        self._running: Counter[tuple[str, str]] = Counter()
+        self._waiting: Counter[tuple[str, str]] = Counter()
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def place(self, user: str, address: str) -> AsyncGenerator[None]:
+        """Hold a place while a statement runs.
+
+        Raises:
+            ClickHouseError: too many wait already, or none came free in time.
+        """
+        who = (user, address)
+        if self._waiting[who] >= _MOST_WAITING:
+            raise _full(f"{_MOST_WAITING} of your statements wait already")
+        self._waiting[who] += 1
+        try:
+            async with asyncio.timeout(_WAIT_S), self._changed:
+                await self._changed.wait_for(lambda: self._free(who))
+                self._running[who] += 1
+        except TimeoutError:
+            raise _full(f"no place came free in {_WAIT_S:g} s") from None
+        finally:
+            self._waiting[who] -= 1
+            self._waiting += Counter()  # drops those at zero
+        try:
+            yield
+        finally:
+            async with self._changed:
+                self._running[who] -= 1
+                self._running += Counter()
+                self._changed.notify_all()
+
+    def _free(self, who: tuple[str, str]) -> bool:
+        return self._running[who] < self._share and self._running.total() < self._places
+
+
+def _full(why: str) -> ClickHouseError:
+    return ClickHouseError(202, "TOO_MANY_SIMULTANEOUS_QUERIES", f"Too many simultaneous queries: {why}; ask again later")

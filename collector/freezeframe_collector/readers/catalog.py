@@ -1,0 +1,88 @@
+"""A reader's own metadata: copies of the writer's table definitions, and disks that are the writer's, read-only.
+
+Parts lie under ``store/<first 3 of the uuid>/<uuid>/``, so a table that is attached with the writer's uuid over a disk with the
+writer's path finds the writer's parts. Parts are listed when the table is attached: a reader sees what was inserted before it
+opened.
+
+``<type>local</type>`` ignores ``readonly`` (chDB 26.9), so the disk is an object storage of plain files, which honours it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape
+
+_CONFIG: Final = """\
+<clickhouse>
+  <storage_configuration>
+    <disks>{disks}</disks>
+    <policies><readers><volumes>{volumes}</volumes></readers><tiered><volumes>{volumes}</volumes></tiered></policies>
+  </storage_configuration>
+  <merge_tree><storage_policy>readers</storage_policy><refresh_parts_interval>0</refresh_parts_interval></merge_tree>
+  <user_directories><users_xml><path>{own}/engine.xml</path></users_xml></user_directories>
+  <profiles><default>
+    <max_execution_time>0</max_execution_time>
+    <allow_introspection_functions>0</allow_introspection_functions>
+  </default></profiles>
+  <users><default>
+    <password></password><networks><ip>::/0</ip></networks><profile>default</profile><quota>default</quota>{grants}
+  </default></users>
+  <quotas><default></default></quotas>
+  <background_schedule_pool_size>1</background_schedule_pool_size>
+  <background_pool_size>1</background_pool_size>
+  <background_move_pool_size>1</background_move_pool_size>
+  <background_fetches_pool_size>1</background_fetches_pool_size>
+  <background_common_pool_size>1</background_common_pool_size>
+  <background_merges_mutations_concurrency_ratio>16</background_merges_mutations_concurrency_ratio>
+  <memory_worker_use_cgroup>0</memory_worker_use_cgroup>
+  <async_load_databases>true</async_load_databases>
+  <tables_loader_foreground_pool_size>2</tables_loader_foreground_pool_size>
+</clickhouse>
+"""
+_DISK: Final = (
+    "<{name}><type>object_storage</type><object_storage_type>local</object_storage_type>"
+    "<metadata_type>plain</metadata_type><path>{path}/</path><readonly>1</readonly></{name}>"
+)
+_GRANTS: Final = "<grants><query>GRANT SELECT, SHOW ON *.*</query></grants>"
+
+
+def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, grants: bool) -> str:
+    """Write a reader's directory and return what to connect to.
+
+    Args:
+        writer: the writer's engine directory, which holds ``metadata`` and ``store``.
+        own: the reader's directory, empty.
+        database: whose tables it reads.
+        cold: the writer's directory for old days.
+        grants: whether the engine grants reading only; False is for the test that the other walls hold without it.
+    """
+    engine = own / "engine"
+    (engine / "metadata").mkdir(parents=True)
+    disks = {"hot": writer, **({} if cold is None else {"cold_read": cold})}
+    (own / "engine.xml").write_text(_config(disks, own, grants=grants), encoding="utf-8")
+    (engine / "metadata" / f"{database}.sql").write_bytes((writer / "metadata" / f"{database}.sql").read_bytes())
+    definitions = (writer / "metadata" / database).resolve()
+    mine = engine / "store" / definitions.parent.name / definitions.name
+    mine.mkdir(parents=True)
+    for file in definitions.glob("*.sql"):
+        text = file.read_text(encoding="utf-8")
+        if not text.startswith("ATTACH MATERIALIZED"):  # it would only run on inserts
+            (mine / file.name).write_text(text.replace("disk = 'cold'", "disk = 'cold_read'"), encoding="utf-8")
+    return f"{engine}?config-file={own}/engine.xml"
+
+
+def _config(disks: Mapping[str, Path], own: Path, *, grants: bool) -> str:
+    return _CONFIG.format(
+        disks="".join(_DISK.format(name=name, path=escape(str(path))) for name, path in disks.items()),
+        volumes="".join(f"<{name}><disk>{name}</disk></{name}>" for name in disks),
+        own=escape(str(own)),
+        grants=_GRANTS if grants else "",
+    )
+
+
+def state_of(writer: Path, cold: Path | None) -> tuple[tuple[str, int], ...]:
+    """Return what changes when a part or a table comes or goes: when each directory of the store was last changed."""
+    places = [place for root in (writer, cold) if root is not None for place in root.glob("store/???/*")]
+    return tuple(sorted((str(place), place.stat().st_mtime_ns) for place in places))

@@ -1,0 +1,175 @@
+"""The host of readers: a warm process with one thread that forks a reader for each statement.
+
+Started by the collector as a program of its own, never forked from it: a fork of a process with an engine in it hangs. The
+control socket is its standard input. It answers ``T`` (take) with a channel to a reader, and ends the reader on ``K`` (kill).
+
+A reader sees the parts that were there when it opened. After a question one is made ahead, and given out if nothing in the
+store has changed since (`catalog.state_of`); else a fresh one is made, in some 90 ms.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_collector.readers.catalog import state_of
+from freezeframe_collector.readers.native import load_engine
+from freezeframe_collector.readers.reader import Shelf, Walls, serve_one
+
+MESSAGE: Final = struct.Struct("!cQ")
+TAKE: Final = b"T"
+KILL: Final = b"K"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reader:
+    pid: int
+    own: Path
+    channel: socket.socket
+    opened_at: tuple[tuple[str, int], ...]
+    """The state of the store before it opened."""
+
+
+class Host:
+    """Forks readers and buries them."""
+
+    def __init__(self, engine: Any, shelf: Shelf, control: socket.socket, folder: Path) -> None:
+        self._engine = engine
+        self._shelf = shelf
+        self._control = control
+        self._folder = folder
+        self._given: dict[int, _Reader] = {}
+        self._ahead: _Reader | None = None
+        self._last: tuple[tuple[str, int], ...] = ()
+        self._made = 0
+
+    def run(self) -> None:
+        """Serve until the collector closes the control socket."""
+        wake, waker = os.pipe()
+        os.set_blocking(waker, False)
+        signal.signal(signal.SIGCHLD, _wake)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        try:
+            while True:
+                ready, _, _ = select.select([self._control, wake], [], [])
+                if wake in ready:
+                    os.read(wake, 4096)
+                    self._bury()
+                if self._control in ready:
+                    message = self._control.recv(MESSAGE.size, socket.MSG_WAITALL)
+                    if len(message) < MESSAGE.size:
+                        return
+                    kind, number = MESSAGE.unpack(message)
+                    if kind == TAKE:
+                        self._give(number)
+                    elif number in self._given:
+                        _kill(self._given[number].pid)
+        finally:
+            for reader in (*self._given.values(), *([] if self._ahead is None else [self._ahead])):
+                _kill(reader.pid)
+
+    def _give(self, number: int) -> None:
+        now = state_of(self._shelf.writer, self._shelf.cold)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.opened_at != now:
+            _kill(ahead.pid)
+            self._given[-ahead.pid] = ahead  # buried when it has ended
+            ahead.channel.close()
+            ahead = None
+        reader = ahead or self._fork(now)
+        self._given[number] = reader
+        with reader.channel:
+            socket.send_fds(self._control, [MESSAGE.pack(TAKE, number)], [reader.channel.fileno()])
+        # another question is likely to follow while nothing changes; while spans come in, a reader made now would be stale
+        if now == self._last:
+            self._ahead = self._fork(now)
+        self._last = now
+
+    def _fork(self, state: tuple[tuple[str, int], ...]) -> _Reader:
+        self._made += 1
+        own = self._folder / str(self._made)
+        own.mkdir(mode=0o700)
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                self._control.close()
+                ours.close()
+                for reader in self._given.values():
+                    reader.channel.close()
+                serve_one(self._engine, self._shelf, own, theirs.fileno())
+                code = 0
+            finally:
+                os._exit(code)
+        theirs.close()
+        return _Reader(pid=pid, own=own, channel=ours, opened_at=state)
+
+    def _bury(self) -> None:
+        while True:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            number = next((key for key, reader in self._given.items() if reader.pid == pid), None)
+            reader = self._given.pop(number) if number is not None else None
+            if reader is None and self._ahead is not None and self._ahead.pid == pid:
+                reader, self._ahead = self._ahead, None
+                reader.channel.close()
+            if reader is not None:
+                shutil.rmtree(reader.own, ignore_errors=True)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _wake(number: int, frame: object) -> None:
+    """Do nothing: that the signal came is written to the wake-up pipe."""
+
+
+def main() -> None:
+    """Run a host: ``python -m freezeframe_collector.readers.host SHELF``, the control socket on standard input."""
+    given = json.loads(sys.argv[1])
+    shelf = Shelf(
+        writer=Path(given["writer"]),
+        database=given["database"],
+        cold=None if given["cold"] is None else Path(given["cold"]),
+        memory_bytes=given["memory_bytes"],
+        walls=Walls(**given["walls"]),
+    )
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the collector, and that ends the host
+    engine = load_engine()
+    control = socket.socket(fileno=os.dup(0))
+    quiet = os.open(os.devnull, os.O_RDWR)
+    os.dup2(quiet, 0)
+    os.dup2(quiet, 1)
+    if not given.get("loud"):
+        os.dup2(quiet, 2)  # the engine complains there of files that the sandbox hides
+    gc.freeze()
+    folder = Path(tempfile.mkdtemp(prefix="freezeframe-readers-"))
+    try:
+        Host(engine, shelf, control, folder).run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""A reader: opens the store, checks one statement, runs it, answers, and ends. Runs in a process that the host forked.
+
+Everything that a stranger wrote is parsed and run here, inside the sandbox; nothing of it is in the collector.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_collector.readers import sandbox
+from freezeframe_collector.readers.catalog import make_catalog
+from freezeframe_collector.readers.errors import ClickHouseError, from_engine
+from freezeframe_collector.readers.frames import PIECE_BYTES, FrameKind, Head, Question, pack, pack_json, read_question
+from freezeframe_collector.readers.guard import Checked, Guard, check_setting, settings_in, tokens
+from freezeframe_collector.store.engine import quote_identifier, quote_text
+
+STREAMED_FORMATS: Final = frozenset({"Native", "TabSeparated", "TSV", "CSV", "RowBinary", "JSONEachRow", "JSONLines", "NDJSON"})
+"""Formats whose blocks can follow one another as they come; others have a frame around the whole."""
+_GREETING: Final = "SELECT displayName(), version(), revision(), timezone()"
+"""What clickhouse-go (Grafana's plugin) asks first. chDB writes blocks as for the oldest client: that revision is told."""
+_GREETING_ANSWER: Final = """SELECT 'freezeframe' AS "displayName()", version(), toUInt32(0) AS "revision()", timezone()"""
+_BOUNDS: Final[Mapping[str, str]] = {
+    "max_execution_time": "60",
+    "max_memory_usage": "1000000000",
+    # before the limit: what groups or joins more goes to disk, as a read of every attribute of `otel_traces` does
+    "max_bytes_before_external_group_by": "300000000",
+    "max_bytes_before_external_join": "300000000",
+    "max_threads": "2",
+    "max_result_bytes": "2000000000",
+    "result_overflow_mode": "'throw'",
+    "http_max_tries": "1",
+}
+_FILE_BYTES: Final = 4 << 30
+"""What a statement may spill to the disk."""
+_NICE: Final = 10
+"""The writer goes first when the processors are busy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walls:
+    """Which walls stand. All of them do; a test takes them away one by one."""
+
+    sandbox: bool = True
+    grants: bool = True
+    guard: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shelf:
+    """What a reader reads."""
+
+    writer: Path
+    """The writer's engine directory."""
+    database: str
+    cold: Path | None = None
+    memory_bytes: int = 1_000_000_000
+    walls: Walls = Walls()
+
+
+def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int) -> None:
+    """Open the store, wait for a question on the channel (a socket's descriptor), answer it."""
+
+    def send(frame: bytes) -> None:
+        left = memoryview(frame)
+        while left:
+            left = left[os.write(channel, left) :]
+
+    def read(size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = os.read(channel, size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    try:
+        handle = _open(engine, shelf, own)
+        question = read_question(read)
+        for frame in _answer(handle, shelf, question):
+            send(frame)
+        send(pack(FrameKind.END))
+    except EOFError:
+        return
+    except (ClickHouseError, RuntimeError, OSError) as error:
+        known = from_engine(error)
+        send(pack_json(FrameKind.FAILURE, {"code": known.code, "text": known.text}))
+
+
+def _open(engine: Any, shelf: Shelf, own: Path) -> Any:
+    target = make_catalog(shelf.writer, own, database=shelf.database, cold=shelf.cold, grants=shelf.walls.grants)
+    os.environ.clear()
+    os.environ["TMPDIR"] = str(own)
+    os.nice(_NICE)
+    if shelf.walls.sandbox:
+        read = [shelf.writer / "store", *([] if shelf.cold is None else [shelf.cold])]
+        sandbox.enter(read=read, write=[own], file_bytes=_FILE_BYTES)
+    else:
+        sandbox.forgo_privileges(_FILE_BYTES)
+    return engine.connect(f"{target}&max_server_memory_usage={shelf.memory_bytes}")
+
+
+def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
+    guard = Guard(handle, shelf.database)
+    handle.query("SET " + ", ".join(f"{name} = {value}" for name, value in _BOUNDS.items()))
+    _use(handle, shelf.database, None)
+    handle.query("SET readonly = 2")
+    for control in question.controls:
+        handle.query(guard.check(control.encode(), {}).sql)
+    for name, value in question.settings.items():
+        check_setting(name, value)
+        if name != "readonly":
+            handle.query(f"SET {quote_identifier(name)} = {quote_text(value)}")
+    if question.database is not None:
+        _use(handle, shelf.database, question.database)
+    if shelf.walls.guard:
+        checked = guard.check(question.sql, question.parameters)
+    else:
+        checked = Checked(sql=question.sql.decode(), format=None, select=False, control=False)
+    yield pack_json(FrameKind.BOUND, {"seconds": _seconds(handle, question.sql)})
+    if checked.control:
+        handle.query(checked.sql)
+        yield pack(FrameKind.CONTROL, checked.sql.encode())
+        return
+    yield from _run(handle, question, checked)
+
+
+def _use(handle: Any, database: str, asked: str | None) -> None:
+    # clients that know no other name ask for `default`, which would be chDB's: it serves files of the host
+    name = database if asked in (None, "", "default") else asked
+    # nor `system`: a name without a database is taken for one of ours (`guard`)
+    if name not in {database, "information_schema", "INFORMATION_SCHEMA"}:
+        raise ClickHouseError(81, "UNKNOWN_DATABASE", f"Database {name} does not exist. Maybe you meant {database}?")
+    handle.query(f"USE {quote_identifier(name)}")
+
+
+def _seconds(handle: Any, sql: bytes) -> float:
+    """Return the longest that the statement may run: what the session has, or what the statement itself sets."""
+    session = handle.query("SELECT getSetting('max_execution_time')", "TSV").bytes()
+    inside = [value for name, value in settings_in(list(tokens(sql))) if name == "max_execution_time"]
+    return max(float(session or 0), *(float(value) for value in inside), 0.0)
+
+
+def _run(handle: Any, question: Question, checked: Checked) -> Generator[bytes]:
+    name = checked.format or question.default_format
+    sql = _GREETING_ANSWER if checked.sql == _GREETING else checked.sql
+    started = time.monotonic_ns()
+    parameters = dict(question.parameters)
+    if checked.select and name in STREAMED_FORMATS and not question.wait:
+        stream = handle.send_query(sql, name, params=parameters)
+        empty = True
+        while (chunk := handle.streaming_fetch_result(stream)) is not None and chunk.rows_read():
+            if empty:
+                yield _head(Head(format=name, elapsed_ns=time.monotonic_ns() - started))
+                empty = False
+            yield from _pieces(chunk.bytes())
+        if not empty:
+            return
+        # no block at all: the whole answer still has a header in some formats
+    result = handle.query(sql, name, params=parameters)
+    yield _head(
+        Head(
+            format=name,
+            read_rows=result.storage_rows_read(),
+            read_bytes=result.storage_bytes_read(),
+            result_rows=result.rows_read(),
+            elapsed_ns=time.monotonic_ns() - started,
+        )
+    )
+    yield from _pieces(result.bytes() or b"")
+
+
+def _head(head: Head) -> bytes:
+    return pack_json(FrameKind.HEAD, asdict(head))
+
+
+def _pieces(body: bytes) -> Generator[bytes]:
+    for at in range(0, len(body), PIECE_BYTES):
+        yield pack(FrameKind.PIECE, body[at : at + PIECE_BYTES])
