@@ -20,7 +20,7 @@ from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
-from freezeframe_collector.readers.client import ReaderHost
+from freezeframe_collector.readers.client import ReaderHost, standing_walls
 from freezeframe_collector.readers.errors import ClickHouseError, denied
 from freezeframe_collector.readers.frames import Head
 from freezeframe_collector.readers.reader import Shelf
@@ -106,7 +106,9 @@ class _Facade:
     ) -> None:
         self._open = engine.open_handle
         self._database = database
-        self._host = ReaderHost(Shelf(writer=engine.directory / "clickhouse", database=database, cold=engine.cold))
+        self._host = ReaderHost(
+            Shelf(writer=engine.directory / "clickhouse", database=database, cold=engine.cold, walls=standing_walls())
+        )
         self._executor = Executor(self._host)
         self._admission = Admission(max_workers)
         self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")

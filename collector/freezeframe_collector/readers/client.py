@@ -26,7 +26,8 @@ from freezeframe_collector.readers.frames import (
     read_frame,
 )
 from freezeframe_collector.readers.host import KILL, MESSAGE, TAKE
-from freezeframe_collector.readers.reader import Shelf
+from freezeframe_collector.readers.reader import Shelf, Walls
+from freezeframe_collector.readers.sandbox import why_no_sandbox
 from freezeframe_schemas.errors import PermanentStoreError, WireError
 
 _LOG = logging.getLogger(__name__)
@@ -34,6 +35,18 @@ _OPENING_S: Final = 30.0
 """How long a reader may take to open the store and check a statement: some 0.1 s, more on a busy machine."""
 _GRACE_S: Final = 1.0
 """The engine ends most statements at their bound by itself, with a better message than a killed process leaves."""
+
+
+def standing_walls() -> Walls:
+    """Return the walls that this machine can put up, and warn in the log if the kernel's is not among them."""
+    why = why_no_sandbox()
+    if why is not None:
+        _LOG.warning(
+            "readers are not sandboxed: %s. SQL is still checked and granted reading only, but a hole in either would reach "
+            "every file of this user. Give the collector a user and a container of its own.",
+            why,
+        )
+    return Walls(sandbox=why is None)
 
 
 class ReaderHost:

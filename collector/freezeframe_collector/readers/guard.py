@@ -43,6 +43,8 @@ FUNCTIONS_REFUSED: Final = frozenset(
         *("sleep", "sleepeachrow"),
     }
 )
+_COLUMNS: Final = frozenset({"url"})
+"""Of the names above those that are columns of the store, and no functions that take a value."""
 SYSTEM_TABLES: Final = frozenset(
     {
         *("one", "numbers", "numbers_mt", "zeros", "zeros_mt", "primes"),
@@ -195,6 +197,8 @@ class Guard:
                 raise denied("INTO OUTFILE")
             elif depth == 1 and node == "Identifier":
                 found = name
+            elif node == "Identifier" and name.rpartition(".")[2].lower() in FUNCTIONS_REFUSED - _COLUMNS:
+                raise denied(f"{name}, which is the name of a function,")  # arrayMap(file, ...) takes one by its name
         _check_applied(applied, words)
         return found
 
