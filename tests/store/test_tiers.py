@@ -60,13 +60,13 @@ def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path,
     assert collector.stop() == 0
 
     collector = CollectorProcess(data, environment=environment(cold, 3))
-    while set(disks(collector)) != {"cold", "default"}:  # the engine moves in its own time; the test's time limit bounds it
+    while set(disks(collector)) != {"cold", "hot"}:  # the engine moves in its own time; the test's time limit bounds it
         time.sleep(0.05)
     assert collector.post([run_of(3, days_ago=10), run_of(4, days_ago=2)]).status_code == 200
     collector.flush()
     days = "SELECT disk_name, dateDiff('day', toDate(max_time), today()) AS age FROM system.parts WHERE active"
     found = collector.rows(f"{days} AND database = 'freezeframe' AND table = 'span_rows' ORDER BY age")
-    assert [disk for disk, _ in found] == ["default", "default", "cold", "cold"]
+    assert [disk for disk, _ in found] == ["hot", "hot", "cold", "cold"]
     assert [int(age) > 3 for _, age in found] == [False, False, True, True]
     assert collector.stop() == 0
 
@@ -79,7 +79,7 @@ def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path,
         "SELECT disk_name FROM system.parts WHERE database = 'freezeframe' AND active AND table = 'span_rows'"
         " ORDER BY max_time LIMIT 1"
     )
-    assert disk == "default", "nothing moves any more"
+    assert disk == "hot", "nothing moves any more"
     assert again.stop() == 0
 
 

@@ -18,7 +18,9 @@ _CONFIG: Final = """\
 <clickhouse>
   <storage_configuration>
     <disks>{disks}</disks>
-    <policies><readers><volumes>{volumes}</volumes></readers><tiered><volumes>{volumes}</volumes></tiered></policies>
+    <policies>
+      <readers><volumes><default><disk>hot</disk></default></volumes></readers>{tiered}
+    </policies>
   </storage_configuration>
   <merge_tree><storage_policy>readers</storage_policy><refresh_parts_interval>0</refresh_parts_interval></merge_tree>
   <user_directories><users_xml><path>{own}/engine.xml</path></users_xml></user_directories>
@@ -45,6 +47,8 @@ _DISK: Final = (
     "<{name}><type>object_storage</type><object_storage_type>local</object_storage_type>"
     "<metadata_type>plain</metadata_type><path>{path}/</path><readonly>1</readonly></{name}>"
 )
+_TIERED: Final = "<tiered><volumes><default><disk>hot</disk></default><cold><disk>cold</disk></cold></volumes></tiered>"
+"""The writer's policy of this name, over the disks of here: definitions name it and its volumes."""
 _GRANTS: Final = "<grants><query>GRANT SELECT, SHOW ON *.*</query></grants>"
 
 
@@ -60,7 +64,7 @@ def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, g
     """
     engine = own / "engine"
     (engine / "metadata").mkdir(parents=True)
-    disks = {"hot": writer, **({} if cold is None else {"cold_read": cold})}
+    disks = {"hot": writer, **({} if cold is None else {"cold": cold})}
     (own / "engine.xml").write_text(_config(disks, own, grants=grants), encoding="utf-8")
     (engine / "metadata" / f"{database}.sql").write_bytes((writer / "metadata" / f"{database}.sql").read_bytes())
     definitions = (writer / "metadata" / database).resolve()
@@ -69,14 +73,14 @@ def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, g
     for file in definitions.glob("*.sql"):
         text = file.read_text(encoding="utf-8")
         if not text.startswith("ATTACH MATERIALIZED"):  # it would only run on inserts
-            (mine / file.name).write_text(text.replace("disk = 'cold'", "disk = 'cold_read'"), encoding="utf-8")
+            (mine / file.name).write_text(text, encoding="utf-8")
     return f"{engine}?config-file={own}/engine.xml"
 
 
 def _config(disks: Mapping[str, Path], own: Path, *, grants: bool) -> str:
     return _CONFIG.format(
         disks="".join(_DISK.format(name=name, path=escape(str(path))) for name, path in disks.items()),
-        volumes="".join(f"<{name}><disk>{name}</disk></{name}>" for name in disks),
+        tiered=_TIERED if "cold" in disks else "",
         own=escape(str(own)),
         grants=_GRANTS if grants else "",
     )
