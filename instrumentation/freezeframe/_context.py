@@ -13,6 +13,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe._sights import Sights
 from freezeframe_schemas import exchange, genai, values
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ class Lane:
     Ordinals are handed out in the parent, in program order, so they are the same whatever the scheduler does.
     """
 
-    __slots__ = ("_lock", "_spawned", "path")
+    __slots__ = ("_lock", "_spawned", "apart", "path")
 
-    def __init__(self, path: exchange.Lane = ()) -> None:
+    def __init__(self, path: exchange.Lane = (), *, apart: bool = False) -> None:
         self.path = path
+        self.apart = apart
+        """Whether a replay does not do what is done here: the inside of a tool, the real network call."""
         self._spawned = 0
         self._lock = threading.Lock()
 
@@ -41,7 +44,7 @@ class Lane:
         with self._lock:
             ordinal = self._spawned
             self._spawned += 1
-        return Lane((*self.path, ordinal))
+        return Lane((*self.path, ordinal), apart=self.apart)
 
     def aside(self) -> Lane:
         """Return a lane at the same place with ordinals of its own.
@@ -49,7 +52,7 @@ class Lane:
         For work that a replay does not do (a connection's name look-up, the inside of a recorded tool): what it spawns must
         not shift the ordinals of what the replay does spawn.
         """
-        return Lane(self.path)
+        return Lane(self.path, apart=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +69,13 @@ class RunContext:
     """Feed -> what it gave, in order (see `genai.CLOCK_READINGS`)."""
     unrecorded: Counter[str] = field(default_factory=Counter[str])
     """Host -> how many HTTP calls to it were not recorded (see `genai.UNRECORDED_HTTP`)."""
+    sights: Sights = field(default_factory=Sights)
+    """What its unmarked code reached outside the process."""
     span: Span | None = None
 
     def shared(self) -> dict[str, Any]:
         """Return the fields that a run inside this one has in common with it."""
-        return {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
+        return {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded, "sights": self.sights}
 
     def note_reading(self, feed: str, value: str) -> None:
         """Keep what a feed gave."""

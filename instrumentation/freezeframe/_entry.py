@@ -8,7 +8,7 @@ import os
 import random
 import sys
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._context import MAX_READINGS, PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe._environment import told_environment
 from freezeframe._guard import guard
+from freezeframe._sights import Sights
 from freezeframe._streams import StandardStreams
 from freezeframe.seams import _port
 from freezeframe_schemas import genai, values
+from freezeframe_schemas.gaps import Gap, gaps_to_json
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
@@ -42,12 +44,16 @@ class EntryPoint:
     input: str
     """Tagged JSON."""
     operation: str = genai.OP_INVOKE_WORKFLOW
+    gaps: tuple[Gap, ...] = ()
+    """What of the input does not come back as it is."""
+    reach: Callable[[], tuple[Gap, ...]] | None = None
+    """What keeps another process from starting it; asked on the exporter's thread."""
 
 
 class EntryPayload:
     """What is kept beside an entry span until its export."""
 
-    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output", "readings", "unrecorded")
+    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output", "readings", "sights", "unrecorded")
 
     def __init__(
         self,
@@ -57,7 +63,9 @@ class EntryPayload:
         readings: Mapping[str, list[str]] | None = None,
         unrecorded: Mapping[str, int] | None = None,
         random_state: object = None,
+        sights: Sights | None = None,
     ) -> None:
+        self.sights = Sights() if sights is None else sights
         self.unrecorded = {} if unrecorded is None else unrecorded
         self.flags = flags
         self.readings = {} if readings is None else readings
@@ -91,6 +99,9 @@ class EntryPayload:
             genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
             genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
         }
+        with guard("entry.gaps"):
+            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *self.sights.gaps(point.target.rpartition(":")[2]))
+            optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,
             (genai.AGENT_NAME if point.operation == genai.OP_INVOKE_AGENT else genai.WORKFLOW_NAME): point.name,
@@ -141,7 +152,9 @@ class EntryScope:
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
             environment = told_environment(recorder.settings.record_env)
-            self._payload = EntryPayload(point, self.run.flags, environment, self.run.readings, self.run.unrecorded)
+            self._payload = EntryPayload(
+                point, self.run.flags, environment, self.run.readings, self.run.unrecorded, sights=self.run.sights
+            )
             recorder.sink.announce(span, self._payload.beginning())
 
     @contextmanager
@@ -189,7 +202,7 @@ class EntryScope:
         span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
 
 
-_SERVERS: Final = frozenset(
+SERVERS: Final = frozenset(
     {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
 )
 """Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all.
@@ -216,6 +229,7 @@ class ProcessRoot:
         self._had_runs = False
         self.unrecorded: Counter[str] = Counter()
         """Host -> HTTP calls outside any run that were not recorded."""
+        self._sights = Sights()
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
         self._random_state: object = None
@@ -240,6 +254,10 @@ class ProcessRoot:
         if self._readings_left and self._wanted():
             self._readings_left -= 1
             self._readings.setdefault(feed, []).append(value)
+
+    def sights(self) -> Sights | None:
+        """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
+        return self._sights if self._wanted() else None
 
     def context_for_exchange(self) -> Context | None:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
@@ -299,7 +317,7 @@ class ProcessRoot:
     def _wanted(self) -> bool:
         if self._settings.root != "auto":
             return self._settings.root == "always"
-        return is_script() and not _SERVERS.intersection(sys.modules)
+        return is_script() and not SERVERS.intersection(sys.modules)
 
     def _open(self) -> Span | None:
         if self._recorder is None:
@@ -309,7 +327,7 @@ class ProcessRoot:
             span = self._recorder.tracer.start_span(point.name)
             environment = told_environment(self._settings.record_env)
             self._payload = EntryPayload(
-                point, {}, environment, self._readings, self.unrecorded, random_state=self._random_state
+                point, {}, environment, self._readings, self.unrecorded, random_state=self._random_state, sights=self._sights
             )
             self._span = span
         return self._span
@@ -335,7 +353,9 @@ def command_entry(input_json: str | None = None, name: str | None = None) -> Ent
     given: dict[str, Any] = {"argv": argv}
     if input_json is not None:
         given["input"] = values.decode(input_json)
-    main = _program_file()
+    from freezeframe._reach import command_gaps
+
+    main = program_file()
     file = relative_path(main) if main else None
     return EntryPoint(
         kind=EntryKind.COMMAND,
@@ -343,10 +363,11 @@ def command_entry(input_json: str | None = None, name: str | None = None) -> Ent
         target=file or "python",
         file=file,
         input=values.encode(given),
+        reach=command_gaps,
     )
 
 
-def _program_file() -> str | None:
+def program_file() -> str | None:
     """Return the file of the program; at start-up, before there is a ``__main__``, from the command line."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     return main or next((part for part in sys.orig_argv[1:] if os.path.isfile(part)), None)

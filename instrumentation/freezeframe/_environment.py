@@ -106,19 +106,19 @@ def _git_attributes(directory: Path) -> dict[str, AttributeValue]:
         named = next((os.environ[name] for name in _COMMIT_VARIABLES if os.environ.get(name)), None)
         return {genai.VCS_REVISION: named, genai.VCS_DIRTY: False} if named else {}
     found: dict[str, AttributeValue] = {}
-    if revision := _git(root, "rev-parse", "HEAD"):
+    if revision := git_output(root, "rev-parse", "HEAD"):
         found[genai.VCS_REVISION] = revision
-    if branch := _git(root, "branch", "--show-current"):
+    if branch := git_output(root, "branch", "--show-current"):
         found[genai.VCS_BRANCH] = branch
-    if remote := _git(root, "config", "--get", "remote.origin.url"):
+    if remote := git_output(root, "config", "--get", "remote.origin.url"):
         found[genai.VCS_REPOSITORY] = remote.rpartition("@")[2] if "://" in remote else remote
-    changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    changed = git_output(root, "status", "--porcelain", "--untracked-files=no")
     if changed is not None:
         found[genai.VCS_DIRTY] = bool(changed)
     return found
 
 
-def _git(root: Path, *arguments: str) -> str | None:
+def git_output(root: Path, *arguments: str) -> str | None:
     """Return what git answers, or None where it fails or takes too long."""
     try:
         done = subprocess.run(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe import _unmarked
 from freezeframe._config import Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
 from freezeframe._terminate import flush_before_termination
@@ -70,6 +71,7 @@ class Handle:
             if _active is self:
                 _active = None
         _port.set_recorder(None)
+        _unmarked.stop()
         if _port.serving() is None:
             seams.uninstall()
         if self._unwatch is not None:
@@ -81,6 +83,7 @@ class Handle:
         if self._closed:
             return
         self._closed = True
+        _unmarked.stop()
         if self._recorder is not None:
             with guard("close of exchanges"):
                 self._recorder.finish_all()
@@ -232,6 +235,8 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     )
     _port.set_recorder(recorder)
     root.begin(recorder)
+    if _port.serving() is None:  # a replay has fences
+        _unmarked.start()
     if settings.spool is not None:
         pipeline.wake()  # what an earlier process left waits for no span of ours
     return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)

@@ -20,7 +20,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -28,10 +28,12 @@ from freezeframe._context import RunContext, current_place
 from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._entry import EntryPoint, EntryScope, command_entry, relative_path
 from freezeframe._guard import guard
+from freezeframe._reach import Reach, input_gaps
 from freezeframe.seams import _port, calls
 from freezeframe.seams.functions import Binder
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion
+from freezeframe_schemas.gaps import Gap
 from freezeframe_schemas.run import EntryKind
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -155,6 +157,9 @@ class RunScope:
     def __enter__(self) -> CurrentRun:
         name = self._options.name or "run"
         point = command_entry(values.encode(self._options.input), name)
+        if _port.recorder() is not None:
+            with guard("run.input"):
+                point = replace(point, gaps=tuple(input_gaps({"input": self._options.input}, is_passed=False)))
         scope = EntryScope(point, self._options.context(name, (), {}))
         inside = scope.inside()
         inside.__enter__()
@@ -185,15 +190,27 @@ def _wrap(function: Any, options: _Options) -> Any:
     bind = Binder(function)
     name = options.name or function.__name__
     operation = genai.OP_INVOKE_AGENT if options.agent else genai.OP_INVOKE_WORKFLOW
+    reach = Reach(function, takes_self=bind.drops_self)
+
+    def gaps_of(positional: list[Any], named: dict[str, Any]) -> tuple[Gap, ...]:
+        with guard("run.input"):
+            if _port.recorder() is not None and current_place().run is None:
+                reach.look()
+                arguments = {str(number): value for number, value in enumerate(positional, 1)} | named
+                return tuple(input_gaps(arguments))
+        return ()
 
     def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> EntryScope:
+        positional, named = bind.bound(args, kwargs)
         point = EntryPoint(
             kind=EntryKind.FUNCTION,
             name=name,
             target=_target_of(function),
             file=_file_of(function),
-            input=bind(args, kwargs),
+            input=values.encode({"args": positional, "kwargs": named}),
             operation=operation,
+            gaps=gaps_of(positional, named),
+            reach=reach.gaps,
         )
         return EntryScope(point, options.context(name, args, kwargs))
 
@@ -201,9 +218,11 @@ def _wrap(function: Any, options: _Options) -> Any:
         return function(*args, **kwargs), _Yields(begin(args, kwargs))
 
     if inspect.isasyncgenfunction(function):
-        return watched_async_generator(function, watched)
+        reach.marked = watched_async_generator(function, watched)
+        return reach.marked
     if inspect.isgeneratorfunction(function):
-        return watched_generator(function, watched)
+        reach.marked = watched_generator(function, watched)
+        return reach.marked
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
@@ -220,6 +239,7 @@ def _wrap(function: Any, options: _Options) -> Any:
             scope.finish(output=values.encode(result))
             return result
 
+        reach.marked = async_wrapper
         return async_wrapper
 
     @functools.wraps(function)
@@ -236,6 +256,7 @@ def _wrap(function: Any, options: _Options) -> Any:
         scope.finish(output=values.encode(result))
         return result
 
+    reach.marked = wrapper
     return wrapper
 
 

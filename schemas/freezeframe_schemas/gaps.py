@@ -26,6 +26,7 @@ class GapKind(StrEnum):
     RESULT_OPAQUE = "result_opaque"
     HTTP_UNRECORDED = "http_unrecorded"
     ENTRY_UNREACHABLE = "entry_unreachable"
+    MAIN_GUARD = "main_guard"
     INPUT_OPAQUE = "input_opaque"
     INPUT_CHANGED = "input_changed"
     FILE_READ = "file_read"

@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 TAG: Final = "$type"
-_MAX_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 _MAX_DECIMAL_BITS: Final = 14_000
 _OPAQUE_MARK: Final = '"$type": "opaque"'
 
@@ -131,7 +131,7 @@ def _encode(value: object, seen: tuple[int, ...], depth: int) -> object:
         return value if value.bit_length() < _MAX_DECIMAL_BITS else _tagged("int", hex(value))
     if isinstance(value, float) and kind is float:
         return value if math.isfinite(value) else _tagged("float", repr(value))
-    if id(value) in seen or depth > _MAX_DEPTH:
+    if id(value) in seen or depth > MAX_DEPTH:
         return _opaque(value, "cycle or depth limit")
     seen = (*seen, id(value))
     try:

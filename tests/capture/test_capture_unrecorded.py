@@ -19,7 +19,13 @@ from freezeframe.seams import credentials
 from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Request
-from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.gaps import Gap, GapKind
+from freezeframe_schemas.run import Run, build_run, readiness
+
+
+def gaps(run: Run) -> list[Gap]:
+    """Return the gaps of a run but for this one: its entry point is nested in a test."""
+    return [gap for gap in run.gaps if gap.kind is not GapKind.ENTRY_UNREACHABLE]
 
 
 def test_http_that_is_not_recorded_is_named_on_its_run(provider: Provider) -> None:
@@ -36,7 +42,7 @@ def test_http_that_is_not_recorded_is_named_on_its_run(provider: Provider) -> No
     with capture() as captured:
         agent()
         run = build_run(captured.spans)
-    (gap,) = run.gaps
+    (gap,) = gaps(run)
     assert gap.text.startswith("2 HTTP calls to 127.0.0.1 were not recorded")
     assert readiness(run).level < 6
 
@@ -49,7 +55,7 @@ def test_http_that_is_recorded_is_no_gap(provider: Provider) -> None:
     with capture(record_hosts=["127.0.0.1"]) as captured:
         agent()
         run = build_run(captured.spans)
-    assert run.gaps == ()
+    assert gaps(run) == []
     assert genai.UNRECORDED_HTTP not in run.spans[0].attributes
 
 
@@ -108,7 +114,7 @@ def test_a_look_up_of_aws_credentials_is_neither_recorded_nor_missed(
     asked = Metadata.asked
     assert asked > 0
     assert [exchange.name for exchange in run.exchanges] == ["POST /model/amazon.nova-micro-v1%3A0/converse"]
-    assert run.gaps == ()
+    assert gaps(run) == []
     assert "AKIAREAL" not in repr(run)
     monkeypatch.delenv("AWS_CONTAINER_CREDENTIALS_FULL_URI")  # a machine without any AWS credentials
     with replaying(run.exchanges) as left:

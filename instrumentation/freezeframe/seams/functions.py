@@ -129,13 +129,23 @@ class Binder:
         first = next(iter(self._signature.parameters), "") if self._signature else ""
         self._drop = first if first in ("self", "cls") and "." in function.__qualname__ else None
 
+    @property
+    def drops_self(self) -> bool:
+        """Tell whether the function is called on an object, which is left out."""
+        return self._drop is not None
+
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        positional, named = self.bound(args, kwargs)
+        return values.encode({"args": positional, "kwargs": named})
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return what has no name, and what has one."""
         if self._signature is None:
-            return calls.arguments(*args, **kwargs)
+            return list(args), dict(kwargs)
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError:  # the call itself is wrong, and will say so
-            return calls.arguments(*args, **kwargs)
+            return list(args), dict(kwargs)
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, value in bound.arguments.items():
@@ -150,4 +160,4 @@ class Binder:
                     positional.append(value)
                 case _:
                     named[name] = value
-        return values.encode({"args": positional, "kwargs": named})
+        return positional, named

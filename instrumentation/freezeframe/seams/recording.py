@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from freezeframe._config import Settings
+    from freezeframe._sights import Sights
     from freezeframe_schemas.span import Attributes
 
 EXCHANGE_SEQUENCE: Final = itertools.count()
@@ -217,6 +218,10 @@ class RootSpan(Protocol):
         """Keep what a feed gave outside any run."""
         ...
 
+    def sights(self) -> Sights | None:
+        """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
+        ...
+
     def context_for_exchange(self) -> Context | None:
         """Return the parent context of a new exchange, None for the current one."""
         ...
@@ -387,10 +392,7 @@ def while_sending() -> Generator[None]:
 
 @contextmanager
 def unrecorded() -> Generator[None]:
-    """Make a network call that nothing records; in a replay it is one call, however many clients have a part in it."""
-    if _port.serving() is None:
-        yield
-        return
+    """Make a network call that nothing records: it is one call, however many clients have a part in it, and told once."""
     with while_sending():
         yield
 

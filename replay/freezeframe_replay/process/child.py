@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe._reach import import_root, is_nested
+from freezeframe.seams.functions import Binder
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ReplayError, ReplayMiss
@@ -190,6 +192,11 @@ def _find_entry_point(fixture: Fixture) -> Any:
             f"run {fixture.run_id}: its entry point is not a function (found: {entry.kind or 'none recorded'})",
             do="name the command that starts it: freezeframe replay RUN -- CMD",
         )
+    if is_nested(entry.target):
+        raise ReplayError(
+            f"run {fixture.run_id}: entry point {entry.target!r} is nested in a function, where no other process can find it",
+            do="define it at the top level of its module and record again, or name a command: freezeframe replay RUN -- CMD",
+        )
     module_name, _, qualname = entry.target.partition(":")
     found: Any = _load_module(module_name, entry.file)
     for name in qualname.split("."):
@@ -199,6 +206,11 @@ def _find_entry_point(fixture: Fixture) -> Any:
             f"run {fixture.run_id}: entry point {entry.target!r} is not there any more",
             do="check out the recorded commit, or name a command: freezeframe replay RUN -- CMD",
         )
+    if "." in qualname and inspect.isfunction(found) and Binder(found).drops_self:
+        raise ReplayError(
+            f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object is not recorded",
+            do="mark a function that makes the object and record again, or name a command: freezeframe replay RUN -- CMD",
+        )
     return found
 
 
@@ -207,8 +219,12 @@ def _load_module(module_name: str, file: str | None) -> Any:
     if module_name == "__main__":
         if file is None or not Path(file).is_file():
             raise ReplayError(
-                f"the script of the entry point, {file!r}, is not in {Path.cwd()}",
-                do="run the replay from the directory that the agent was started in",
+                f"the script of the entry point, {file!r}, is not in {Path.cwd()}"
+                if file
+                else "the entry point was defined in an interactive session or in code that is not in a file",
+                do="run the replay from the directory that the agent was started in"
+                if file
+                else "put it into a file and record again, or name a command: freezeframe replay RUN -- CMD",
             )
         sys.path.insert(0, str(Path(file).resolve().parent))
         module = type(sys)("__mp_main__")
@@ -229,15 +245,8 @@ def _load_module(module_name: str, file: str | None) -> Any:
 
 def _import_roots(module_name: str, file: str | None) -> list[Path]:
     """Return the directories from which `module_name` is importable: the current one, and the one above the recorded file."""
-    roots = [Path.cwd()]
-    if file is not None:
-        path = Path(file).resolve().with_suffix("")
-        if path.name == "__init__":
-            path = path.parent
-        parts = module_name.split(".")
-        if list(path.parts[-len(parts) :]) == parts:
-            roots.insert(0, path.parents[len(parts) - 1])
-    return roots
+    root = None if file is None else import_root(module_name, file)
+    return [Path.cwd()] if root is None else [root, Path.cwd()]
 
 
 def _arguments(fixture: Fixture) -> dict[str, Any]:
@@ -249,7 +258,13 @@ def _arguments(fixture: Fixture) -> dict[str, Any]:
             f"run {fixture.run_id}: its input holds an object that cannot be rebuilt",
             do="name a command that builds it: freezeframe replay RUN -- CMD",
         )
-    return values.decode(text)
+    arguments = values.decode(text)
+    if values.class_path(values.Opaque) in values.encode(arguments):
+        raise ReplayError(
+            f"run {fixture.run_id}: its input holds an object of a class that the module of the entry point does not have",
+            do="import the class there, or name a command that builds the input: freezeframe replay RUN -- CMD",
+        )
+    return arguments
 
 
 def _call(entry_point: Any, arguments: dict[str, Any]) -> None:

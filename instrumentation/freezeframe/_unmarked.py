@@ -1,0 +1,272 @@
+"""What unmarked code of a run reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
+
+One audit hook (PEP 578) hears of them whatever library they go through. It cannot be taken out again, so outside of capture it
+returns at once; it never raises into the program. Of each thing the first sight counts: kind, name and line of code.
+Never a value, and of a path what lies below the working directory, else the file's name alone.
+
+Not heard: what code written in C does by itself (libpq, gRPC), what goes over a connection that was opened before the run, and
+threads that were started before it. Not told: what Python, its packages and the operating system read for themselves, imports,
+logging, temporary files of the run's own, and whatever a replay does not do: the inside of a tool, the call that a seam makes.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import site
+import sys
+import sysconfig
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import FrameType
+from typing import Any, Final
+
+from freezeframe._context import current_place
+from freezeframe._guard import report
+from freezeframe._sights import Sight, Sights, shown_path
+from freezeframe.seams import _port
+from freezeframe_schemas.gaps import GapKind
+
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES: Final[Mapping[str, str]] = {
+    "os.mkdir": "makes the folder", "os.remove": "removes", "os.rename": "renames", "os.rmdir": "removes the folder",
+    "os.truncate": "cuts", "os.link": "links", "os.symlink": "links",
+}  # fmt: skip
+_BY_FOLDER: Final = frozenset(_CHANGES) - {"os.truncate"}
+"""Whose last argument is the descriptor of the folder that the path is relative to, or -1; the folder itself was heard of."""
+_PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
+_EVENTS: Final = frozenset(
+    {"open", "os.listdir", "os.scandir", "sqlite3.connect", "socket.connect", *_CHANGES, *_PROGRAMS}
+)  # fmt: skip
+_CODE: Final = (".py", ".pyc", ".pyi", ".pyd", ".so", ".pth")
+_SYSTEM: Final = tuple(
+    f"/{name}/"
+    for name in ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "System", "Library", "private/etc")
+)
+"""Where the operating system keeps its own."""
+_ABOUT_THE_MACHINE: Final = frozenset(
+    {
+        # of the standard library: the interpreter's own affairs, and questions about the machine
+        "ctypes", "encodings", "gettext", "importlib", "inspect", "linecache", "locale", "logging", "mimetypes", "netrc",
+        "pkgutil", "platform", "site", "ssl", "sysconfig", "tokenize", "traceback", "uuid", "warnings", "zoneinfo", "_strptime",
+        "multiprocessing", "pydoc", "runpy", "zipimport",
+        # packages that do the same, write logs, or are a seam's own affair: the servers of MCP, credentials of clouds
+        "distro", "certifi", "loguru", "structlog", "mcp", "botocore", "coverage", "_pytest", "pytest", "debugpy",
+        "_pydevd_bundle", "tzlocal", "dateutil", "tzdata",
+    }
+)  # fmt: skip
+"""Top-level modules whose own acts are no gap, where they stand nearer to the act than the application's code."""
+_OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
+_CARRIERS: Final = ("freezeframe.seams.lanes", "freezeframe._drive")
+"""Ours that only carry the application's work to another thread or step."""
+
+
+class _Watch:
+    """The process's hook: on while something records."""
+
+    __slots__ = ("busy", "installed", "on")
+
+    def __init__(self) -> None:
+        self.on = False
+        self.installed = False
+        self.busy = threading.local()
+
+
+_WATCH: Final = _Watch()
+
+
+def start() -> None:
+    """Begin to hear; install the hook once a process."""
+    _WATCH.on = True
+    if not _WATCH.installed:
+        _WATCH.installed = True
+        _python_directories()  # asks the file system: not inside the hook
+        sys.addaudithook(_hook(_WATCH, _EVENTS, _hear))
+
+
+def stop() -> None:
+    """Hear nothing from now on; the hook stays, and returns at once."""
+    _WATCH.on = False
+
+
+def _hook(watch: _Watch, events: frozenset[str], hear: Callable[[str, tuple[Any, ...]], None]) -> Callable[..., None]:
+    """Return the hook. It is called for everything that Python audits, also while the interpreter ends: names are its own."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if watch.on and event in events:
+            hear(event, arguments)
+
+    return hook
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if getattr(_WATCH.busy, "now", False):
+        return
+    _WATCH.busy.now = True
+    try:
+        _note(event, arguments)
+    except Exception as error:
+        report("unmarked", error)
+    finally:
+        _WATCH.busy.now = False
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    recorder = _port.recorder()
+    if recorder is None:
+        return
+    place = current_place()
+    if place.lane.apart:  # a replay does not do this
+        return
+    sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
+    if sights is None or sights.full:
+        return
+    act = _act(event, arguments, sights)
+    if act is None:
+        return
+    kind, verb, what = act
+    if not sights.is_new(kind, what) or (verb == "reads" and not os.path.isfile(what)):
+        return
+    found = _who(sys._getframe(3), alone=place.run is None)
+    if found is not None:
+        sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+
+
+# -- what was done ------------------------------------------------------------------------------------------------------
+
+
+def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKind, str, str] | None:
+    """Return kind, verb and thing; None where it is nobody's affair."""
+    if event == "open":
+        return _opened(arguments[0], arguments[2], sights)
+    if event == "socket.connect":
+        address = _address(arguments[1])
+        return None if address is None else (GapKind.CONNECTION, "connects to", address)
+    if event in _PROGRAMS:
+        return GapKind.PROCESS, "starts", _program(event, arguments)
+    path = _path(arguments[0])
+    if path is None or path.startswith(_python_directories()) or (event in _BY_FOLDER and arguments[-1] != -1):
+        return None
+    if event == "sqlite3.connect":
+        return GapKind.DATABASE, "opens the database", path
+    if event in _CHANGES:
+        sights.own.add(_path(arguments[1]) or "" if event == "os.rename" else path)
+        return None if _is_temporary(path) or path in sights.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)
+    return None if path in sights.own or _is_systems(path) else (GapKind.FILE_READ, "lists the folder", path)
+
+
+def _opened(target: Any, flags: int, sights: Sights) -> tuple[GapKind, str, str] | None:
+    path = _path(target)
+    if path is None or path.endswith(_CODE) or path.startswith(_python_directories()) or _is_systems(path):
+        return None
+    if flags & _WRITES:
+        if flags & os.O_TRUNC or flags & os.O_EXCL:
+            sights.own.add(path)
+        return None if _is_temporary(path) else (GapKind.FILE_WRITTEN, "writes", path)
+    return None if path in sights.own else (GapKind.FILE_READ, "reads", path)
+
+
+def _path(target: Any) -> str | None:
+    """Return the absolute path of what was named; None for a descriptor and for a database in memory."""
+    if not isinstance(target, str | bytes | os.PathLike):
+        return os.getcwd() if target is None else None  # `os.listdir()` lists the working directory
+    text = os.fsdecode(target)
+    if text.startswith("file:"):
+        text, _, options = text.removeprefix("file:").partition("?")
+        text = "" if "mode=memory" in options else text
+    return None if text in ("", ":memory:") else os.path.abspath(text)
+
+
+def _address(address: Any) -> str | None:
+    if isinstance(address, tuple):
+        return ":".join(str(part.decode() if isinstance(part, bytes) else part) for part in address[:2])
+    return f"the socket {os.path.basename(os.fsdecode(address))}" if isinstance(address, str | bytes) else None
+
+
+def _program(event: str, arguments: tuple[Any, ...]) -> str:
+    """Return the name of the program, never what it is given."""
+    given = arguments[1] if event == "os.spawn" else arguments[0]
+    if event == "subprocess.Popen" and not given:
+        given = arguments[1]
+    if event == "os.system":
+        words = shlex.split(os.fsdecode(given), posix=True)
+        given = words[0] if words else "sh"
+    elif isinstance(given, list | tuple):
+        given = given[0] if given else "sh"
+    return os.path.basename(os.fsdecode(given).partition(" ")[0])
+
+
+def _is_systems(path: str) -> bool:
+    return path.startswith(_SYSTEM) and not path.startswith(_program_directories())
+
+
+def _is_temporary(path: str) -> bool:
+    return path.startswith(_temporary_directory()) and not path.startswith(_program_directories())
+
+
+@cache
+def _temporary_directory() -> str:
+    return os.path.abspath(os.environ.get("TMPDIR") or tempfile.tempdir or "/tmp") + os.sep  # noqa: S108 - none is made there
+
+
+@cache
+def _python_directories() -> tuple[str, ...]:
+    """Return where Python and its packages lie."""
+    paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths += [*site.getsitepackages(), site.getusersitepackages()]
+    if sys.prefix != sys.base_prefix:  # a virtual environment holds nothing else
+        paths.append(sys.prefix)
+    return tuple({os.path.abspath(path) + os.sep for path in paths} | {os.path.realpath(path) + os.sep for path in paths})
+
+
+def _program_directories() -> tuple[str, ...]:
+    """Return where the program lies: the working directory and the folder of its file, if they are not the whole disk."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    found = {os.getcwd(), os.path.dirname(os.path.abspath(main)) if main else os.getcwd()}
+    return tuple(path + os.sep for path in found if path != os.sep)
+
+
+# -- who did it ---------------------------------------------------------------------------------------------------------
+
+
+def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
+    """Return the function of the application's that is nearest on the stack, and its line; None where it is nobody's affair.
+
+    Without one: a package's module, or nothing. `alone`: outside any run, where threads of anybody's are about.
+    """
+    library: tuple[str, str] | None = None
+    nearest = True
+    while frame is not None:
+        code, name = frame.f_code, str(frame.f_globals.get("__name__", ""))
+        top = name.partition(".")[0]
+        if top in _OURS:
+            if nearest and name not in _CARRIERS:
+                return None
+        elif top in _ABOUT_THE_MACHINE or name.startswith("google.auth") or code.co_filename.startswith("<frozen importlib"):
+            return None
+        elif _is_applications(code.co_filename, name):
+            return _named(getattr(code, "co_qualname", code.co_name)), f"{shown_path(code.co_filename)}:{frame.f_lineno}"
+        elif not code.co_filename.startswith(_standard_library()):
+            nearest = False
+            library = library or (name, f"{os.path.basename(code.co_filename)}:{frame.f_lineno}")
+        frame = frame.f_back
+    return None if alone else library or ("", "")
+
+
+def _is_applications(file: str, module: str) -> bool:
+    if file.startswith("<"):  # typed at a prompt, or given on the command line
+        return module == "__main__" and not file.startswith("<frozen")
+    return not file.startswith(_python_directories())
+
+
+@cache
+def _standard_library() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return (*(os.path.realpath(paths[name]) + os.sep for name in ("stdlib", "platstdlib")), "<")
+
+
+def _named(qualname: str) -> str:
+    """Return the function around a lambda or comprehension."""
+    return qualname.split(".<locals>.<")[0]

@@ -1,0 +1,80 @@
+"""What of a value does not come back when it is encoded and decoded again: found out by doing it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freezeframe_schemas import values
+
+LIMIT: Final = 1_000_000
+"""Characters of one encoded object; a larger one is not checked, and said to be unchecked."""
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_OPAQUE_CLASS: Final = values.class_path(values.Opaque)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A part of a value that is not the same once it is rebuilt."""
+
+    path: str
+    """Where in the value, ``.headers[0]``; empty for the value itself."""
+    class_name: str
+    opaque: bool
+    """Nothing can be rebuilt in its place. Else something like it is: a dict for a Counter, a str for a subclass of str."""
+
+
+def lost_in_rebuilding(value: object) -> Iterator[Lost]:
+    """Yield the parts of `value` that tagged JSON does not give back as they are. Never raises.
+
+    JSON's own types cost a look each; anything else is encoded, decoded and encoded again, up to `LIMIT`.
+    """
+    return _lost(value, "", 0)
+
+
+def _lost(value: Any, path: str, depth: int) -> Iterator[Lost]:
+    kind = type(value)
+    if kind in _PLAIN:
+        return
+    if depth > values.MAX_DEPTH:
+        yield Lost(path=path, class_name=values.class_path(kind), opaque=True)
+    elif kind is dict:
+        for key, item in value.items():
+            if type(key) is not str:
+                yield from _lost(key, f"{path} key", depth + 1)
+            yield from _lost(item, f"{path}[{key!r:.40}]", depth + 1)
+    elif kind in (list, tuple):
+        for index, item in enumerate(value):
+            yield from _lost(item, f"{path}[{index}]", depth + 1)
+    elif (opaque := _changed(value, kind)) is not None:
+        yield Lost(path=path, class_name=values.class_path(kind), opaque=opaque)
+
+
+def _changed(value: Any, kind: type) -> bool | None:
+    """Return None where the value comes back as it is, else whether nothing does."""
+    text = values.encode(value)
+    if values.is_opaque(text):
+        return True
+    if len(text) > LIMIT:
+        return False
+    try:
+        rebuilt = values.decode(text)
+        again = values.encode(rebuilt)
+    except Exception:  # a class of the application's may do anything
+        return True
+    if _OPAQUE_CLASS in again:
+        return True
+    return None if type(rebuilt) is kind and again == text and not _holds_more(value) else False
+
+
+def _holds_more(value: Any) -> bool:
+    """Tell whether an object has state that its fields do not show."""
+    if dataclasses.is_dataclass(value):
+        return (
+            bool(vars(value).keys() - {field.name for field in dataclasses.fields(value)})
+            if hasattr(value, "__dict__")
+            else False
+        )
+    return bool(getattr(value, "__pydantic_private__", None))

@@ -1,0 +1,276 @@
+"""What readiness says of a run is true when it is replayed: level 6 is identical in another process, a cold case cannot start.
+
+Small programs, each recorded by a process of its own in a repository with a commit, and replayed by another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.gaps import GapKind
+from freezeframe_schemas.run import Run, readiness
+
+pytestmark = pytest.mark.long  # each program is started twice
+
+
+HEAD = """
+import collections, dataclasses, logging, os, random, socket, sqlite3, subprocess, sys, tempfile, threading, urllib.parse
+from pathlib import Path
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(*seen):
+    return list(map(str, seen))
+
+@freezeframe.tool
+def marked_read():
+    with sqlite3.connect("orders.db") as orders:
+        return [Path("orders.csv").read_text(), orders.execute("SELECT 1").fetchall()]
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program, and what is to be said of its run."""
+
+    source: str
+    level: int = 6
+    gap: GapKind | None = None
+    text: str = ""
+    """Part of the gap."""
+    do: str = ""
+    """Part of what closes it."""
+    arguments: tuple[str, ...] = ("agent.py",)
+    stdin: str = ""
+
+
+def entry(body: str, *, before: str = "", call: str = "answer('where?')", decorators: str = "@freezeframe.run") -> str:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return f"{before}\n{decorators}\ndef answer(question):\n{lines}\n    return look(question)\n\nif __name__ == '__main__':\n    {call}\n"
+
+
+def reaching(body: str, gap: GapKind, text: str, do: str = "move it from agent.py:", **options: str) -> Program:
+    return Program(source=entry(body, **options), level=5, gap=gap, text=text, do=do)
+
+
+LOAD = """
+def load_orders():
+    return open("orders.csv").read()
+"""
+REQUEST = """
+class Request(collections.UserDict):
+    def __init__(self): super().__init__(path="/ask", app=object()); self.scope = self.data
+"""
+PROGRAMS = {
+    # nothing outside the process but what is marked
+    "plain": Program(source=entry("random.random()")),
+    "marked tools": Program(source=entry("marked_read()")),
+    "the program's own file of the commit": Program(source=entry("look(Path('prompt.txt').read_text())")),
+    "temporary files": Program(
+        source=entry(
+            "with tempfile.TemporaryDirectory() as folder:\n"
+            "    path = Path(folder, 'x'); path.write_text('1'); look(path.read_text(), os.listdir(folder))"
+        )
+    ),
+    "logging to a file": Program(
+        source=entry("logging.getLogger('agent').warning('asked')", before=(
+            "logging.getLogger('agent').addHandler(logging.FileHandler('agent.log', delay=True))"))
+    ),
+    "late imports": Program(source=entry("import wave, xml.dom.minidom, late\nlook(late.VALUE)")),
+    "a database in memory": Program(source=entry("look(sqlite3.connect(':memory:').execute('SELECT 1').fetchone())")),
+    "a class in the input": Program(
+        source=entry(
+            "look(question.id)",
+            before="@dataclasses.dataclass\nclass Order:\n    id: str\n    tags: tuple = ()",
+            call="answer(Order('AC-1', ('new',)))",
+        )
+    ),
+    "below another decorator": Program(
+        source=entry(
+            "pass",
+            before="import functools\ndef twice(f):\n    @functools.wraps(f)\n    def inner(*a, **k): return f(*a, **k)\n    return inner",
+            decorators="@twice\n@freezeframe.run",
+        )
+    ),
+    "a class method": Program(
+        source="class Agent:\n    @classmethod\n    @freezeframe.run\n    def answer(cls, question):\n        return look(question)\n"
+        "if __name__ == '__main__':\n    Agent.answer('where?')\n"
+    ),
+    "a block in a command": Program(
+        source="with freezeframe.run('nightly', input={'day': 1}) as run:\n    run.output = look('where?')\n"
+    ),
+    # the entry point
+    "nested": Program(
+        source="def main():\n    @freezeframe.run\n    def answer(question):\n        return look(question)\n    answer('where?')\n"
+        "if __name__ == '__main__':\n    main()\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="nested in the function main", do="define answer at the top level",
+    ),
+    "on the command line": Program(
+        source="", arguments=("-c", HEAD + entry("pass")),
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session or in code that is not in a file", do="file of its own",
+    ),
+    "from standard input": Program(
+        source="", arguments=("-",), stdin=HEAD + entry("pass"),
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+    ),
+    "at a prompt": Program(
+        source="", arguments=("-i",), stdin=HEAD.replace("\n\n@", "\n\n\n@") + "\n\n@freezeframe.run\ndef answer(question):\n    return look(question)\n\n\nanswer('where?')\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+    ),
+    "in a console of the program's own": Program(
+        source="import code\ncode.InteractiveConsole({'freezeframe': freezeframe, 'look': look, '__name__': '__main__'}).runcode("
+        "compile('@freezeframe.run\\ndef answer(question): return look(question)\\nanswer(1)', '<console>', 'exec'))\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+    ),
+    "a block at a prompt": Program(
+        source="", arguments=("-i",), stdin=HEAD.replace("\n\n@", "\n\n\n@") + "\n\nwith freezeframe.run('nightly') as run:\n    run.output = look('where?')\n\n\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+    ),
+    "under the main guard": Program(
+        source="if __name__ == '__main__':\n    @freezeframe.run\n    def answer(question):\n        return look(question)\n    answer('where?')\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="under the main guard", do="define answer above it",
+    ),
+    "under another name": Program(
+        source="def answer(question):\n    return look(question)\nmarked = freezeframe.run(answer)\nif __name__ == '__main__':\n    marked('where?')\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="found another function", do="under its own name",
+    ),
+    "a method": Program(
+        source="class Agent:\n    @freezeframe.run\n    def answer(self, question):\n        return look(question)\n"
+        "if __name__ == '__main__':\n    Agent().answer('where?')\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="is a method", do="mark a function that makes the object",
+    ),
+    "a command object": Program(
+        source=entry("pass", before="class Command:\n    def __init__(self, f): self.f = f\n    def main(self): self.f('where?')",
+                     decorators="@Command\n@freezeframe.run", call="answer.main()"),
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="found a Command", do="freezeframe.run outermost",
+    ),
+    "globals under the main guard": Program(
+        source=entry("look(client)").replace("    answer('where?')", "    client = 'a client'\n    answer('where?')"),
+        level=5, gap=GapKind.MAIN_GUARD, text="sets client under its main guard", do="set client above it",
+    ),
+    # the input
+    "a request of a web framework": Program(
+        source=entry("look(question.scope['app'] is not None)", before=REQUEST, call="answer(Request())"),
+        level=2, gap=GapKind.INPUT_OPAQUE, text="question, a __main__:Request", do="takes plain data",
+    ),
+    "a socket in a list": Program(
+        source=entry("pass", call="answer([1, {'s': socket.socket()}])"),
+        level=2, gap=GapKind.INPUT_OPAQUE, text="a part of the argument question, a socket:socket", do="takes plain data",
+    ),
+    "a class of a function's": Program(
+        source=entry("pass", before="def make():\n    @dataclasses.dataclass\n    class Order:\n        id: int\n    return Order(1)",
+                     call="answer(make())"),
+        level=2, gap=GapKind.INPUT_OPAQUE, text="question, a __main__:make.<locals>.Order", do="takes plain data",
+    ),
+    "a counter": Program(
+        source=entry("look(type(question))", call="answer(collections.Counter('aab'))"),
+        level=5, gap=GapKind.INPUT_CHANGED, text="question, a collections:Counter", do="pass plain data",
+    ),
+    # unmarked code
+    "a file": Program(
+        source=entry("look(load_orders())", before=LOAD),
+        level=5, gap=GapKind.FILE_READ, text="load_orders (agent.py:", do="mark load_orders (agent.py:",
+    ),
+    "a file in the entry point": reaching("look(open('orders.csv').read())", GapKind.FILE_READ, "reads orders.csv"),
+    "a file in a thread": Program(
+        source=entry("seen = []\nthread = threading.Thread(target=lambda: seen.append(load_orders()))\nthread.start()\nthread.join()\nlook(*seen)", before=LOAD),
+        level=5, gap=GapKind.FILE_READ, text="reads orders.csv", do="mark load_orders (agent.py:",
+    ),
+    "a library's function in a thread": reaching(
+        "import asyncio\nasync def work(): return await asyncio.to_thread(Path('orders.csv').read_text)\nlook(asyncio.run(work()))",
+        GapKind.FILE_READ, "reads orders.csv", do="do it in a function marked",
+    ),
+    "a file in a lambda": Program(
+        source=entry("look(*map(lambda name: open(name).read(), ['orders.csv']))"),
+        level=5, gap=GapKind.FILE_READ, text="reads orders.csv", do="move it from agent.py:",
+    ),
+    "a file elsewhere": reaching(
+        "look(open(os.environ['ELSEWHERE']).read())", GapKind.FILE_READ, "reads elsewhere.txt, and"
+    ),
+    "a folder": reaching("look(sorted(os.listdir()))", GapKind.FILE_READ, "lists the folder ."),
+    "a written file": reaching("open('out.txt', 'w').write('x')", GapKind.FILE_WRITTEN, "writes out.txt"),
+    "a removed file": reaching("Path('out.txt').unlink(missing_ok=True)", GapKind.FILE_WRITTEN, "removes out.txt"),
+    "a database": reaching(
+        "look(sqlite3.connect('orders.db').execute('SELECT 1').fetchone())", GapKind.DATABASE, "opens the database orders.db"
+    ),
+    "a connection": reaching(
+        "with socket.create_connection(('127.0.0.1', int(os.environ['PORT']))): pass", GapKind.CONNECTION, "connects to 127.0.0.1:"
+    ),
+    "a program": reaching(
+        "look(subprocess.run(['git', 'status', '--secret=abc'], capture_output=True).stdout)", GapKind.PROCESS, "starts git, and"
+    ),
+    "a shell": reaching("os.system('true secret')", GapKind.PROCESS, "starts true, and"),
+    "a file of a whole script": Program(
+        source="look(open('orders.csv').read())", level=5, gap=GapKind.FILE_READ, text="<module> (agent.py:", do="move it from agent.py:"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    """A port of somebody who answers nothing."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def record(program: Program, folder: Path, port: int) -> Run:
+    """Run the program in a repository of its own; return its run."""
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "elsewhere.txt").write_text("1")
+    home = folder / "agent"
+    home.mkdir()
+    (home / "agent.py").write_text(HEAD + program.source)
+    (home / "late.py").write_text("VALUE = open(__file__).read()\n")
+    (home / "prompt.txt").write_text("be kind")
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "agent"]):
+        subprocess.run(["git", *identity, *command], cwd=home, check=True, timeout=60)
+    (home / "orders.csv").write_text("AC-1,3\n")
+    done = subprocess.run(
+        [sys.executable, *program.arguments],
+        cwd=home,
+        env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "PORT": str(port), "ELSEWHERE": "../elsewhere/elsewhere.txt"},
+        input=program.stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "spans.jsonl" in os.listdir(home), done.stderr
+    return load_run_of_file(home / "spans.jsonl")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_readiness_says_is_true_when_the_run_is_replayed(name: str, tmp_path: Path, port: int) -> None:
+    program = PROGRAMS[name]
+    run = record(program, tmp_path, port)
+    reached = readiness(run)
+    assert {gap.kind for gap in run.gaps} == ({program.gap} if program.gap else set()), run.gaps
+    for gap in run.gaps:
+        assert program.text in gap.text
+        assert program.do in gap.do
+        assert "secret" not in str(gap)
+        assert str(tmp_path) not in str(gap)
+    assert reached.level == (1 if program.level == 2 and not run.exchanges else program.level), reached
+    fixture, home = freeze(run), tmp_path / "agent"
+    if reached.level == 6:
+        report = reenact(fixture, cwd=home)
+        assert report.identical, (report.first, report.warnings)
+    elif reached.cold:
+        with contextlib.suppress(ReplayError):
+            assert not reenact(fixture, cwd=home, timeout_s=60).identical
