@@ -85,7 +85,9 @@ class Reach:
             main = getattr(module, "__file__", None)
             spec = getattr(module, "__spec__", None)
             if main is None or Path(main).resolve() != Path(file).resolve():
-                yield _unreachable(f"{shown} is not in the file of the program, {_shown(main) if main else 'which has none'}", _OWN_FILE)
+                yield _unreachable(
+                    f"{shown} is not in the file of the program, {_shown(main) if main else 'which has none'}", _OWN_FILE
+                )
                 return
             module_name = spec.name if spec is not None else ""
         if module_name and import_root(module_name, file) is None:

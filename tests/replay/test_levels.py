@@ -3,15 +3,19 @@
 Small programs, each recorded by a process of its own in a repository with a commit, and replayed by another.
 """
 
+# ruff: noqa: E501  (programs as one reads them, a line each)
+
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -20,13 +24,13 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.gaps import GapKind
-from freezeframe_schemas.run import Run, readiness
+from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.run import Run, build_run, readiness
 
 pytestmark = pytest.mark.long  # each program is started twice
 
-
 HEAD = """
-import collections, dataclasses, logging, os, random, socket, sqlite3, subprocess, sys, tempfile, threading, urllib.parse
+import asyncio, collections, dataclasses, logging, os, random, socket, sqlite3, subprocess, sys, tempfile, threading, urllib.parse
 from pathlib import Path
 import freezeframe
 freezeframe.instrument()
@@ -58,12 +62,8 @@ class Program:
 
 
 def entry(body: str, *, before: str = "", call: str = "answer('where?')", decorators: str = "@freezeframe.run") -> str:
-    lines = "\n".join(f"    {line}" for line in body.splitlines())
-    return f"{before}\n{decorators}\ndef answer(question):\n{lines}\n    return look(question)\n\nif __name__ == '__main__':\n    {call}\n"
-
-
-def reaching(body: str, gap: GapKind, text: str, do: str = "move it from agent.py:", **options: str) -> Program:
-    return Program(source=entry(body, **options), level=5, gap=gap, text=text, do=do)
+    function = f"def answer(question):\n{indent(body, '    ')}\n    return look(question)\n"
+    return f"{before}\n{decorators}\n{function}\nif __name__ == '__main__':\n    {call}\n"
 
 
 LOAD = """
@@ -179,43 +179,64 @@ PROGRAMS = {
         source=entry("look(type(question))", call="answer(collections.Counter('aab'))"),
         level=5, gap=GapKind.INPUT_CHANGED, text="question, a collections:Counter", do="pass plain data",
     ),
-    # unmarked code
-    "a file": Program(
-        source=entry("look(load_orders())", before=LOAD),
-        level=5, gap=GapKind.FILE_READ, text="load_orders (agent.py:", do="mark load_orders (agent.py:",
-    ),
-    "a file in the entry point": reaching("look(open('orders.csv').read())", GapKind.FILE_READ, "reads orders.csv"),
-    "a file in a thread": Program(
-        source=entry("seen = []\nthread = threading.Thread(target=lambda: seen.append(load_orders()))\nthread.start()\nthread.join()\nlook(*seen)", before=LOAD),
-        level=5, gap=GapKind.FILE_READ, text="reads orders.csv", do="mark load_orders (agent.py:",
-    ),
-    "a library's function in a thread": reaching(
-        "import asyncio\nasync def work(): return await asyncio.to_thread(Path('orders.csv').read_text)\nlook(asyncio.run(work()))",
-        GapKind.FILE_READ, "reads orders.csv", do="do it in a function marked",
-    ),
-    "a file in a lambda": Program(
-        source=entry("look(*map(lambda name: open(name).read(), ['orders.csv']))"),
-        level=5, gap=GapKind.FILE_READ, text="reads orders.csv", do="move it from agent.py:",
-    ),
-    "a file elsewhere": reaching(
-        "look(open(os.environ['ELSEWHERE']).read())", GapKind.FILE_READ, "reads elsewhere.txt, and"
-    ),
-    "a folder": reaching("look(sorted(os.listdir()))", GapKind.FILE_READ, "lists the folder ."),
-    "a written file": reaching("open('out.txt', 'w').write('x')", GapKind.FILE_WRITTEN, "writes out.txt"),
-    "a removed file": reaching("Path('out.txt').unlink(missing_ok=True)", GapKind.FILE_WRITTEN, "removes out.txt"),
-    "a database": reaching(
-        "look(sqlite3.connect('orders.db').execute('SELECT 1').fetchone())", GapKind.DATABASE, "opens the database orders.db"
-    ),
-    "a connection": reaching(
-        "with socket.create_connection(('127.0.0.1', int(os.environ['PORT']))): pass", GapKind.CONNECTION, "connects to 127.0.0.1:"
-    ),
-    "a program": reaching(
-        "look(subprocess.run(['git', 'status', '--secret=abc'], capture_output=True).stdout)", GapKind.PROCESS, "starts git, and"
-    ),
-    "a shell": reaching("os.system('true secret')", GapKind.PROCESS, "starts true, and"),
     "a file of a whole script": Program(
-        source="look(open('orders.csv').read())", level=5, gap=GapKind.FILE_READ, text="<module> (agent.py:", do="move it from agent.py:"
+        source="look(open('orders.csv').read())",
+        level=5, gap=GapKind.FILE_READ, text="<module> (agent.py:", do="move it from agent.py:",
     ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaches:
+    """A function that reaches outside the process, and what is to be said of its run."""
+
+    body: str
+    gap: GapKind
+    text: str
+    do: str = "move it from agent.py:"
+
+
+REACHES = {
+    "a_file_of_a_function": Reaches(
+        body="look(load_orders())", gap=GapKind.FILE_READ, text="load_orders (agent.py:", do="mark load_orders (agent.py:"
+    ),
+    "a_file": Reaches(body="look(open('orders.csv').read())", gap=GapKind.FILE_READ, text="reads orders.csv, and"),
+    "a_file_in_a_thread": Reaches(
+        body="thread = threading.Thread(target=lambda: load_orders())\nthread.start()\nthread.join()\nlook(1)",
+        gap=GapKind.FILE_READ, text="reads orders.csv", do="mark load_orders (agent.py:",
+    ),
+    "a_librarys_function_in_a_thread": Reaches(
+        body="async def work(): return await asyncio.to_thread(Path('orders.csv').read_text)\nlook(asyncio.run(work()))",
+        gap=GapKind.FILE_READ, text="reads orders.csv", do="do it in a function marked",
+    ),
+    "a_file_in_a_lambda": Reaches(
+        body="look(*map(lambda name: open(name).read(), ['orders.csv']))", gap=GapKind.FILE_READ, text="reads orders.csv"
+    ),
+    "a_file_elsewhere": Reaches(
+        body="look(open(os.environ['ELSEWHERE']).read())", gap=GapKind.FILE_READ, text="reads elsewhere.txt, and"
+    ),
+    "a_folder": Reaches(body="look(sorted(os.listdir()))", gap=GapKind.FILE_READ, text="lists the folder ., and"),
+    "a_written_file": Reaches(body="look(open('out.txt', 'w').write('x'))", gap=GapKind.FILE_WRITTEN, text="writes out.txt"),
+    "a_removed_file": Reaches(
+        body="look(Path('out.txt').unlink(missing_ok=True))", gap=GapKind.FILE_WRITTEN, text="removes out.txt"
+    ),
+    "a_database": Reaches(
+        body="look(sqlite3.connect('orders.db').execute('SELECT 1').fetchone())",
+        gap=GapKind.DATABASE, text="opens the database orders.db",
+    ),
+    "a_connection": Reaches(
+        body="with socket.create_connection(('127.0.0.1', int(os.environ['PORT']))): look(1)",
+        gap=GapKind.CONNECTION, text="connects to 127.0.0.1:",
+    ),
+    "an_asynchronous_connection": Reaches(
+        body="async def work(): await asyncio.open_connection('127.0.0.1', int(os.environ['PORT']))\nasyncio.run(work())\nlook(1)",
+        gap=GapKind.CONNECTION, text="connects to 127.0.0.1:", do="mark an_asynchronous_connection.<locals>.work (agent.py:",
+    ),
+    "a_program": Reaches(
+        body="look(subprocess.run(['git', 'status', '--secret=abc'], capture_output=True).returncode)",
+        gap=GapKind.PROCESS, text="starts git, and",
+    ),
+    "a_shell": Reaches(body="look(os.system('true secret'))", gap=GapKind.PROCESS, text="starts true, and"),
 }  # fmt: skip
 
 
@@ -228,13 +249,13 @@ def port() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def record(program: Program, folder: Path, port: int) -> Run:
-    """Run the program in a repository of its own; return its run."""
+def record(folder: Path, port: int, source: str, arguments: tuple[str, ...] = ("agent.py",), stdin: str = "") -> Path:
+    """Run the program in a repository of its own; return the file with its spans."""
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "elsewhere.txt").write_text("1")
     home = folder / "agent"
     home.mkdir()
-    (home / "agent.py").write_text(HEAD + program.source)
+    (home / "agent.py").write_text(HEAD + source)
     (home / "late.py").write_text("VALUE = open(__file__).read()\n")
     (home / "prompt.txt").write_text("be kind")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
@@ -242,31 +263,29 @@ def record(program: Program, folder: Path, port: int) -> Run:
         subprocess.run(["git", *identity, *command], cwd=home, check=True, timeout=60)
     (home / "orders.csv").write_text("AC-1,3\n")
     done = subprocess.run(
-        [sys.executable, *program.arguments],
+        [sys.executable, *arguments],
         cwd=home,
         env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "PORT": str(port), "ELSEWHERE": "../elsewhere/elsewhere.txt"},
-        input=program.stdin,
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert "spans.jsonl" in os.listdir(home), done.stderr
-    return load_run_of_file(home / "spans.jsonl")
+    return home / "spans.jsonl"
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_readiness_says_is_true_when_the_run_is_replayed(name: str, tmp_path: Path, port: int) -> None:
     program = PROGRAMS[name]
-    run = record(program, tmp_path, port)
+    run = load_run_of_file(record(tmp_path, port, program.source, program.arguments, program.stdin))
     reached = readiness(run)
     assert {gap.kind for gap in run.gaps} == ({program.gap} if program.gap else set()), run.gaps
     for gap in run.gaps:
         assert program.text in gap.text
         assert program.do in gap.do
-        assert "secret" not in str(gap)
-        assert str(tmp_path) not in str(gap)
-    assert reached.level == (1 if program.level == 2 and not run.exchanges else program.level), reached
+    assert reached.level == program.level, reached
     fixture, home = freeze(run), tmp_path / "agent"
     if reached.level == 6:
         report = reenact(fixture, cwd=home)
@@ -274,3 +293,28 @@ def test_what_readiness_says_is_true_when_the_run_is_replayed(name: str, tmp_pat
     elif reached.cold:
         with contextlib.suppress(ReplayError):
             assert not reenact(fixture, cwd=home, timeout_s=60).identical
+
+
+@pytest.fixture(scope="module")
+def reached(tmp_path_factory: pytest.TempPathFactory, port: int) -> tuple[dict[str, Run], Path]:
+    """The runs of all functions of one program, by name, and the folder that it ran in."""
+    folder = tmp_path_factory.mktemp("reaches")
+    functions = [f"@freezeframe.run\ndef {name}():\n{indent(item.body, '    ')}\n" for name, item in REACHES.items()]
+    calls = "".join(f"    {name}()\n" for name in REACHES)
+    file = record(folder, port, LOAD + "\n".join(functions) + "\nif __name__ == '__main__':\n" + calls)
+    spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
+    runs = [build_run(span for span in spans if span.trace_id == trace) for trace in {span.trace_id for span in spans}]
+    return {run.entry.name: run for run in runs}, folder
+
+
+@pytest.mark.parametrize("name", REACHES)
+def test_what_unmarked_code_reaches_is_a_gap_with_the_line_that_closes_it(
+    name: str, reached: tuple[dict[str, Run], Path]
+) -> None:
+    (gap,) = reached[0][name].gaps
+    expected = REACHES[name]
+    assert (gap.kind, readiness(reached[0][name]).level) == (expected.gap, 5)
+    assert expected.text in gap.text
+    assert expected.do in gap.do
+    assert "secret" not in str(gap)
+    assert str(reached[1]) not in str(gap)
