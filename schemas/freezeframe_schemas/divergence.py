@@ -178,6 +178,10 @@ class Report:
     """What differed in the outcome and did not decide: values of `Relaxed`."""
     exit_status: int = 0
     """What the program ended with, where that is no part of the outcome."""
+    unfinished: bool = False
+    """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
+    beyond: tuple[str, ...] = ()
+    """Calls that the program asked for where such a recording ends, ``model chat``. Nothing is known of them."""
 
     @property
     def identical(self) -> bool:
@@ -220,6 +224,7 @@ def report_from_json(text: str) -> Report:
         data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
         data["stopped"] = _stopped(data.get("stopped"))
         data["outcome_relaxed"] = tuple(data.get("outcome_relaxed", ()))
+        data["beyond"] = tuple(data.get("beyond", ()))
         for name in ("input_check", "outcome_check"):
             data[name] = Check(data.get(name, Check.NOT_SEEN))
         return Report(**data)

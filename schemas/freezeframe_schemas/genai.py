@@ -161,8 +161,8 @@ EXCHANGE_DIALECT: Final = "freezeframe.exchange.dialect"
 EXCHANGE_LANE: Final = "freezeframe.exchange.lane"
 """Path of spawn ordinals of the task or thread, ``"0.2"``; the empty string is the lane of the entry point."""
 EXCHANGE_INSIDE: Final = "freezeframe.exchange.inside"
-"""Span id of the recorded call that this one is made in, where that is not its parent: spans of whatever provider, kept or not,
-may lie between."""
+"""Span id of the recorded call that this one is made in. It need not be the parent: spans of whatever provider, kept or not,
+may lie between. Nor need it be there: a call that never ended has no span."""
 EXCHANGE_SEQUENCE: Final = "freezeframe.exchange.sequence"
 """Order of issue within the process; compared, never counted."""
 REQUEST_HEADERS: Final = "freezeframe.request.headers"

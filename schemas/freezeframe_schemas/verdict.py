@@ -115,7 +115,9 @@ def headline(report: Report) -> str:
         return f"{report.first.kind.value} {title(report.first)}: {replayed}, run {report.run_id}"
     open_points = not_compared(report)
     but_for = f", except {_enumerated(open_points)}" if open_points else ""
-    return f"identical{but_for}: {_compared(report)}, run {report.run_id}"
+    how_far = " up to where the recording ends" if report.unfinished else ""
+    no_end = "; the run never finished" if report.unfinished else ""
+    return f"identical{how_far}{but_for}: {_compared(report)}{no_end}, run {report.run_id}"
 
 
 def why_nothing_to_check(fixture: Fixture) -> str | None:
@@ -157,10 +159,12 @@ def _why_open(report: Report) -> str | None:
     if report.stopped is not None:
         return f"it was stopped before step {report.stopped.step}, as asked"
     asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
-    if len(asked) < report.steps:
+    if len(asked) < report.steps and not report.beyond:
         return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
     if report.served or report.outcome_check is Check.SAME:
         return None
+    if report.unfinished and not report.steps:
+        return "nothing was compared: the recording ends before its first call, since the run never finished"
     if report.live:
         calls = "every call was made for real"
     else:
@@ -185,6 +189,11 @@ def _not_compared(report: Report) -> Iterable[str]:
     for check, why in ((Check.NOT_RECORDED, "not recorded"), (Check.NOT_SEEN, "not seen by the replay")):
         if found := [end for end, its in ends if its is check]:
             yield f"{' and '.join(found)} ({why})"
+    if report.beyond:
+        yield f"{_count(len(report.beyond), 'call')} beyond it ({', '.join(dict.fromkeys(report.beyond))})"
+        asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
+        if len(asked) < report.steps:
+            yield f"{_count(report.steps - len(asked), 'step')} that the replay did not get to"
     if report.live:
         yield f"{_count(len(report.live), 'call')} made for real"
     for name, steps in report.relaxations.items():

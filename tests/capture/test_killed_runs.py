@@ -116,6 +116,7 @@ class Agent:
         self.provider = provider
         self.process: subprocess.Popen[str] | None = None
         self.run_id = folder.name
+        self._environ: dict[str, str] = {}
 
     def start(self, text: str, *command: str, **environ: str) -> subprocess.Popen[str]:
         """Start the program with this text behind the agent's."""
@@ -123,6 +124,7 @@ class Agent:
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
         variables |= {"PROVIDER": self.provider.url, "FREEZEFRAME_ENDPOINT": self._collector.url, "FREEZEFRAME_RAISE": "1"}
         variables |= {"FREEZEFRAME_SERVICE_NAME": self.run_id, **environ}
+        self._environ = variables
         self.process = subprocess.Popen(
             [*(command or (sys.executable,)), "agent.py"],
             cwd=self._folder,
@@ -157,6 +159,14 @@ class Agent:
         if self.process is not None:
             self.process.kill()
             self.process.communicate()
+
+    def replay(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Replay a run against the program as it is, with no provider to be reached."""
+        store = f"http://127.0.0.1:{self._collector.ports['clickhouse']}"
+        command = [sys.executable, "-m", "freezeframe._cli", "replay", *arguments, "--store", store]
+        return subprocess.run(
+            command, cwd=self._folder, env=self._environ, capture_output=True, text=True, timeout=100, check=False
+        )
 
     def say(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         """Return what the command line prints."""
@@ -228,6 +238,13 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     assert f"{trace_id}  unfinished" in shown
     assert "2 steps, the last: step 2 (tool look)" in shown
     assert "still running, or was killed" in shown
+    replayed = agent.replay(trace_id)
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout.startswith(
+        "identical up to where the recording ends, except the outcome (not recorded) and 1 call beyond it "
+        "(model POST /v1/chat/completions): "
+        f"2 of 2 steps; the run never finished, run {trace_id}\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["a script", "freezeframe run"])
@@ -347,3 +364,30 @@ sys.exit(0 if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM e
     os.kill(child, signal.SIGTERM)
     assert process.wait(60) == 0
     assert agent.rows("status, toUInt32(exchanges)") == [["unfinished", 2]]
+
+
+def test_a_model_call_inside_a_tool_that_never_ended_is_not_asked_for_in_a_replay(agent: Agent) -> None:
+    text = """
+@freezeframe.tool
+def research(question):
+    look(2)
+    return ask(question)
+
+@freezeframe.run
+def deep(question):
+    look(1)
+    return research(question)
+
+freezeframe.instrument()
+deep("where?")
+"""
+    process = agent.hang(text)
+    process.kill()
+    process.wait()
+    [[trace_id]] = agent.rows("trace_id")
+    replayed = agent.replay(trace_id)
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout.startswith(
+        "identical up to where the recording ends, except the outcome (not recorded) and 1 call beyond it (tool research): "
+        "1 of 1 step; the run never finished"
+    )

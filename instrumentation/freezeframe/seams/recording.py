@@ -126,12 +126,12 @@ class Recorder:
         call_id: str | None = None,
     ) -> Recording | None:
         """Open the span of one exchange. None where the run is not sampled."""
-        from opentelemetry.trace import SpanKind, get_current_span
+        from opentelemetry.trace import SpanKind
 
         remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP)
         attributes: dict[str, str] = {genai.EXCHANGE_KIND: kind.value} if self.describe_spans else {}
         around = current_place().call_span_id
-        if around and around != f"{get_current_span().get_span_context().span_id:016x}":
+        if around:
             attributes[genai.EXCHANGE_INSIDE] = around
         span = self.tracer.start_span(
             name,

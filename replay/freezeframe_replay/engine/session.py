@@ -95,6 +95,7 @@ class ReplaySession:
         readings: dict[str, list[str]] = json.loads(fixture.entry.clock_readings or "{}")
         self._readings = {feed: deque(row) for feed, row in readings.items()}
         self._divergences: list[Divergence] = []
+        self._beyond: list[str] = []
         self._ends = Ends(fixture.entry, alias=self._alias, settle=self._lookup.settle_outcome)
         self._missed = False
         self._entered = fixture.entry.kind is not EntryKind.FUNCTION
@@ -131,6 +132,8 @@ class ReplaySession:
             found, relaxed = self._lookup.find(call, key)
             self._note(call, found, "relaxed" if relaxed else "exact")
             if found is None:
+                if self._is_beyond(call):
+                    return self._go_beyond(call)
                 return self._leave_recording(call, self._lookup.miss(call, key))
             if found.step.number == self._policy.stop_before:
                 raise self._stop(found, call)
@@ -256,6 +259,8 @@ class ReplaySession:
                 input_check=self._ends.input_check,
                 outcome_check=self._ends.outcome_check,
                 outcome_relaxed=self._ends.outcome_relaxed,
+                unfinished=self._fixture.entry.unfinished,
+                beyond=tuple(self._beyond),
             )
 
     def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
@@ -282,6 +287,21 @@ class ReplaySession:
         self._divergences.append(divergence)
         self._missed = True
         raise ReplayMiss(miss_message(divergence))
+
+    def _is_beyond(self, call: Call) -> bool:
+        """Tell whether the recording ends here: the run never finished, and this lane of it has answered all that it holds.
+
+        What the run asked for next was under way when it ended, so the recording cannot tell whether this is it.
+        """
+        return self._fixture.entry.unfinished and all(item.step.exchange.lane != call.lane for item in self._lookup.unused())
+
+    def _go_beyond(self, call: Call) -> None:
+        """Let the call go out where the policy does. Otherwise end the program, which has done all that can be compared."""
+        self._beyond.append(f"{call.kind.value} {call.name}")
+        self._missed = True
+        if self._policy.may_go_live(call.kind, call.name):
+            return self._go_live(call, None)
+        raise ReplayMiss(f"the recording ends here, before {self._beyond[-1]}: the run never finished")
 
     def _note(self, call: Call, found: Recorded | None, how: str) -> None:
         if found is None:
