@@ -4,7 +4,7 @@ One door for every ingest route and for the live side of a replay. It never logs
 """
 
 from freezeframe_redaction.aliaser import Aliaser
-from freezeframe_redaction.keys import KeyRing, TenantKey, load_or_create_keys
+from freezeframe_redaction.keys import KeyRing, TenantKey, find_key, load_or_create_keys
 from freezeframe_redaction.model import Finding, Redacted
 from freezeframe_redaction.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor, redact
@@ -18,6 +18,7 @@ __all__ = [
     "Redacted",
     "Redactor",
     "TenantKey",
+    "find_key",
     "load_or_create_keys",
     "load_policy",
     "redact",

@@ -7,6 +7,7 @@ from their surrogates); leaking it lets somebody test guesses against the store,
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
 import secrets
@@ -37,6 +38,11 @@ class TenantKey:
                 f"tenant key {self.id}: found a secret of {len(self.secret)} bytes, expected {_SECRET_BYTES}",
                 do="make keys with TenantKey.generate() or load_or_create_keys(directory)",
             )
+
+    @property
+    def check(self) -> str:
+        """Return what tells the key from another one of the same id. Says nothing about the secret."""
+        return hashlib.blake2b(b"freezeframe key check", key=self.secret, digest_size=8).hexdigest()
 
     @classmethod
     def generate(cls, id: str = "ephemeral/1") -> TenantKey:  # noqa: A002 - the field's name
@@ -82,6 +88,20 @@ def load_or_create_keys(directory: Path) -> KeyRing:
     if not any(key.id.startswith("default/") for key in keys):
         keys.append(_create(directory, "default", 1))
     return KeyRing(directory=directory, keys=tuple(sorted(keys, key=_order)))
+
+
+def find_key(directory: Path, key_id: str, check: str) -> TenantKey | None:
+    """Return the key of that id in `directory` if it is the one that `check` tells; None if there is none. Makes nothing.
+
+    Raises:
+        ConfigError: the key's file cannot be read, is of another version, or is open to other users.
+    """
+    tenant, _, version = key_id.rpartition("/")
+    path = directory / f"{tenant}.{version}.key.json"
+    if not check or not _TENANT.fullmatch(tenant) or not path.is_file():
+        return None
+    key = _read(path)
+    return key if key.check == check else None
 
 
 def _order(key: TenantKey) -> tuple[str, int]:

@@ -43,7 +43,7 @@ class Redactor:
         self._texts = Texts(
             Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters, keep_originals=keep_originals
         )
-        self._spans = SpanRedaction(self._texts, policy_label=policy.label, key_id=key.id)
+        self._spans = SpanRedaction(self._texts, policy_label=policy.label, key=key)
 
     @property
     def collisions(self) -> int:

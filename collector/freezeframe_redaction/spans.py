@@ -17,6 +17,7 @@ from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
 from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
+from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.texts import Texts
 from freezeframe_schemas import genai
@@ -40,12 +41,13 @@ PROTOCOL: Final = frozenset(
         genai.REQUEST_BODY_OMITTED,
         genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
         genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
-        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES, genai.NORMALISED_FROM,
+        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
+        genai.NORMALISED_FROM,
         "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
     }
 )  # fmt: skip
 """Attributes that name things of the protocol: they stay, but for an e-mail, a phone number or a credential put there."""
-_OWN: Final = frozenset({genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES})
+_OWN: Final = frozenset({genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES})
 _MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
 _MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
 
@@ -59,10 +61,10 @@ _BODIES: Final = (
 class SpanRedaction:
     """Redacts spans under one policy and key."""
 
-    def __init__(self, texts: Texts, *, policy_label: str, key_id: str) -> None:
+    def __init__(self, texts: Texts, *, policy_label: str, key: TenantKey) -> None:
         self._texts = texts
         self._policy_label = policy_label
-        self._key_id = key_id
+        self._key = key
         self._resources = _Shared(self._redact_resource, lambda resource: resource.attributes)
         self._scopes = _Shared(self._redact_scope, lambda scope: scope.name or scope.version or scope.attributes)
 
@@ -109,10 +111,11 @@ class SpanRedaction:
 
     def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
         """Return the policy, and the ids of the keys whose surrogates the span may hold, this one last, joined by commas."""
-        earlier = span.text(genai.REDACTION_KEY_ID)
-        keys = [key for key in earlier.split(",") if key != self._key_id] if earlier else []
-        keys.append(self._key_id)
-        return {genai.REDACTION_POLICY: self._policy_label, genai.REDACTION_KEY_ID: ",".join(keys)}
+        return {
+            genai.REDACTION_POLICY: self._policy_label,
+            genai.REDACTION_KEY_ID: _with_last(span.text(genai.REDACTION_KEY_ID), self._key.id),
+            genai.REDACTION_KEY_CHECK: _with_last(span.text(genai.REDACTION_KEY_CHECK), self._key.check),
+        }
 
     def _redact_resource(self, resource: Resource) -> tuple[Resource, Mapping[str, str]]:
         work = _Work(self._texts)
@@ -125,6 +128,10 @@ class SpanRedaction:
         name, version, attributes = work.text(scope.name), work.text(scope.version), work.attributes(scope.attributes)
         work.settle()
         return replace(scope, name=name.made, version=version.made, attributes=attributes), work.surrogates
+
+
+def _with_last(earlier: str | None, last: str) -> str:
+    return ",".join([*(item for item in (earlier or "").split(",") if item and item != last), last])
 
 
 def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:

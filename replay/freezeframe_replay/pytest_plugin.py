@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MARKER = "freezeframe"
 _DEFAULT_TIMEOUT_S = 120.0
-_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "folder", "redact"})
+_OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "require_values", "folder", "redact"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,8 @@ class FrozenRun:
     timeout_s: float = _DEFAULT_TIMEOUT_S
     hermetic: bool = False
     """Fence off started processes and changed files, too."""
+    require_values: bool = False
+    """A replay in which a private value was not compared is not identical."""
 
     def replay(self) -> Result:
         """Run the program again, offline, answered from the recording. A replay that cannot be carried out fails the test."""
@@ -106,7 +108,9 @@ class FrozenRun:
         from freezeframe_schemas.errors import FreezeframeError
         from freezeframe_schemas.fixture import load_fixture
 
-        policy = Policy(ignore=self.ignore, fences=HERMETIC if self.hermetic else frozenset())
+        policy = Policy(
+            ignore=self.ignore, fences=HERMETIC if self.hermetic else frozenset(), require_values=self.require_values
+        )
         try:
             report = reenact(self.directory, self.command, cwd=self.cwd, policy=policy, timeout_s=self.timeout_s)
             return Result(report=report, fixture=load_fixture(self.directory))
@@ -116,12 +120,18 @@ class FrozenRun:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare --freezeframe (when `freezeframe_cassette` records) and --freezeframe-hermetic."""
+    """Declare --freezeframe (when `freezeframe_cassette` records), --freezeframe-hermetic and --freezeframe-require-values."""
     group = parser.getgroup(MARKER)
     group.addoption(
         "--freezeframe-hermetic",
         action="store_true",
         help="every replay of freezeframe_fixture fences off started processes and changed files, besides sockets",
+    )
+    group.addoption(
+        "--freezeframe-require-values",
+        action="store_true",
+        help="no replay of freezeframe_fixture is identical unless every private value is compared, which takes the "
+        "recording's key",
     )
     group.addoption(
         "--freezeframe",
@@ -167,10 +177,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, so that --strict-markers accepts it."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, folder, redact): what `freezeframe_fixture` replays. Paths "
-        "are relative to the test's file; command is a list of arguments; ignore names request components that do not decide; "
-        "hermetic=True fences off processes and written files; folder makes a test of each fixture below it; redact names the "
-        "policy under which a cassette is redacted before it is written.",
+        f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, require_values, folder, redact): what "
+        "`freezeframe_fixture` replays. Paths are relative to the test's file; command is a list of arguments; ignore names "
+        "request components that do not decide; hermetic=True fences off processes and written files; require_values=True "
+        "fails if a private value was not compared; folder makes a test of each fixture below it; redact names the policy "
+        "under which a cassette is redacted before it is written.",
     )
 
 
@@ -197,6 +208,7 @@ def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
         ignore=_texts(options.get("ignore", ())),
         timeout_s=float(options.get("timeout_s", _DEFAULT_TIMEOUT_S)),
         hermetic=bool(options.get("hermetic", request.config.getoption("--freezeframe-hermetic"))),
+        require_values=bool(options.get("require_values", request.config.getoption("--freezeframe-require-values"))),
     )
 
 

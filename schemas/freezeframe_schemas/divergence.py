@@ -147,6 +147,40 @@ class Stopped:
     """The program's own frames, innermost first."""
 
 
+class Why(StrEnum):
+    """Why a private value was not compared."""
+
+    KEY = "key"
+    """The program's own value stood where the recording has a surrogate: only the key tells whether it is that one's."""
+    DERIVED = "derived"
+    """The program made it from a surrogate, so that not even the key tells."""
+    SHARED = "shared"
+    """Its surrogate stands for many values: a short code, or the year of a date of birth."""
+    INPUT = "input"
+    """The caller gave it to the entry point, in the place of a surrogate of the recorded input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncompared:
+    """A private value of which only class and place are known to be as recorded."""
+
+    class_name: str
+    surrogate: str
+    """What the recording has in its place."""
+    why: Why
+    step: int | None = None
+    """Where it was met first; None for input and outcome."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ambiguous:
+    """Two steps whose answers only their order tells apart, since redaction changed which requests are equal."""
+
+    steps: tuple[int, int]
+    """In the order in which they answered."""
+    why: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The result of one replay."""
@@ -182,6 +216,12 @@ class Report:
     """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
     beyond: tuple[str, ...] = ()
     """Calls that the program asked for where such a recording ends, ``model chat``. Nothing is known of them."""
+    uncompared: tuple[Uncompared, ...] = ()
+    """Private values that were paired with a surrogate and not compared, each once."""
+    requires_values: bool = False
+    """The caller asked for a replay in which every private value is compared."""
+    ambiguous: tuple[Ambiguous, ...] = ()
+    """Steps that may have been answered in each other's place."""
 
     @property
     def identical(self) -> bool:
@@ -227,6 +267,8 @@ def report_from_json(text: str) -> Report:
         data["beyond"] = tuple(data.get("beyond", ()))
         for name in ("input_check", "outcome_check"):
             data[name] = Check(data.get(name, Check.NOT_SEEN))
+        data["uncompared"] = tuple(map(_uncompared, data.get("uncompared", ())))
+        data["ambiguous"] = tuple(Ambiguous(steps=tuple(item["steps"]), why=item["why"]) for item in data.get("ambiguous", ()))
         return Report(**data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error
@@ -242,6 +284,11 @@ def _stopped(item: dict[str, Any] | None) -> Stopped | None:
         return None
     changes: dict[str, Any] = {"frames": tuple(Frame(**frame) for frame in item["frames"])}
     return Stopped(**{**item, **changes})
+
+
+def _uncompared(item: dict[str, Any]) -> Uncompared:
+    changes: dict[str, Any] = {"why": Why(item["why"])}
+    return Uncompared(**{**item, **changes})
 
 
 def _divergence(item: dict[str, Any]) -> Divergence:

@@ -52,6 +52,8 @@ class Redaction:
 
     policy: str = ""
     key_id: str = ""
+    key_check: str = ""
+    """Tells the key from another one of the same id; empty if that is not known, or if several keys were used."""
     surrogates: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -120,6 +122,7 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
         "redaction": {
             "policy": fixture.redaction.policy,
             "key_id": fixture.redaction.key_id,
+            **({"key_check": fixture.redaction.key_check} if fixture.redaction.key_check else {}),
             "surrogates": dict(fixture.redaction.surrogates),
         },
         "gaps": list(fixture.gaps),

@@ -10,12 +10,13 @@ What was not compared although the run has it, or differed and was told not to c
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
 from freezeframe_schemas import values
-from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed, Report, report_to_json
+from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed, Report, Why, report_to_json
 from freezeframe_schemas.fixture import Fixture
 
 
@@ -61,8 +62,14 @@ _BROKEN_CODE: Final = frozenset(
 
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
-    Relaxed.NAMES: "names that redaction saw on one side only",
 }
+_UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
+    Why.KEY: ("that needs the key to compare", "that need the key to compare"),
+    Why.DERIVED: ("made from a surrogate", "made from surrogates"),
+    Why.SHARED: ("whose surrogate stands for others, too", "whose surrogates stand for others, too"),
+    Why.INPUT: ("of the caller's own input", "of the caller's own input"),
+}
+"""What is said of one private value that was not compared, and of several."""
 _ROOT_LANE: Final = "root"
 
 
@@ -161,6 +168,8 @@ def _why_open(report: Report) -> str | None:
     asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
     if len(asked) < report.steps and not report.beyond:
         return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
+    if report.requires_values and report.uncompared:
+        return f"every private value was to be compared, and not compared: {_enumerated(tuple(_values(report)))}"
     if report.served or report.outcome_check is Check.SAME:
         return None
     if report.unfinished and not report.steps:
@@ -196,17 +205,31 @@ def _not_compared(report: Report) -> Iterable[str]:
             yield f"{_count(report.steps - len(asked), 'step')} that the replay did not get to"
     if report.live:
         yield f"{_count(len(report.live), 'call')} made for real"
+    yield from _values(report)
+    if report.ambiguous:
+        yield f"which answer belongs to which of {_count(len(report.ambiguous), 'pair')} of steps"
     for name, steps in report.relaxations.items():
         if name == Relaxed.PLACE:
             yield f"{_count(steps, 'step')} asked at another place"
+        elif name == Relaxed.NAMES:
+            continue  # each is among the private values, unless the key tells that it is the same
         elif name in _RELAXED:
             yield f"{_RELAXED[name]} in {_count(steps, 'step')}"
         else:
             yield f"{name} in {_count(steps, 'step')} (ignored)"
     for name in report.outcome_relaxed:
-        yield f"{_RELAXED.get(name, name)} in the outcome"
+        if name != Relaxed.NAMES:
+            yield f"{_RELAXED.get(name, name)} in the outcome"
     if report.exit_status:
         yield f"the program's exit status ({report.exit_status}, not recorded)"
+
+
+def _values(report: Report) -> Iterable[str]:
+    """Yield how many private values were not compared, by the reason."""
+    counts = Counter(item.why for item in report.uncompared)
+    for why, (of_one, of_several) in _UNCOMPARED.items():
+        if counts[why]:
+            yield f"{_count(counts[why], 'private value')} {of_one if counts[why] == 1 else of_several}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -126,7 +126,7 @@ def test_a_span_without_findings_is_unchanged_but_for_the_stamp(redactor: Redact
     chunks = _openai("Hello", " there, order ", "AC-1027")
     span = _exchange(b"".join(chunks).decode(), tuple(map(len, chunks)), ("content-type", "text/event-stream"))
     made = redactor.redact_span(span)
-    stamps = {genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_SURROGATES}
+    stamps = {genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES}
     assert {name: value for name, value in made.attributes.items() if name not in stamps} == span.attributes
 
 

@@ -75,12 +75,3 @@ def test_the_alias_of_the_redacted_text_is_that_of_the_text(first: str, last: st
     redacted = REDACTOR.redact(text)
     aliaser = Aliaser(POLICY, redacted.surrogates)
     assert aliaser.alias(str(redacted.value)) == aliaser.alias(text)
-
-
-def test_a_name_learnt_from_one_text_is_known_in_the_next() -> None:
-    span_input, later = "Hi, this is Maria Keller.", '{"note": "Maria called"}'
-    redacted = REDACTOR.redact(span_input)
-    surrogate = str(redacted.value).removeprefix("Hi, this is ").split(" ")[0]
-    aliaser = Aliaser(POLICY, redacted.surrogates)
-    aliaser.bind(str(redacted.value), span_input)
-    assert aliaser.alias(later) == aliaser.alias(later.replace("Maria", surrogate))

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from freezeframe_schemas.divergence import (
     REPORT_VERSION,
+    Ambiguous,
     Check,
     Divergence,
     DivergenceKind,
     Report,
     Served,
+    Uncompared,
+    Why,
     report_from_json,
     report_to_json,
 )
@@ -53,6 +56,11 @@ reports = st.builds(
     outcome_check=st.sampled_from(Check),
     outcome_relaxed=texts,
     exit_status=step,
+    uncompared=st.lists(
+        st.builds(Uncompared, class_name=text, surrogate=text, why=st.sampled_from(Why), step=st.none() | step), max_size=2
+    ).map(tuple),
+    ambiguous=st.lists(st.builds(Ambiguous, steps=st.tuples(step, step), why=text), max_size=2).map(tuple),
+    requires_values=st.booleans(),
 )
 
 

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, LiveCall, Relaxed, Report, Served, Stopped
+from freezeframe_schemas.divergence import (
+    Ambiguous,
+    Check,
+    Divergence,
+    DivergenceKind,
+    LiveCall,
+    Relaxed,
+    Report,
+    Served,
+    Stopped,
+    Uncompared,
+    Why,
+)
 from freezeframe_schemas.verdict import Verdict, exit_code, headline, judged_to_json, not_compared, verdict, why_incomparable
 
 WHOLE = Report(
@@ -22,6 +34,12 @@ WHOLE = Report(
     outcome_check=Check.SAME,
 )
 STOPPED = Stopped(step=2, call_kind="tool", name="track", request="", recorded="", answer="")
+
+
+def value(why: Why) -> Uncompared:
+    """Return a private value that was not compared."""
+    return Uncompared(class_name="EMAIL", surrogate="u7k3q9x2mfa@dq2x7kq.example.com", why=why, step=1)
+
 
 reports = st.builds(
     Report,
@@ -35,6 +53,8 @@ reports = st.builds(
     input_check=st.sampled_from(Check),
     outcome_check=st.sampled_from(Check),
     stopped=st.none() | st.just(STOPPED),
+    uncompared=st.lists(st.sampled_from(Why).map(value), max_size=2).map(tuple),
+    requires_values=st.booleans(),
 )
 
 
@@ -46,6 +66,7 @@ def test_identical_is_said_only_where_something_was_compared_and_nothing_differe
         assert report.stopped is None
         assert report.served or report.outcome_check is Check.SAME
         assert len(report.served) >= report.steps
+        assert not (report.requires_values and report.uncompared)
 
 
 @given(report=reports)
@@ -92,8 +113,18 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
             "the outcome, run r1",
         ),
         (
-            {"outcome_relaxed": (Relaxed.NAMES,)},
-            "identical, except names that redaction saw on one side only in the outcome: 2 of 2 steps and the outcome, run r1",
+            {"uncompared": (value(Why.KEY),)},
+            "identical, except 1 private value that needs the key to compare: 2 of 2 steps and the outcome, run r1",
+        ),
+        (
+            {"uncompared": (value(Why.KEY), value(Why.DERIVED), value(Why.KEY), value(Why.SHARED), value(Why.INPUT))},
+            "identical, except 2 private values that need the key to compare, 1 private value made from a surrogate, 1 private "
+            "value whose surrogate stands for others, too and 1 private value of the caller's own input: 2 of 2 steps and the "
+            "outcome, run r1",
+        ),
+        (
+            {"ambiguous": (Ambiguous(steps=(1, 2), why="x"),)},
+            "identical, except which answer belongs to which of 1 pair of steps: 2 of 2 steps and the outcome, run r1",
         ),
         (
             {"served": (Served(step=1, how="exact"),), "live": (LiveCall(call_kind="model", name="m", step=2),)},
@@ -125,6 +156,10 @@ def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, 
             "nothing was compared: the run recorded no call that a replay asks for, and no outcome",
         ),
         ({"served": (Served(step=1, how="exact"),)}, "1 of 2 recorded steps are not accounted for"),
+        (
+            {"uncompared": (value(Why.KEY),), "requires_values": True},
+            "every private value was to be compared, and not compared: 1 private value that needs the key to compare",
+        ),
         ({"stopped": STOPPED}, "it was stopped before step 2, as asked"),
         ({"entered": False}, "the program never reached the recorded entry point"),
     ],

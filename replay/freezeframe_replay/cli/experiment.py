@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from freezeframe_replay.cli.options import add_json, positive, print_json, terminal_width, text_or_file
+from freezeframe_replay.cli.options import add_json, add_require_values, positive, print_json, terminal_width, text_or_file
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
@@ -52,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one run may take")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the result there as JSON, too")
     parser.add_argument("--all", action="store_true", help="list the rows that are the same, too")
+    add_require_values(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress")
     add_json(parser)
 
@@ -87,7 +88,13 @@ def _policy(arguments: argparse.Namespace) -> Policy:
             f"found {edits[0]} and no --live model: a recording holds no answer to an edited request",
             do="add --live model; it asks with the keys of your environment, and costs what it costs",
         )
-    return Policy(ignore=tuple(arguments.ignore), live=live, allow_tools=frozenset(arguments.allow_tool), edits=edits)
+    return Policy(
+        ignore=tuple(arguments.ignore),
+        live=live,
+        allow_tools=frozenset(arguments.allow_tool),
+        require_values=arguments.require_values,
+        edits=edits,
+    )
 
 
 def _edits(arguments: argparse.Namespace) -> Iterable[RequestEdit]:

@@ -45,6 +45,15 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="write JSON, for a script")
 
 
+def add_require_values(parser: argparse.ArgumentParser) -> None:
+    """Declare --require-values."""
+    parser.add_argument(
+        "--require-values",
+        action="store_true",
+        help="say nothing (125) unless every private value of the program's own is compared, which takes the recording's key",
+    )
+
+
 def home_of(arguments: argparse.Namespace) -> Home:
     """Return the data directory that the command line, the environment or the working directory names."""
     return find_home(arguments.data)

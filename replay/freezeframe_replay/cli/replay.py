@@ -8,10 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, terminal_width
+from freezeframe_replay.cli.options import add_json, add_require_values, add_store, home_of, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_to_replay, is_fixture, load_run, typed_again
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.report.render import report_text
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
@@ -78,6 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--allow-program", action="append", default=[], metavar="NAME", help="program that may be started")
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    add_require_values(parser)
     parser.add_argument("--quiet", action="store_true", help="one line")
     parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
     add_json(parser)
@@ -107,6 +109,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 timeout_s=arguments.timeout,
                 quiet=arguments.json or not arguments.show_output,
                 spans=spans,
+                keys=home_of(arguments).directory / KEYS,
             )
         except ReplayError as error:
             print(f"freezeframe replay: {error}", file=sys.stderr)
@@ -136,7 +139,7 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
 
     directory: Path = arguments.output
     loaded = load_fixture(origin) if isinstance(origin, Path) else origin
-    made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=home_of(arguments).directory / "keys")
+    made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=home_of(arguments).directory / KEYS)
     write_to(directory, made, command="replay")
     if not arguments.json:
         print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {_calls(len(report.live))} made for real")
@@ -168,4 +171,5 @@ def _policy(arguments: argparse.Namespace) -> Policy:
         fences=frozenset(map(Fence, arguments.fence)) | (HERMETIC if arguments.hermetic else frozenset()),
         allow_paths=tuple(arguments.allow_path),
         allow_programs=frozenset(arguments.allow_program),
+        require_values=arguments.require_values,
     )

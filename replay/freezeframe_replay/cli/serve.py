@@ -9,9 +9,10 @@ import sys
 import threading
 from dataclasses import replace
 
-from freezeframe_replay.cli.options import add_json, add_store, port, terminal_width
+from freezeframe_replay.cli.options import add_json, add_require_values, add_store, home_of, port, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
 from freezeframe_replay.report.render import report_text
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.divergence import Check
 from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
 from freezeframe_schemas.verdict import exit_code, judged_to_json
@@ -29,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="part of the requests that does not decide, for example body.temperature (may be given again)",
     )
     parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    add_require_values(parser)
     add_json(parser)
     add_store(parser)
 
@@ -37,12 +39,17 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve while the program runs, or until Ctrl-C; the exit code is the verdict."""
     from freezeframe_replay.engine.policy import Policy
     from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.child import key_of
     from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
 
     fixture = servable(load_as_fixture(arguments, arguments.run))
     if not fixture.steps:
         raise FixtureError(f"run {fixture.run_id}: found no HTTP exchange, so there is nothing that a server could answer")
-    session = ReplaySession(fixture, policy=Policy(ignore=tuple(arguments.ignore)))
+    session = ReplaySession(
+        fixture,
+        policy=Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values),
+        key=key_of(fixture, home_of(arguments).directory / KEYS),
+    )
     try:
         with serve_wire(session, arguments.port) as url:
             variables = environment_for(url, fixture)

@@ -1,16 +1,17 @@
-"""Claims: which steps of a fixture are used, where several processes replay it at once (`process.peers`), or one does."""
+"""Claims: what the processes of one replay share (`process.peers`): the steps that are used, and what is assumed of values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+from freezeframe_replay.engine.private_values import Pair
 from freezeframe_schemas.divergence import Served
 
 
 class Claims(Protocol):
-    """What several processes of one replay share: no step is used twice."""
+    """What several processes of one replay share: no step is used twice, and no private value stands for two surrogates."""
 
     def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
         """Keep the others from answering; yield the steps that they have used, and how."""
@@ -18,6 +19,14 @@ class Claims(Protocol):
 
     def claim(self, served: Served) -> None:
         """Tell them that a step is used."""
+        ...
+
+    def assume(self, pair: Pair) -> None:
+        """Tell them what a private value is taken for."""
+        ...
+
+    def assumed(self) -> Sequence[Pair]:
+        """Return what they told since this was asked last."""
         ...
 
 
@@ -30,3 +39,10 @@ class Alone:
 
     def claim(self, served: Served) -> None:
         """Tell nobody."""
+
+    def assume(self, pair: Pair) -> None:
+        """Tell nobody."""
+
+    def assumed(self) -> Sequence[Pair]:
+        """Return nothing."""
+        return ()

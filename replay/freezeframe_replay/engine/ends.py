@@ -9,9 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from freezeframe_replay.engine.compare import first_difference
-from freezeframe_replay.engine.freeze import Alias
-from freezeframe_replay.engine.names import same_but_for_names
+from freezeframe_replay.engine.compare import Difference, first_difference
+from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed
 from freezeframe_schemas.run import Entry
 
@@ -24,13 +23,13 @@ class Ends:
 
     Args:
         entry: the recorded ones.
-        alias: applied to every text before it is compared.
+        values: what compares private values.
         settle: applied to the outcome before it is compared.
     """
 
-    def __init__(self, entry: Entry, *, alias: Alias, settle: Settle) -> None:
+    def __init__(self, entry: Entry, *, values: PrivateValues, settle: Settle) -> None:
         self._entry = entry
-        self._alias = alias
+        self._values = values
         self._settle = settle
         is_known = entry.output is not None or entry.error is not None
         self.input_check = Check.NOT_RECORDED if entry.input is None else Check.NOT_SEEN
@@ -41,38 +40,41 @@ class Ends:
         self.raised_instead = False
         """Whether the program raised where the recorded run returned."""
 
-    def compare_input(self, live: str) -> Divergence | None:
-        """Compare what the entry point was called with, tagged JSON."""
+    def compare_input(self, live: str) -> tuple[Settled | None, Divergence | None]:
+        """Compare what the entry point was called with, tagged JSON; return the comparison, and what differs."""
         if self._entry.input is None:
-            return None
-        found = first_difference(self._comparable(self._entry.input), self._comparable(live))
+            return None, None
+        recorded = self._comparable(self._entry.input)
+        settled = self._values.settle(recorded, self._comparable(live))
+        found = self._first_difference(recorded, settled)
         if found is None:
             if self.input_check is not Check.CHANGED:
                 self.input_check = Check.SAME
-            return None
+            return settled, None
         self.input_check = Check.CHANGED
-        return Divergence(
+        return None, Divergence(
             kind=DivergenceKind.INPUT_CHANGED,
             name=self._entry.name,
             path=found.path,
             recorded=found.recorded,
             live=found.live,
+            note=settled.conflict,
         )
 
-    def compare_outcome(self, output: str | None, error: str | None) -> None:
-        """Compare what the entry point returned or raised, tagged JSON."""
+    def compare_outcome(self, output: str | None, error: str | None) -> Settled | None:
+        """Compare what the entry point returned or raised, tagged JSON; return the comparison if it is the recorded one."""
         if self.outcome_check is Check.NOT_RECORDED:
-            return
+            return None
         recorded = self._outcome(self._entry.output, self._entry.error)
-        live = self._outcome(output, error)
-        settled = self._settle(recorded, live)
-        found = first_difference(recorded, settled)
-        by_names = found is not None and same_but_for_names(recorded, settled)
-        if found is None or by_names:
+        settled = self._values.settle(recorded, self._outcome(output, error))
+        live = settled.tree
+        settled.tree = self._settle(recorded, live)
+        found = self._first_difference(recorded, settled)
+        if found is None:
             self.outcome_check = Check.SAME
-            tried = ((Relaxed.CLOCK, settled != live), (Relaxed.NAMES, by_names))
+            tried = ((Relaxed.CLOCK, settled.tree != live), (Relaxed.NAMES, settled.has_words))
             self.outcome_relaxed = tuple(which for which, is_so in tried if is_so)
-            return
+            return settled
         self.outcome_check = Check.CHANGED
         self.raised_instead = error is not None and self._entry.error is None
         self.outcome_changed = Divergence(
@@ -81,19 +83,27 @@ class Ends:
             path=found.path,
             recorded=found.recorded,
             live=found.live,
-            note=_of_the_caller(recorded["raised"]) if error is None else "",
+            note=(_of_the_caller(recorded["raised"]) if error is None else "") or settled.conflict,
         )
+        return None
+
+    def _first_difference(self, recorded: Any, settled: Settled) -> Difference | None:
+        """Return the first difference as it is reported: without a value of the program's own."""
+        found = first_difference(recorded, settled.tree)
+        if found is None:
+            return None
+        return first_difference(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or found
 
     def _outcome(self, output: str | None, error: str | None) -> dict[str, Any]:
         returned, raised = (None if text is None else self._comparable(text) for text in (output, error))
         return {"raised": _class_and_text(raised), "returned": returned}
 
     def _comparable(self, text: str) -> Any:
-        aliased = self._alias(text)
+        marked = self._values.mark(text)
         try:
-            return json.loads(aliased)
+            return json.loads(marked)
         except ValueError:
-            return aliased
+            return marked
 
 
 def _class_and_text(error: Any) -> Any:

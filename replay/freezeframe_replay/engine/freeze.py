@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
@@ -42,7 +42,7 @@ Alias = Callable[[str], str]
 def freeze(run: Run) -> Fixture:
     """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them."""
     redaction = _redaction(run.spans)
-    alias = make_aliases(redaction).alias
+    alias = make_alias(redaction)
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
     by_span = {span.span_id: span for span in run.spans}
     issued: Counter[tuple[Lane, str]] = Counter()
@@ -86,7 +86,7 @@ def _inside_a_call_without_an_end(span: SpanRecord, by_span: Mapping[str, SpanRe
     return outer is not None and outer not in by_span
 
 
-def exchange_key(exchange: Exchange, *, alias: Alias, ignore: tuple[str, ...] = ()) -> RequestKey:
+def exchange_key(exchange: Exchange, *, alias: Alias = str, ignore: tuple[str, ...] = ()) -> RequestKey:
     """Return the key of a recorded exchange, with the fields that its wire dialect knows to be transient left out."""
     return request_key(
         exchange.kind,
@@ -104,7 +104,7 @@ def keyed_anew(fixture: Fixture) -> tuple[Step, ...]:
     The keys that a fixture holds are those of the version that wrote it: what a version reads of a body (an upload, a
     compressed one) and finds in it decides, too. So they are never compared with others.
     """
-    alias = make_aliases(fixture.redaction).alias
+    alias = make_alias(fixture.redaction)
     return tuple(replace(step, key=exchange_key(step.exchange, alias=alias).digest) for step in fixture.steps)
 
 
@@ -114,35 +114,13 @@ def transient_fields(method: str, url: str) -> frozenset[str]:
     return match.dialect.transient_fields if match is not None else frozenset()
 
 
-class Aliases(Protocol):
-    """Under what a surrogate and the value that it stands for are the same text. Needs no key."""
-
-    def alias(self, text: str) -> str:
-        """Return the text with each personal value as its class and the place of its first occurrence."""
-        ...
-
-    def bind(self, recorded: str, live: str) -> None:
-        """Learn from two equal texts which live value stands for which recorded one."""
-        ...
-
-
-class _Verbatim:
-    """For a run that was never redacted: every text is compared as it is."""
-
-    def alias(self, text: str) -> str:
-        return text
-
-    def bind(self, recorded: str, live: str) -> None:
-        del recorded, live
-
-
-def make_aliases(redaction: Redaction) -> Aliases:
-    """Return how texts of the run are compared, by the policy that it was redacted under and the surrogates in it."""
+def make_alias(redaction: Redaction) -> Alias:
+    """Return what makes texts of runs under different keys comparable: each private value as its class and place."""
     if not redaction.policy:
-        return _Verbatim()
+        return str
     from freezeframe_redaction import Aliaser
 
-    return Aliaser(policy_of(redaction), redaction.surrogates)
+    return Aliaser(policy_of(redaction), redaction.surrogates).alias
 
 
 def policy_of(redaction: Redaction) -> Policy:
@@ -157,12 +135,21 @@ def policy_of(redaction: Redaction) -> Policy:
 
 def _redaction(spans: tuple[SpanRecord, ...]) -> Redaction:
     policy = key_id = ""
+    checks: set[str] = set()
     surrogates: dict[str, str] = {}
     for span in spans:
         policy = policy or span.text(genai.REDACTION_POLICY) or ""
         key_id = key_id or span.text(genai.REDACTION_KEY_ID) or ""
+        if span.text(genai.REDACTION_POLICY):
+            checks.add(span.text(genai.REDACTION_KEY_CHECK) or "")
         surrogates.update(json.loads(span.text(genai.REDACTION_SURROGATES) or "{}"))
-    return Redaction(policy=policy, key_id=key_id, surrogates=dict(sorted(surrogates.items())))
+    check = checks.pop() if len(checks) == 1 else ""
+    return Redaction(
+        policy=policy,
+        key_id=key_id,
+        key_check="" if "," in check else check,
+        surrogates=dict(sorted(surrogates.items())),
+    )
 
 
 def _as_text(value: object) -> str:

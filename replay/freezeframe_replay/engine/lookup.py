@@ -1,14 +1,18 @@
 """Lookup: which recorded step answers a call. Keeps what was used; decides nothing else. Not safe for threads: the session is.
 
-By (lane, request key, how many equal requests this lane has issued) a call is found exactly. Failing that, it is the same
-request anywhere in the run that is not used yet, or what stands next in the lane where only the clock's times differ
-(`moments`), or names (`names`): relaxed.
+By (lane, request key, how many equal requests this lane has issued) a call is found exactly. In a redacted run the next step of
+the lane comes first if nothing but private values keeps it from being that request (`private_values`): requests that were equal
+may be stored as different ones, and then the order tells them apart. Failing that, it is the same request anywhere in the run
+that is not used yet, or what stands next in the lane where only the clock's times differ (`moments`), or names: relaxed.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from functools import partial
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Final
 
 from freezeframe.seams import Call
@@ -16,13 +20,38 @@ from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
 from freezeframe_replay.engine.miss import Recorded, describe_miss
 from freezeframe_replay.engine.moments import Moments, Slack
-from freezeframe_replay.engine.names import same_but_for_names
-from freezeframe_schemas.divergence import Divergence, Relaxed, Served
-from freezeframe_schemas.exchange import Exchange, Lane
+from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_schemas.divergence import Ambiguous, Divergence, Relaxed, Served, Why
+from freezeframe_schemas.exchange import Exchange, Kind, Lane
 from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, comparable_body, request_key
+from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, request_key
 
 CLOCK_SLACK_S: Final = 2.0
+_CONTENT: Final = ("body", "args", "kwargs")
+"""Components of which times and names may differ."""
+_BECAME_DIFFERENT: Final = (
+    "the program asks the same at both, and redaction saw a private value in one of them only: "
+    "their order alone tells which answer belongs to which"
+)
+_BECAME_EQUAL: Final = (
+    "the program asks different things, which are equal after redaction since their values share a surrogate: "
+    "their order alone tells which answer belongs to which"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The step that answers a call."""
+
+    item: Recorded
+    relaxed: tuple[Relaxed, ...] = ()
+    settled: Settled | None = None
+    """What the comparison took for granted; None where the request was recorded as it is."""
+
+    @property
+    def how(self) -> str:
+        """Return ``exact`` or ``relaxed``."""
+        return "relaxed" if self.relaxed else "exact"
 
 
 class Lookup:
@@ -31,57 +60,127 @@ class Lookup:
     Args:
         fixture: whose steps answer, those that can be asked for.
         ignore: components of the request key that do not decide.
-        alias: applied to every text before it is compared.
+        values: what compares private values.
     """
 
-    def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], alias: Alias) -> None:
+    def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], values: PrivateValues) -> None:
         self._fixture = fixture
         self._ignore = ignore
-        self._alias = alias
+        self._values = values
         self._moments = Moments()
         self.first_ignored: dict[str, int] = {}
         """Ignored component of the key -> the first step that was found though it differed there."""
-        self.recorded = [
-            Recorded(step=step, key=exchange_key(step.exchange, alias=alias, ignore=ignore)) for step in fixture.askable
-        ]
+        self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=ignore)) for step in fixture.askable]
         self.used: dict[int, Served] = {}
         """Number of a step that answered a call -> how it was found."""
+        self.ambiguous: list[Ambiguous] = []
         self._by_bytes = {_fingerprint(item.step.exchange): item.key for item in self.recorded}
         self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
         self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
+        self._rows: dict[tuple[Lane, Kind, str], deque[Recorded]] = defaultdict(deque)
+        """Steps of one lane and kind (and function), in order; those at the beginning that are used are taken away."""
         self._issued: Counter[tuple[Lane, str]] = Counter()
+        self._answered_by: dict[str, Recorded] = {}
+        """Digest of a live request -> the step that answered it last."""
+        self._answer_to: dict[str, tuple[str, int]] = {}
+        """Digest of a recorded request -> digest of the live one that it answered last, and the step's number."""
+        self._trees: dict[int, dict[str, Any]] = {}
         seen: Counter[tuple[Lane, str]] = Counter()
         for item in self.recorded:
             place = (item.step.exchange.lane, item.key.digest)
             self._by_place[(*place, seen[place])] = item
             self._by_digest[item.key.digest].append(item)
+            self._rows[_row(item.step.exchange)].append(item)
             seen[place] += 1
 
     def key_of(self, call: Call) -> RequestKey:
         """Return the call's key. Most requests of a replay have the very bytes of a recorded one, and so its key."""
         known = self._by_bytes.get(_fingerprint(call))
-        return self._key(call, self._ignore) if known is None else known
+        return _key(call, self._ignore) if known is None else known
 
-    def find(self, call: Call, key: RequestKey) -> tuple[Recorded | None, tuple[Relaxed, ...]]:
-        """Return the step that answers the call and what was relaxed to find it; None where there is none.
-
-        Counts the call as issued.
-        """
+    def find(self, call: Call, key: RequestKey) -> Found | None:
+        """Return the step that answers the call and how it was found; None where there is none. Counts the call as issued."""
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
-        found = self._by_place.get((call.lane, key.digest, ordinal))
-        if found is not None and found.step.number not in self.used:
-            return found, ()
+        following = self._next_in_lane(call)
+        placed = self._by_place.get((call.lane, key.digest, ordinal))
+        if placed is not None and placed.step.number in self.used:
+            placed = None
+        if placed is not None and placed is following:
+            return Found(item=placed)
+        live = _Lazily(partial(self._tree, call)) if self._values.are_redacted else None
+        if live is not None and following is not None:
+            found = self._but_for_values(following, live.tree)
+            if found is not None:
+                return found
+        if placed is not None:
+            return Found(item=placed)
         for candidate in self._by_digest.get(key.digest, ()):
             if candidate.step.number not in self.used:
-                return candidate, (Relaxed.PLACE,)
-        following = self._next_in_lane(call)
-        relaxed = () if following is None else self._relaxed_to(following, call, key)
-        return (following, relaxed) if relaxed else (None, ())
+                return Found(item=candidate, relaxed=(Relaxed.PLACE,))
+        if live is not None:
+            shape = self._shape_key(call).digest
+            for candidate in self._by_shape.get(shape, ()):
+                if candidate.step.number not in self.used:
+                    found = self._but_for_values(candidate, live.tree)
+                    if found is not None:
+                        return replace(found, relaxed=(Relaxed.PLACE, *found.relaxed))
+        return None if following is None else self._but_for_values_and_moments(following, call)
+
+    def use(self, found: Found, call: Call, key: RequestKey) -> Served:
+        """Take the step as used by the call, and return how."""
+        item = found.item
+        number = item.step.number
+        ignored: set[str] = set()
+        if self._ignore:
+            shape = self._values.shape
+            ignored = set(exchange_key(item.step.exchange, alias=shape).differing(_key(call, (), shape))) & set(self._ignore)
+            for name in ignored:
+                self.first_ignored.setdefault(name, number)
+        if self._values.are_redacted:
+            self._look_for_mistakes(found, key)
+        served = Served(step=number, how=found.how, relaxed=(*found.relaxed, *sorted(ignored)))
+        self.used[number] = served
+        return served
+
+    def _look_for_mistakes(self, found: Found, key: RequestKey) -> None:
+        """Note the step whose answer this one's may be mistaken for, since redaction changed which requests are equal."""
+        item = found.item
+        number, digest = item.step.number, item.key.digest
+        earlier = self._answered_by.get(key.digest)
+        if earlier is not None and earlier.key.digest != digest and self._but_for_values(earlier, self._recorded_tree(item)):
+            self.ambiguous.append(Ambiguous(steps=(earlier.step.number, number), why=_BECAME_DIFFERENT))
+        self._answered_by[key.digest] = item
+        asked, before = self._answer_to.get(digest, (key.digest, 0))
+        shares = found.settled is not None and any(pair.why is Why.SHARED for pair in found.settled.pairs)
+        if asked != key.digest and shares:
+            self.ambiguous.append(Ambiguous(steps=(before, number), why=_BECAME_EQUAL))
+        self._answer_to[digest] = key.digest, number
 
     def miss(self, call: Call, key: RequestKey) -> Divergence:
         """Return what is to be said of a call that no step answers."""
-        return describe_miss(call, key, recorded=self.recorded, used=self.used, alias=self._alias, settle=self._settle)
+        return describe_miss(
+            call,
+            key,
+            recorded=self.recorded,
+            used=self.used,
+            same=self._used_for_the_same(call, key),
+            values=self._values,
+            settle=self._settle,
+            components=partial(self._components, call),
+        )
+
+    def _components(self, call: Call, item: Recorded) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the names of the components in which a call differs from a step, and those in which it agrees."""
+        recorded = self._recorded_tree(item)
+        live = self._values.settle(recorded, self._tree(call)).tree
+        names = [*recorded, *(name for name in live if name not in recorded)]
+        differing = [
+            name
+            for name in names
+            if name not in recorded or name not in live or first_difference(recorded[name], live[name]) is not None
+        ]
+        return tuple(differing), tuple(name for name in names if name not in differing)
 
     def settle_outcome(self, recorded: Any, live: Any) -> Any:
         """Return what the program came to with the moments of its clock as recorded (see `moments`)."""
@@ -92,50 +191,68 @@ class Lookup:
         """Return the steps that answered no call yet."""
         return [item for item in self.recorded if item.step.number not in self.used]
 
-    def use(self, found: Recorded, call: Call, relaxed: tuple[Relaxed, ...]) -> Served:
-        """Take the step as used by the call, and return how."""
-        number = found.step.number
-        ignored: set[str] = set()
-        if self._ignore:
-            differing = exchange_key(found.step.exchange, alias=self._alias).differing(self._key(call, ()))
-            ignored = set(differing) & set(self._ignore)
-            for name in ignored:
-                self.first_ignored.setdefault(name, number)
-        served = Served(step=number, how="relaxed" if relaxed else "exact", relaxed=(*relaxed, *sorted(ignored)))
-        self.used[number] = served
-        return served
-
-    def _key(self, call: Call, ignore: tuple[str, ...]) -> RequestKey:
-        transient = transient_fields(call.request.method, call.request.url)
-        return request_key(call.kind, call.name, call.request, transient=transient, ignore=ignore, alias=self._alias)
-
     def _next_in_lane(self, call: Call) -> Recorded | None:
-        return next(
-            (
-                item
-                for item in self.recorded
-                if item.step.exchange.lane == call.lane
-                and item.step.number not in self.used
-                and item.step.exchange.kind is call.kind
-                and (bool(call.request.method) or item.step.exchange.name == call.name)
-            ),
-            None,
-        )
+        row = self._rows.get(_row(call))
+        while row and row[0].step.number in self.used:
+            row.popleft()
+        return row[0] if row else None
 
-    def _relaxed_to(self, following: Recorded, call: Call, key: RequestKey) -> tuple[Relaxed, ...]:
-        """Return what must be relaxed so that the call is the one of the step: times, names, or nothing that may be."""
-        if not all(name.startswith(("body", "args", "kwargs")) for name in following.key.differing(key)):
-            return ()
-        transient = transient_fields(call.request.method, call.request.url)
-        recorded = comparable_body(following.step.exchange.request, transient=transient, alias=self._alias)
-        live = comparable_body(call.request, transient=transient, alias=self._alias)
-        settled = self._settle(following, recorded, live)
-        by_names = first_difference(recorded, settled) is not None  # not !=: to Python 1, 1.0 and True are equal
-        if by_names and not same_but_for_names(recorded, settled):
-            return ()
-        return tuple(which for which, is_so in ((Relaxed.CLOCK, settled != live), (Relaxed.NAMES, by_names)) if is_so)
+    def _used_for_the_same(self, call: Call, key: RequestKey) -> list[Recorded]:
+        """Return the used steps whose request this is once more."""
+        same = [item for item in self._by_digest.get(key.digest, ()) if item.step.number in self.used]
+        if same or not self._values.are_redacted:
+            return same
+        live = self._tree(call)
+        alike = self._by_shape.get(self._shape_key(call).digest, ())
+        return [item for item in alike if item.step.number in self.used and self._but_for_values(item, live) is not None]
 
-    def _settle(self, item: Recorded, recorded: Any, live: Any) -> Any:
+    # -- but for values and times ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _by_shape(self) -> Mapping[str, list[Recorded]]:
+        """The steps by what their requests are around their private values."""
+        made: dict[str, list[Recorded]] = defaultdict(list)
+        for item in self.recorded:
+            made[self._shape_key(item.step.exchange).digest].append(item)
+        return made
+
+    def _shape_key(self, asked: Exchange | Call) -> RequestKey:
+        return _key(asked, self._ignore, self._values.shape)
+
+    def _tree(self, asked: Exchange | Call) -> dict[str, Any]:
+        """Return the components of the key as one marked JSON value."""
+        return dict(_parsed(_key(asked, self._ignore, self._values.mark)))
+
+    def _recorded_tree(self, item: Recorded) -> dict[str, Any]:
+        made = self._trees.get(item.step.number)
+        if made is None:
+            made = self._trees[item.step.number] = self._tree(item.step.exchange)
+        return made
+
+    def _but_for_values(self, item: Recorded, live: dict[str, Any]) -> Found | None:
+        settled = self._values.settle(self._recorded_tree(item), live)
+        if not settled.agrees:
+            return None
+        return Found(item=item, relaxed=(Relaxed.NAMES,) if settled.has_words else (), settled=settled)
+
+    def _but_for_values_and_moments(self, following: Recorded, call: Call) -> Found | None:
+        recorded = self._recorded_tree(following)
+        settled = self._values.settle(recorded, self._tree(call))
+        names = {*recorded, *settled.tree}
+        if any(recorded.get(name) != settled.tree.get(name) for name in names if not name.startswith(_CONTENT)):
+            return None
+        if settled.conflict or first_difference(recorded, self._settle_moments(following, recorded, settled.tree)) is not None:
+            return None
+        by_names = (Relaxed.NAMES,) if settled.has_words else ()
+        return Found(item=following, relaxed=(Relaxed.CLOCK, *by_names), settled=settled)
+
+    def _settle(self, item: Recorded, recorded: Any, live: Any) -> Settled:
+        """Return the comparison of two marked bodies, the moments of the live one settled, too."""
+        settled = self._values.settle(recorded, live)
+        settled.tree = self._settle_moments(item, recorded, settled.tree)
+        return settled
+
+    def _settle_moments(self, item: Recorded, recorded: Any, live: Any) -> Any:
         return self._moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
 
     def _slack(self, number: int, now_ns: int) -> Slack:
@@ -162,3 +279,29 @@ def _fingerprint(asked: Exchange | Call) -> tuple[object, ...]:
     request = asked.request
     headers = tuple([pair for pair in request.headers if pair[0].lower() in SEMANTIC_HEADERS])
     return asked.kind, asked.name, request.method, request.url, headers, request.body, request.omitted
+
+
+def _row(asked: Exchange | Call) -> tuple[Lane, Kind, str]:
+    return asked.lane, asked.kind, "" if asked.request.method else asked.name
+
+
+def _key(asked: Exchange | Call, ignore: tuple[str, ...], alias: Alias = str) -> RequestKey:
+    request = asked.request
+    transient = transient_fields(request.method, request.url)
+    return request_key(asked.kind, asked.name, request, transient=transient, ignore=ignore, alias=alias)
+
+
+def _parsed(key: RequestKey) -> Iterator[tuple[str, Any]]:
+    for name, text in key.components:
+        yield name, json.loads(text) if name.startswith(_CONTENT) else text
+
+
+class _Lazily:
+    """A tree that is made where it is needed."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+
+    @cached_property
+    def tree(self) -> dict[str, Any]:
+        return self._make()

@@ -9,13 +9,14 @@ from typing import Any
 
 from freezeframe.seams import Call
 from freezeframe_replay.engine.compare import first_difference, shorten
-from freezeframe_replay.engine.freeze import Alias, transient_fields
+from freezeframe_replay.engine.freeze import transient_fields
+from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas import genai
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
-from freezeframe_schemas.keys import RequestKey, comparable_body
+from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect
 
 
@@ -27,15 +28,27 @@ class Recorded:
     key: RequestKey
 
 
-Settle = Callable[[Recorded, Any, Any], Any]
-"""(step, its body, live body) -> the live body with what varies by itself as recorded."""
+Components = Callable[[Recorded], "tuple[tuple[str, ...], tuple[str, ...]]"]
+"""step -> names of the components in which the call differs from it, and in which it agrees."""
+Settle = Callable[[Recorded, Any, Any], Settled]
+"""(step, its marked body, marked live body) -> their comparison, with what varies by itself as recorded."""
 
 
 def describe_miss(
-    call: Call, key: RequestKey, *, recorded: Sequence[Recorded], used: Collection[int], alias: Alias, settle: Settle
+    call: Call,
+    key: RequestKey,
+    *,
+    recorded: Sequence[Recorded],
+    used: Collection[int],
+    same: Sequence[Recorded],
+    values: PrivateValues,
+    settle: Settle,
+    components: Components,
 ) -> Divergence:
-    """Describe a request that has no recording: against the nearest one that is not used, if any is near."""
-    same = [item for item in recorded if item.key.digest == key.digest]
+    """Describe a request that has no recording: against the nearest one that is not used, if any is near.
+
+    `same` are used steps that recorded this very request.
+    """
     nearest = _nearest(call, key, [item for item in recorded if item.step.number not in used])
     common: dict[str, Any] = {"lane": format_lane(call.lane), "call_kind": call.kind.value, "name": call.name}
     if same:
@@ -43,7 +56,7 @@ def describe_miss(
         return Divergence(
             kind=DivergenceKind.EXTRA_CALL,
             path="$",
-            live=shorten(comparable_body(call.request, alias=alias)),
+            live=shorten(comparable_body(call.request, alias=values.show)),
             note=f"this request was recorded (step {numbers}) and already used: it is asked for once more",
             **common,
         )
@@ -51,26 +64,31 @@ def describe_miss(
         return Divergence(
             kind=DivergenceKind.EXTRA_CALL,
             path="$",
-            live=shorten(comparable_body(call.request, alias=alias)),
+            live=shorten(comparable_body(call.request, alias=values.show)),
             note=f"no recorded {call.kind.value} call is left for it",
             **common,
         )
-    return _changed(call, key, nearest, alias, settle, common)
+    return _changed(call, nearest, values, settle, components, common)
 
 
 def _changed(
-    call: Call, key: RequestKey, nearest: Recorded, alias: Alias, settle: Settle, common: dict[str, Any]
+    call: Call,
+    nearest: Recorded,
+    values: PrivateValues,
+    settle: Settle,
+    components: Components,
+    common: dict[str, Any],
 ) -> Divergence:
     exchange = nearest.step.exchange
     transient = transient_fields(call.request.method, call.request.url)
-    recorded_body = comparable_body(exchange.request, transient=transient, alias=alias)
-    live_body = settle(nearest, recorded_body, comparable_body(call.request, transient=transient, alias=alias))
-    found = first_difference({"body": recorded_body}, {"body": live_body})
-    differed = nearest.key.differing(key)
+    recorded_body = comparable_body(exchange.request, transient=transient, alias=values.mark)
+    settled = settle(nearest, recorded_body, comparable_body(call.request, transient=transient, alias=values.mark))
+    found = first_difference({"body": values.show_tree(recorded_body)}, {"body": values.show_tree(settled.tree)})
+    differed, agreed = components(nearest)
     if found is None:
-        recorded, live = dict(nearest.key.components), dict(key.components)
+        marked = nearest.step.exchange, call
         name = differed[0] if differed else "kind"
-        path, was, now = f"$.{name}", recorded.get(name), live.get(name)
+        path, (was, now) = f"$.{name}", (_component(asked, name, values) for asked in marked)
     else:
         path, was, now = found.path, found.recorded, found.live
     return Divergence(
@@ -80,10 +98,16 @@ def _changed(
         recorded=was,
         live=now,
         would_have_returned=_answer_text(exchange),
-        agreed=nearest.key.agreeing(key),
+        agreed=agreed,
         differed=differed,
+        note=settled.conflict,
         **common,
     )
+
+
+def _component(asked: Exchange | Call, name: str, values: PrivateValues) -> str | None:
+    key = request_key(asked.kind, asked.name, asked.request, alias=values.show)
+    return dict(key.components).get(name)
 
 
 def _nearest(call: Call, key: RequestKey, unused: Sequence[Recorded]) -> Recorded | None:

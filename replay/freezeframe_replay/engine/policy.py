@@ -48,6 +48,8 @@ class Policy:
     """Files and directories that the fences let through; relative ones to the program's working directory."""
     allow_programs: frozenset[str] = frozenset()
     """Programs, by the name of their file, that may be started all the same."""
+    require_values: bool = False
+    """The replay says nothing unless every private value is compared."""
     edits: tuple[RequestEdit, ...] = ()
     """What is changed in each model request before it is looked up or sent."""
 
@@ -78,6 +80,7 @@ def policy_to_json(policy: Policy) -> str:
             "fences": sorted(policy.fences),
             "allow_paths": list(policy.allow_paths),
             "allow_programs": sorted(policy.allow_programs),
+            "require_values": policy.require_values,
             "edits": edits_to_json(policy.edits),
         }
     )
@@ -96,5 +99,6 @@ def policy_from_json(text: str) -> Policy:
         fences=frozenset(Fence(name) for name in data["fences"]),
         allow_paths=tuple(data["allow_paths"]),
         allow_programs=frozenset(data["allow_programs"]),
+        require_values=data["require_values"],
         edits=edits_from_json(data["edits"]),
     )

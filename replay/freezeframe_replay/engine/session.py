@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -24,19 +24,18 @@ from freezeframe.seams import Call
 from freezeframe.seams._port import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
-from freezeframe_replay.engine.freeze import make_aliases
-from freezeframe_replay.engine.lookup import Lookup
+from freezeframe_replay.engine.lookup import Found, Lookup
 from freezeframe_replay.engine.miss import Recorded, miss_message
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.pace import Pace
 from freezeframe_replay.engine.policy import Fence, Policy
+from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_replay.engine.standstill import frames_of_program
 from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,
     LiveCall,
     Made,
-    Relaxed,
     Report,
     Served,
     Stopped,
@@ -44,7 +43,11 @@ from freezeframe_schemas.divergence import (
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
+from freezeframe_schemas.keys import RequestKey
 from freezeframe_schemas.run import EntryKind
+
+if TYPE_CHECKING:
+    from freezeframe_redaction.keys import TenantKey
 
 _STRICT: Final = Policy()
 
@@ -60,6 +63,7 @@ class ReplaySession:
         on_leave: called when it is about to leave it.
         on_divergence: called when the program has left the recording, before it is told.
         claims: what is shared with other processes of the replay.
+        key: of the recording's surrogates; without it, private values of the program's own are paired and not compared.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class ReplaySession:
         on_leave: Callable[[], None] | None = None,
         on_divergence: Callable[[], None] | None = None,
         claims: Claims | None = None,
+        key: TenantKey | None = None,
     ) -> None:
         self._fixture = fixture
         self._policy = policy
@@ -80,11 +85,10 @@ class ReplaySession:
         self._on_leave = on_leave
         self._on_divergence = on_divergence
         self._claims = claims or Alone()
-        self._aliases = make_aliases(fixture.redaction)
-        self._alias = self._aliases.alias
+        self._values = PrivateValues(fixture.redaction, key)
         self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
         self._lock = threading.Lock()
-        self._lookup = Lookup(fixture, ignore=(*fixture.ignore, *policy.ignore), alias=self._alias)
+        self._lookup = Lookup(fixture, ignore=(*fixture.ignore, *policy.ignore), values=self._values)
         self._made: list[Made] = []
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()
@@ -96,7 +100,7 @@ class ReplaySession:
         self._readings = {feed: deque(row) for feed, row in readings.items()}
         self._divergences: list[Divergence] = []
         self._beyond: list[str] = []
-        self._ends = Ends(fixture.entry, alias=self._alias, settle=self._lookup.settle_outcome)
+        self._ends = Ends(fixture.entry, values=self._values, settle=self._lookup.settle_outcome)
         self._missed = False
         self._entered = fixture.entry.kind is not EntryKind.FUNCTION
         self._left = False
@@ -129,22 +133,24 @@ class ReplaySession:
         key = self._lookup.key_of(call)
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
-            found, relaxed = self._lookup.find(call, key)
-            self._note(call, found, "relaxed" if relaxed else "exact")
+            found = self._lookup.find(call, key)
+            self._note(call, found)
             if found is None:
                 if self._is_beyond(call):
                     return self._go_beyond(call)
                 return self._leave_recording(call, self._lookup.miss(call, key))
-            if found.step.number == self._policy.stop_before:
-                raise self._stop(found, call)
-            if self._asks_anew(found, call):
-                self._asked_anew.add(found.step.number)
-                return self._go_live(call, found.step.number)
-            self._claims.claim(self._use(found, relaxed, call))
-            return found
+            item = found.item
+            if item.step.number == self._policy.stop_before:
+                raise self._stop(item, call)
+            if self._asks_anew(item, call):
+                self._asked_anew.add(item.step.number)
+                return self._go_live(call, item.step.number)
+            self._claims.claim(self._use(found, call, key))
+            return item
 
     def _hear(self, taken: Mapping[int, Served]) -> None:
-        """Take the steps that other processes used for used, and their calls for made."""
+        """Take the steps that other processes used for used, their calls for made, and what they assume for granted."""
+        self._values.learn(self._claims.assumed())
         for item in self._lookup.unused() if taken else ():
             if item.step.number in taken:
                 served = taken[item.step.number]
@@ -156,8 +162,7 @@ class ReplaySession:
         if feed is Feed.FLAG:
             return self._flags.get(key)
         with self._lock:
-            left = self._readings.get(key)
-            return left.popleft() if left else None
+            return left.popleft() if (left := self._readings.get(key)) else None
 
     async def turn(self, answer: Exchange) -> None:
         """Let answers reach concurrent tasks in the order in which they came in the run; in real time, when they came."""
@@ -173,13 +178,14 @@ class ReplaySession:
     def enter(self, target: str, input_json: str) -> None:
         """Note that the program reached its entry point, and compare its input."""
         del target  # another name for the same function is no divergence; what it is given and does is
-        with self._lock:
+        with self._lock, self._claims.turn() as taken:
+            self._hear(taken)
             self._entered = True
-            changed = self._ends.compare_input(input_json)
+            settled, changed = self._ends.compare_input(input_json)
             if changed is not None:
                 self._divergences.append(changed)
-            elif self._fixture.entry.input is not None:
-                self._aliases.bind(self._fixture.entry.input, input_json)
+            else:
+                self._assume(settled, is_input=True)
         if self._on_enter is not None:
             self._on_enter()
 
@@ -187,13 +193,14 @@ class ReplaySession:
         """Note what the entry point returned or raised, and compare it unless a miss cut the run short."""
         if self._on_leave is not None:
             self._on_leave()
-        with self._lock:
+        with self._lock, self._claims.turn() as taken:
+            self._hear(taken)
             if self._left:
                 return
             self._left = True
             self._outcome = output_json if error_json is None else error_json
             if not self._missed:
-                self._ends.compare_outcome(output_json, error_json)
+                self._assume(self._ends.compare_outcome(output_json, error_json))
 
     def network_tried(self, address: str) -> ReplayMiss:
         """Note that a client which no seam covers tried to connect; return what the fence should raise."""
@@ -261,6 +268,9 @@ class ReplaySession:
                 outcome_relaxed=self._ends.outcome_relaxed,
                 unfinished=self._fixture.entry.unfinished,
                 beyond=tuple(self._beyond),
+                uncompared=self._values.uncompared,
+                requires_values=self._policy.require_values,
+                ambiguous=tuple(self._lookup.ambiguous),
             )
 
     def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
@@ -303,14 +313,14 @@ class ReplaySession:
             return self._go_live(call, None)
         raise ReplayMiss(f"the recording ends here, before {self._beyond[-1]}: the run never finished")
 
-    def _note(self, call: Call, found: Recorded | None, how: str) -> None:
+    def _note(self, call: Call, found: Found | None) -> None:
         if found is None:
             how = "live" if self._policy.may_go_live(call.kind, call.name) else "missed"
-        elif found.step.number == self._policy.stop_before:
+        elif found.item.step.number == self._policy.stop_before:
             how = "stopped"
-        elif self._asks_anew(found, call):
-            how = "live"
-        self._made.append(_made(call, how, None if found is None else found.step.number))
+        else:
+            how = "live" if self._asks_anew(found.item, call) else found.how
+        self._made.append(_made(call, how, None if found is None else found.item.step.number))
 
     def _asks_anew(self, found: Recorded, call: Call) -> bool:
         begun = bool(self._asked_anew) or self._policy.starts_live(found.step.number)
@@ -341,23 +351,28 @@ class ReplaySession:
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
-    def _use(self, found: Recorded, relaxed: tuple[Relaxed, ...], call: Call) -> Served:
-        number = found.step.number
-        served = self._lookup.use(found, call, relaxed)
-        self._aliases.bind(_text(found.step.exchange.request), _text(call.request))
-        before = self._order.broken_by(number, found.step.exchange.lane, call.lane)
+    def _use(self, found: Found, call: Call, key: RequestKey) -> Served:
+        step = found.item.step
+        served = self._lookup.use(found, call, key)
+        self._assume(found.settled, step=step.number)
+        before = self._order.broken_by(step.number, step.exchange.lane, call.lane)
         if before:
             self._divergences.append(
                 Divergence(
                     kind=DivergenceKind.ORDER_CHANGED,
-                    step=number,
+                    step=step.number,
                     lane=format_lane(call.lane),
                     call_kind=call.kind.value,
-                    name=found.step.exchange.name,
+                    name=step.exchange.name,
                     note=f"asked for after step {before}; it was recorded before it",
                 )
             )
         return served
+
+    def _assume(self, settled: Settled | None, *, step: int | None = None, is_input: bool = False) -> None:
+        """Take what a comparison assumed for granted, here and in the other processes of the replay."""
+        for pair in self._values.assume(settled, step=step, is_input=is_input) if settled is not None else ():
+            self._claims.assume(pair)
 
 
 def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:

@@ -29,6 +29,7 @@ from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
     from freezeframe._streams import StandardStreams
+    from freezeframe_redaction import TenantKey
     from freezeframe_replay.engine.session import ReplaySession
 
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
@@ -36,6 +37,8 @@ REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
 POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
 KEPT_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEPT"
 """File of spans that the replay is recorded to, as a run of its own; where it is not set, it is not."""
+KEYS_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEYS"
+"""Directory of the keys, if it holds the one of the recording's surrogates."""
 FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
 """Process id of the first process of the replay, which writes the report. Those that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
@@ -97,6 +100,7 @@ def activate() -> None:
         on_leave=leave,
         on_divergence=_tell_first,
         claims=peers,
+        key=key_of(fixture, Path(os.environ[KEYS_VARIABLE])) if KEYS_VARIABLE in os.environ else None,
     )
     os.register_at_fork(after_in_child=session.after_fork)
     os.register_at_fork(after_in_child=peers.after_fork)
@@ -133,6 +137,15 @@ def activate() -> None:
     begin()
     fences.raise_fences()
     fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first
+
+
+def key_of(fixture: Fixture, keys: Path) -> TenantKey | None:
+    """Return the key of the recording's surrogates, if the directory holds it."""
+    if not fixture.redaction.policy:
+        return None
+    from freezeframe_redaction import find_key
+
+    return find_key(keys, fixture.redaction.key_id, fixture.redaction.key_check)
 
 
 def _is_first() -> bool:

@@ -74,12 +74,14 @@ def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
 
 def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, Redaction]:
     """Return the run redacted as its origin is, and how: by the origin's key where it is at hand, else by a passing one."""
-    from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys
+    from freezeframe_redaction import Redactor, TenantKey, find_key
 
-    ring = load_or_create_keys(keys) if keys is not None and keys.is_dir() else None
-    key = (ring and ring.by_id(redaction.key_id)) or TenantKey.generate("kept/1")
+    own = None if keys is None else find_key(keys, redaction.key_id, redaction.key_check)
+    key = own or TenantKey.generate("kept/1")
     redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
-    return build_run([redactor.redact_span(span) for span in run.spans]), replace(redaction, key_id=key.id)
+    return build_run([redactor.redact_span(span) for span in run.spans]), replace(
+        redaction, key_id=key.id, key_check="" if own is None else key.check
+    )
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:

@@ -1,8 +1,8 @@
 """Peers: the processes of one replay. A program may fork workers or start Python again; each answers from a session of its own.
 
-They share one file beside the report, appended to under a lock: which steps are used, so that none is used twice, and where a
-process left the recording. The first process, which writes the report, reads the rest out of it. The file is opened before any
-fence is raised, and held open.
+They share one file beside the report, appended to under a lock: which steps are used, so that none is used twice, what each
+takes a private value for (as a digest), and where a process left the recording. The first process, which writes the report,
+reads the rest out of it. The file is opened before any fence is raised, and held open.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_replay.engine.private_values import Pair
 from freezeframe_schemas.divergence import (
     DivergenceKind,
     Report,
     Served,
+    Why,
     report_from_json,
     report_to_json,
     served_from_json,
@@ -43,6 +45,7 @@ class Peers:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._read = 0
         self._used: dict[int, Served] = {}
+        self._assumed: list[Pair] = []
         self._left_by: dict[int, Report] = {}
         self._lock = threading.RLock()
 
@@ -64,6 +67,15 @@ class Peers:
     def claim(self, served: Served) -> None:
         """Tell the others that a step is used. Only within a turn."""
         self._tell({"served": asdict(served)})
+
+    def assume(self, pair: Pair) -> None:
+        """Tell the others what a private value is taken for. Only within a turn."""
+        self._tell({"pair": asdict(pair)})
+
+    def assumed(self) -> Sequence[Pair]:
+        """Return what the others told since this was asked last. Only within a turn."""
+        heard, self._assumed = self._assumed, []
+        return heard
 
     def tell_left(self, report: Report) -> None:
         """Tell the first process where this one left the recording."""
@@ -115,5 +127,8 @@ class Peers:
             if "served" in entry:
                 served = served_from_json(entry["served"])
                 self._used[served.step] = served
+            elif "pair" in entry:
+                told: dict[str, Any] = {**entry["pair"], "why": Why(entry["pair"]["why"])}
+                self._assumed.append(Pair(**told))
             else:
                 self._left_by[entry["pid"]] = report_from_json(json.dumps(entry["left"]))

@@ -17,10 +17,18 @@ from typing import Any, Final
 
 import freezeframe
 from freezeframe_replay.engine.policy import Fence, Policy, policy_to_json
-from freezeframe_replay.process.child import FIXTURE_VARIABLE, KEPT_VARIABLE, POLICY_VARIABLE, REPORT_VARIABLE
+from freezeframe_replay.process.child import (
+    FIXTURE_VARIABLE,
+    KEPT_VARIABLE,
+    KEYS_VARIABLE,
+    POLICY_VARIABLE,
+    REPORT_VARIABLE,
+    key_of,
+)
 from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
+from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.divergence import Check, DivergenceKind, Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import SECRET_REMOVED
@@ -47,6 +55,7 @@ def reenact(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     quiet: bool = True,
     spans: Path | None = None,
+    keys: Path | None = None,
 ) -> Report:
     """Re-enact a run offline and report where it leaves the recording.
 
@@ -61,6 +70,8 @@ def reenact(
         at_commit: run the code of the recorded commit, checked out into a worktree for as long as the replay takes.
         timeout_s: seconds after which the program is ended.
         quiet: keep the program's own standard output away from ours.
+        keys: directory of the keys with which private values are compared (default: that of the data directory, seen from
+            `cwd`). Without the recording's key, values of the program's own are only paired with surrogates.
         spans: file that the replay is recorded to, as the run that it is; `kept.kept_run` makes a fixture of it.
 
     Raises:
@@ -93,6 +104,9 @@ def reenact(
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
         variables[POLICY_VARIABLE] = policy_to_json(policy)
+        keys = keys or find_data_directory(start=cwd) / KEYS
+        if key_of(loaded, keys) is not None:
+            variables[KEYS_VARIABLE] = str(keys.resolve())
         if spans is not None:
             variables[KEPT_VARIABLE] = str(spans.resolve())
         started = list(command or _entry_command(loaded))

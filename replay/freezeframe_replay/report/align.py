@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import Difference, differences
-from freezeframe_replay.engine.freeze import Alias, keyed_anew, make_aliases, transient_fields
+from freezeframe_replay.engine.freeze import Alias, keyed_anew, make_alias, transient_fields
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
 from freezeframe_schemas.fixture import Fixture, Step
@@ -104,9 +104,7 @@ def compare_runs(before: Fixture, after: Fixture) -> Comparison:
     """Return the two runs beside each other, in the order of the first run's steps."""
     # Under one key a value has one surrogate in both runs, and another surrogate is another value.
     same_key = before.redaction.key_id == after.redaction.key_id
-    aliases: tuple[Alias, Alias] = (
-        (str, str) if same_key else (make_aliases(before.redaction).alias, make_aliases(after.redaction).alias)
-    )
+    aliases: tuple[Alias, Alias] = (str, str) if same_key else (make_alias(before.redaction), make_alias(after.redaction))
     return Comparison(
         before=before.run_id,
         after=after.run_id,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from freezeframe_replay.engine.freeze import exchange_key, make_aliases
+from freezeframe_replay.engine.freeze import exchange_key, make_alias
 from freezeframe_replay.report.align import align, compare_runs
 from freezeframe_schemas.fixture import Fixture
 
@@ -47,7 +47,7 @@ def calibrate(one: Fixture, other: Fixture) -> Calibration:
     varying: Counter[str] = Counter()
     content: Counter[str] = Counter()
     compared = 0
-    aliases = make_aliases(one.redaction).alias, make_aliases(other.redaction).alias
+    aliases = make_alias(one.redaction), make_alias(other.redaction)
     beside = compare_runs(one, other)
     for pair, (before, after) in zip(beside.pairs, align(one, other), strict=True):
         if before is None or after is None:

@@ -274,6 +274,8 @@ def _report(report: Report, width: int, again: str) -> Iterable[str]:
     yield from _outcome(report, width)
     if report.exit_status and report.divergences:
         yield f"  the program ended with status {report.exit_status}"
+    for pair in report.ambiguous:
+        yield from _wrapped("  ambiguous: ", f"steps {pair.steps[0]} and {pair.steps[1]}: {pair.why}", width)
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)
     yield from _next(report, width, again)
@@ -336,6 +338,8 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
         if report.live:
             return
         advice = _NEXT[first.kind]
+    elif report.requires_values and report.uncompared:
+        advice = "replay where the data directory holds the key of the recording, or name that directory with --data"
     elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:
         advice = "see what the run holds: freezeframe show RUN; record its calls with freezeframe.instrument()"
     else:

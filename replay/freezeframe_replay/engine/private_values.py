@@ -1,0 +1,317 @@
+"""Private values: whether a live request or outcome has the private values of the recorded one.
+
+Everything that a replay hands out (input, answers, flags) holds surrogates, so a value that the program was given is
+compared as it stands. What is left are values of the program's own (a constant, the environment, the caller's input):
+
+- with the key of the recording, such a value is redacted and compared with the recorded surrogate;
+- without it, it is only paired with a surrogate of its class. A pair is one to one and holds for the whole replay, in every
+  lane and process. It is counted: the report says how many values need the key to compare;
+- a value that the program made from a surrogate (a part of it, or a text around it) cannot be compared with either: it is
+  counted, too.
+
+The same goes for a name that redaction saw in one of two texts only: a word on one side, a surrogate on the other.
+
+Not safe for threads: the session is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe_replay.engine.compare import first_difference
+from freezeframe_schemas.divergence import Uncompared, Why
+from freezeframe_schemas.fixture import Redaction
+
+if TYPE_CHECKING:
+    from freezeframe_redaction.keys import TenantKey
+    from freezeframe_redaction.marker import Value
+
+_WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
+_NAME: Final = "PERSON"
+_OTHER: Final = "another private value than the recorded one"
+_REORDERED: Final = (
+    "the recorded private values in another order; if the program sorts by them: surrogates do not sort as their originals do"
+)
+_REST: Final = r"\w+|\s+|[^\w\s]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A value of the program's own, and the surrogate against which it stood."""
+
+    class_name: str
+    original: str
+    """A digest of the value: what the processes of a replay tell each other holds no value."""
+    surrogate: str
+    """As it stands in the recording."""
+    canonical: str
+    """What is equal about equal surrogates."""
+    why: Why
+    step: int | None = None
+
+
+_Place = tuple[str, str]
+"""Class of a value, and what tells it from others of the class."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a comparison of two marked JSON values came to."""
+
+    tree: Any
+    """The live value, with what agrees as in the recorded one."""
+    agrees: bool = False
+    """Nothing differs but private values that may be the same."""
+    pairs: list[Pair] = field(default_factory=list[Pair])
+    """What is assumed for that, beyond what was assumed before."""
+    has_words: bool = False
+    """A name stood against a word."""
+    conflict: str = ""
+    """Why the first two values that cannot be the same cannot be it."""
+    exchanged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    """Surrogates that stand in the place of other ones: recorded, live."""
+
+
+class PrivateValues:
+    """The private values of one replay: what was compared, and what only paired."""
+
+    def __init__(self, redaction: Redaction, key: TenantKey | None = None) -> None:
+        self._marker = None
+        self._by_original: dict[_Place, Pair] = {}
+        self._by_surrogate: dict[_Place, Pair] = {}
+        """The pairs that are one to one."""
+        self._uncompared: dict[tuple[str, str, str], Pair] = {}
+        """Class, original and surrogate -> every pair that was assumed."""
+        if redaction.policy:
+            from freezeframe_redaction.marker import TOKEN, Marker
+            from freezeframe_replay.engine.freeze import policy_of
+
+            self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
+            self._token = TOKEN
+            self._parts = re.compile(f"{TOKEN.pattern}|{_REST}")
+
+    @property
+    def are_redacted(self) -> bool:
+        """Tell whether the run is redacted: else every text is compared as it is."""
+        return self._marker is not None
+
+    # -- texts -----------------------------------------------------------------------------------------------------------
+
+    def mark(self, text: str) -> str:
+        """Return the text with each private value as a token (see `marker`)."""
+        return text if self._marker is None else self._marker.mark(text)
+
+    def shape(self, text: str) -> str:
+        """Return the text with each private value as its class: equal for texts that agree around their values."""
+        return self._marked(text, lambda value: f"<{value.class_}>")
+
+    def show(self, text: str) -> str:
+        """Return the text for a report: surrogates as they are, a value of the program's own as its surrogate or its class."""
+        return self._marked(text, self._shown)
+
+    def show_tree(self, tree: Any) -> Any:
+        """Return a marked JSON value for a report."""
+        if self._marker is None:
+            return tree
+        if isinstance(tree, dict):
+            return {self.show_tree(name): self.show_tree(item) for name, item in tree.items()}
+        if isinstance(tree, list):
+            return [self.show_tree(item) for item in tree]
+        return self._with_texts(tree, self._shown) if isinstance(tree, str) else tree
+
+    def _marked(self, text: str, text_of: Callable[[Value], str]) -> str:
+        return text if self._marker is None else self._with_texts(self._marker.mark(text), text_of)
+
+    def _with_texts(self, marked: str, text_of: Callable[[Value], str]) -> str:
+        marker = self._marker
+        assert marker is not None
+        return self._token.sub(lambda token: text_of(marker.value(int(token[2]))), marked)
+
+    def _shown(self, value: Value) -> str:
+        assert self._marker is not None
+        if value.is_known:
+            return value.text
+        pair = self._by_original.get((value.class_, _digest(value)))
+        return pair.surrogate if pair is not None else self._marker.surrogate_of(value) or f"<{value.class_}>"
+
+    # -- comparing -------------------------------------------------------------------------------------------------------
+
+    def settle(self, recorded: Any, live: Any) -> Settled:
+        """Compare two marked JSON values.
+
+        Shape: JSON values in which each text went through `mark`, for example ``{"messages": [{"content": "<...>"}]}``.
+        """
+        made = Settled(tree=live)
+        if self._marker is not None:
+            made.tree = self._value(recorded, live, made)
+            if made.exchanged and Counter(was for was, _ in made.exchanged) == Counter(now for _, now in made.exchanged):
+                made.conflict = _REORDERED
+        made.agrees = not made.conflict and first_difference(recorded, made.tree) is None
+        return made
+
+    def _value(self, recorded: Any, live: Any, made: Settled) -> Any:
+        if isinstance(recorded, dict) and isinstance(live, dict):
+            names = self._names_of(recorded, live, made)
+            return {
+                names[name]: self._value(recorded[names[name]], item, made) if names[name] in recorded else item
+                for name, item in live.items()
+            }
+        if isinstance(recorded, list) and isinstance(live, list):
+            rest = live[len(recorded) :]
+            return [*(self._value(was, now, made) for was, now in zip(recorded, live, strict=False)), *rest]
+        if isinstance(recorded, str) and isinstance(live, str) and recorded != live:
+            return self._text(recorded, live, made)
+        return live
+
+    def _names_of(self, recorded: Mapping[str, Any], live: Mapping[str, Any], made: Settled) -> dict[str, str]:
+        """Return name in the live object -> its name in the recorded one: keys may be private values as well."""
+        names = {name: name for name in live}
+        left = [name for name in recorded if name not in live]
+        own = [name for name in live if name not in recorded]
+        if left and len(left) == len(own):
+            names |= {now: self._text(was, now, made) for was, now in zip(left, own, strict=True)}
+        return names
+
+    def _text(self, recorded: str, live: str, made: Settled) -> str:
+        if self._token.search(recorded) is None and self._token.search(live) is None:
+            return live
+        was = [match.group() for match in self._parts.finditer(recorded)]
+        now = [match.group() for match in self._parts.finditer(live)]
+        if len(was) != len(now):
+            return live
+        return "".join(
+            one if one == other or self._same(one, other, made) else other for one, other in zip(was, now, strict=True)
+        )
+
+    def _same(self, was: str, now: str, made: Settled) -> bool:
+        old, new = self._token.fullmatch(was), self._token.fullmatch(now)
+        if old is None and new is None:
+            return False
+        assert self._marker is not None
+        if old is not None and new is not None:
+            return self._values(self._marker.value(int(old[2])), self._marker.value(int(new[2])), made)
+        token, word = (old, now) if old is not None else (new, was)
+        assert token is not None
+        return self._is_named(self._marker.value(int(token[2])), word, made)
+
+    def _is_named(self, value: Value, word: str, made: Settled) -> bool:
+        """Tell whether a name stands against a word in which redaction saw no name, and may be its."""
+        if value.class_ != _NAME or not _WORD.fullmatch(word) or not word[0].isupper():
+            return False
+        made.has_words = True
+        if value.text == word:
+            return True
+        from freezeframe_redaction.marker import Value
+
+        other = Value(class_=_NAME, text=word)
+        return self._stands_for(value, other, made) if value.is_known else self._clash(made, _OTHER)
+
+    def _values(self, recorded: Value, live: Value, made: Settled) -> bool:
+        if recorded.class_ != live.class_:
+            return False
+        if recorded.text == live.text:
+            return True
+        if recorded.is_known and live.is_known:
+            made.exchanged.append((recorded.text, live.text))
+            return self._clash(made, _OTHER)
+        if live.is_known:
+            return self._stands_for(live, recorded, made)
+        if recorded.is_known or recorded.is_shared:
+            return self._stands_for(recorded, live, made)
+        return self._clash(made, _OTHER)
+
+    def _stands_for(self, surrogate: Value, original: Value, made: Settled) -> bool:
+        """Tell whether a surrogate may be that of an original, and note what has to hold for it."""
+        marker = self._marker
+        assert marker is not None
+        if surrogate.is_shared:
+            if surrogate.text.strip("9") and surrogate.canonical != original.canonical:  # a year can be compared
+                return self._clash(made, _OTHER)
+            return self._note(made, surrogate, original, Why.SHARED)
+        if marker.has_key and marker.stands_for(surrogate, original):
+            return True
+        if marker.is_derived(original):
+            return self._note(made, surrogate, original, Why.DERIVED)
+        if marker.has_key:
+            return self._clash(made, _OTHER)
+        return self._note(made, surrogate, original, Why.KEY)
+
+    def _note(self, made: Settled, surrogate: Value, original: Value, why: Why) -> bool:
+        pair = Pair(
+            class_name=original.class_,
+            original=_digest(original),
+            surrogate=surrogate.text,
+            canonical=surrogate.canonical,
+            why=why,
+        )
+        if why is Why.KEY:
+            known = [*self._known(pair), *(one for one in made.pairs if one.why is Why.KEY and _touch(one, pair))]
+            for one in known:
+                if (one.original, one.canonical) != (pair.original, pair.canonical):
+                    return self._clash(made, _broken(one, pair))
+            if known:
+                return True
+        made.pairs.append(pair)
+        return True
+
+    def _known(self, pair: Pair) -> Iterator[Pair]:
+        for known in (
+            self._by_original.get((pair.class_name, pair.original)),
+            self._by_surrogate.get((pair.class_name, pair.canonical)),
+        ):
+            if known is not None:
+                yield known
+
+    @staticmethod
+    def _clash(made: Settled, why: str) -> bool:
+        made.conflict = made.conflict or why
+        return False
+
+    # -- the account -----------------------------------------------------------------------------------------------------
+
+    def assume(self, settled: Settled, *, step: int | None = None, is_input: bool = False) -> list[Pair]:
+        """Take what a comparison assumed for granted from here on; return what is new."""
+        return self.learn(replace(pair, step=step, why=Why.INPUT if is_input else pair.why) for pair in settled.pairs)
+
+    def learn(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Take pairs for granted, also those of another process; return what is new."""
+        new: list[Pair] = []
+        for pair in pairs:
+            place = (pair.class_name, pair.original, pair.canonical)
+            if place in self._uncompared:
+                continue
+            self._uncompared[place] = pair
+            new.append(pair)
+            if pair.why in (Why.KEY, Why.INPUT):
+                self._by_original.setdefault((pair.class_name, pair.original), pair)
+                self._by_surrogate.setdefault((pair.class_name, pair.canonical), pair)
+        return new
+
+    @property
+    def uncompared(self) -> tuple[Uncompared, ...]:
+        """Return every value that was only paired, in the order in which they were met."""
+        return tuple(
+            Uncompared(class_name=pair.class_name, surrogate=pair.surrogate, why=pair.why, step=pair.step)
+            for pair in self._uncompared.values()
+        )
+
+
+def _touch(one: Pair, other: Pair) -> bool:
+    same_class = one.class_name == other.class_name
+    return same_class and (one.original == other.original or one.canonical == other.canonical)
+
+
+def _broken(known: Pair, pair: Pair) -> str:
+    place = "" if known.step is None else f" at step {known.step}"
+    if known.original == pair.original:
+        return f"one value of the program stands for {known.surrogate}{place} and for {pair.surrogate} here"
+    return f"{pair.surrogate} stands for one value of the program{place or ' before'} and for another one here"
+
+
+def _digest(value: Value) -> str:
+    return hashlib.sha256(f"{value.class_}\x1f{value.canonical}".encode("utf-8", "surrogatepass")).hexdigest()
