@@ -53,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("the configuration has no faults")
             return 0
         config = load_config(options.config, os.environ, overrides)
+        if options.read:
+            from freezeframe_collector.reading import serve_reading
+
+            return asyncio.run(serve_reading(Path(config.store_dsn.removeprefix("chdb://"))))
         from freezeframe_collector.service import run
         from freezeframe_collector.telemetry import configure_logging, quote_no_exceptions
 
@@ -93,6 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file; see docs/collector-config.md")
     parser.add_argument("--check", action="store_true", help="check the configuration, name every fault, and exit")
+    parser.add_argument(
+        "--read", action="store_true", help="answer SQL over the embedded store until stdin closes; needs no running collector"
+    )
     parser.add_argument("--data", metavar="DIR", help="data directory (service.data)")
     parser.add_argument("--grpc-port", type=int, metavar="PORT", help="OTLP/gRPC port; 0 takes a free one")
     parser.add_argument("--http-port", type=int, metavar="PORT", help="OTLP/HTTP port; 0 takes a free one")

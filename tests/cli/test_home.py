@@ -53,6 +53,6 @@ def test_a_ports_file_that_says_nothing_names_no_port(tmp_path: Path, text: str)
 def test_a_ports_file_left_by_a_crash_is_not_believed(tmp_path: Path) -> None:
     """Only a collector that runs has a store to read; a named store needs none."""
     (tmp_path / "ports.json").write_text(json.dumps({"http": 1, "grpc": 2, "clickhouse": 3}))
-    with pytest.raises(ConfigError, match="no running collector"):
+    with pytest.raises(ConfigError, match="no collector is running"):
         store_url(Home(directory=tmp_path), environ={})
     assert store_url(Home(directory=tmp_path), environ={"FREEZEFRAME_STORE": "clickhouse://db"}) == "clickhouse://db"

@@ -6,10 +6,12 @@ import asyncio
 import json
 import re
 import secrets
+import time
 import uuid
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,7 +20,7 @@ from freezeframe_collector.facade import orders
 from freezeframe_collector.facade.admission import Admission
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
-from freezeframe_collector.facade.inserts import insert, is_insert, parse_insert
+from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
 from freezeframe_collector.readers.client import ReaderHost, standing_walls
 from freezeframe_collector.readers.errors import ClickHouseError, denied
@@ -76,20 +78,29 @@ def build_app(
     known = {user.name: user for user in users} or {"default": User(name="default")}
     if admin_token is not None:
         known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
-    facade = _Facade(
-        engine=store.engine,
-        database=store.database,
-        users=known,
-        hosts=_LOOPBACK | set(hosts),
-        max_workers=max_workers,
-    )
+    shelf = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
+    app = _app(_Facade(shelf, users=known, hosts=_LOOPBACK | set(hosts), max_workers=max_workers, writer=store.engine))
+    if admin_token is not None:
+        app.router.add_post(orders.PATH, orders.Orders(store, admin_token).post)
+    return app
+
+
+def build_reading_app(shelf: Shelf, user: User) -> web.Application:
+    """Return the application over a store that no collector has open: it reads, and takes no inserts."""
+    return _app(_Facade(shelf, users={user.name: user}, hosts=_LOOPBACK, max_workers=_WORKERS))
+
+
+def shelf_of(directory: Path, database: str, *, cold: Path | None) -> Shelf:
+    """Return what readers read of the embedded store in `directory`, behind the walls that this machine can put up."""
+    return Shelf(writer=directory / "clickhouse", database=database, cold=cold, walls=standing_walls())
+
+
+def _app(facade: _Facade) -> web.Application:
     app = web.Application(client_max_size=_MAX_STATEMENT_BYTES)
     app.router.add_get("/ping", facade.ping)
     app.router.add_get("/replicas_status", facade.ping)
     app.router.add_route("*", "/", facade.query)
     app.router.add_post("/query", facade.query)
-    if admin_token is not None:
-        app.router.add_post(orders.PATH, orders.Orders(store, admin_token).post)
     app.on_cleanup.append(facade.close)
     return app
 
@@ -97,25 +108,23 @@ def build_app(
 class _Facade:
     def __init__(
         self,
+        shelf: Shelf,
         *,
-        engine: EmbeddedEngine,
-        database: str,
-        users: dict[str, User],
-        hosts: set[str] | frozenset[str],
+        users: Mapping[str, User],
+        hosts: Set[str],
         max_workers: int,
+        writer: EmbeddedEngine | None = None,
     ) -> None:
-        self._open = engine.open_handle
-        self._database = database
-        self._host = ReaderHost(
-            Shelf(writer=engine.directory / "clickhouse", database=database, cold=engine.cold, walls=standing_walls())
-        )
+        self._writer = writer
+        self._database = shelf.database
+        self._host = ReaderHost(shelf)
         self._executor = Executor(self._host)
         self._admission = Admission(max_workers)
         self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
         self._users = users
         self._hosts = hosts
-        _, rows = engine.rows("SELECT timezone()")
-        self._headers = {"X-ClickHouse-Server-Display-Name": "freezeframe", "X-ClickHouse-Timezone": str(rows[0][0])}
+        zone = time.tzname[0] if writer is None else str(writer.rows("SELECT timezone()")[1][0][0])
+        self._headers = {"X-ClickHouse-Server-Display-Name": "freezeframe", "X-ClickHouse-Timezone": zone}
 
     async def ping(self, request: web.Request) -> web.Response:
         return web.Response(text="Ok.\n", headers=self._headers)
@@ -136,7 +145,7 @@ class _Facade:
             loop = asyncio.get_running_loop()
             if is_insert(request.sql):
                 statement = parse_insert(request.sql, user, self._database)
-                await loop.run_in_executor(self._threads, insert, self._open, self._database, statement)
+                await loop.run_in_executor(self._threads, self._insert, statement)
                 return web.Response(headers=headers)
             if killed := _KILL.fullmatch(request.sql):
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
@@ -144,6 +153,11 @@ class _Facade:
                 return await self._stream(http, request, headers)
         except ClickHouseError as error:
             return _failure(error, headers, blocks=is_on(http.query.get("compress")))
+
+    def _insert(self, statement: Insert) -> None:
+        if self._writer is None:
+            raise ClickHouseError(164, "READONLY", "Cannot insert: no collector runs, the store is open for reading only")
+        insert(self._writer.open_handle, self._database, statement)
 
     def _kill(self, request: Request, query_id: str) -> Request:
         """Stop a statement, and return the request that answers who asked for it."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 from freezeframe_replay.local import processes
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
 from freezeframe_replay.local.processes import Note
+from freezeframe_replay.local.stopped_store import has_store, open_stopped_store, waiting_bytes
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
@@ -162,8 +163,13 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
     port = read_ports(home).get("clickhouse")
     if port and collector_answers(home):
         return f"clickhouse://127.0.0.1:{port}/freezeframe"
+    if has_store(home):
+        waiting = waiting_bytes(home)
+        held = f"; {waiting:,} bytes in its log are not stored yet and not shown" if waiting else ""
+        print(f"note: no collector is running for {home.directory}, reading its files{held}", file=sys.stderr)
+        return open_stopped_store(home.directory)
     raise ConfigError(
-        f"no store: found no running collector for {home.directory}",
+        f"no store: no collector is running for {home.directory}, and nothing was recorded there",
         do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
         f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
     )

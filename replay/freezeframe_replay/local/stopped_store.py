@@ -1,0 +1,69 @@
+"""The embedded store of a data directory whose collector does not run, read for as long as this command does.
+
+The collector's program opens the files for reading and answers SQL on loopback (``freezeframe-collector --read``). It ends with
+this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from freezeframe_replay.local.home import Home
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+
+
+def has_store(home: Home) -> bool:
+    """Tell whether runs were ever stored in the data directory."""
+    return any((home.directory / "store" / "clickhouse" / "metadata").glob("*.sql"))
+
+
+def waiting_bytes(home: Home) -> int:
+    """Return how much the collector took and had not stored when it ended: it is stored at its next start."""
+    return sum(file.stat().st_size for file in (home.directory / "wal").glob("*") if file.is_file())
+
+
+@functools.cache
+def open_stopped_store(directory: Path) -> str:
+    """Return the URL of the store in a data directory, served until this process ends.
+
+    Raises:
+        ConfigError: the collector is not installed here.
+        PermanentStoreError: the store cannot be opened.
+    """
+    command = [sys.executable, "-m", "freezeframe_collector", "--read", "--data", str(directory)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line = process.stdout.readline()
+    try:
+        about: dict[str, Any] = json.loads(line)
+        port, password = int(about["port"]), str(about["password"])
+    except (ValueError, KeyError, TypeError):
+        process.stdin.close()
+        said = process.stderr.read().decode(errors="replace").strip()
+        process.wait()
+        if "No module named freezeframe_collector" in said or "is not installed" in said:
+            raise ConfigError(
+                f"{directory}: its collector is not running, and reading its files needs the embedded store",
+                do="pip install 'freezeframe[embedded]'",
+            ) from None
+        raise PermanentStoreError(f"{directory}: the store cannot be opened: {said[-500:]}") from None
+    atexit.register(_end, process)
+    return f"clickhouse://default:{password}@127.0.0.1:{port}/freezeframe"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
