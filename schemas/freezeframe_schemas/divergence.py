@@ -67,6 +67,8 @@ class Relaxed(StrEnum):
     """A time that the program read from its clock."""
     NAMES = "names"
     """A name that redaction saw on one side only."""
+    OBJECTS = "objects"
+    """An object that cannot be written down: only its class is compared."""
 
 
 class Check(StrEnum):
@@ -77,6 +79,8 @@ class Check(StrEnum):
     GIVEN = "given"
     """The replay itself handed the recorded input to the program: there is nothing to compare."""
     NOT_RECORDED = "not recorded"
+    OPAQUE = "opaque"
+    """An object that cannot be written down, of the same class as the recorded one: nothing else of it can be compared."""
     NOT_SEEN = "not seen"
     """Recorded, and the replay did not see the program's, or cut the program short before it."""
 
@@ -208,8 +212,10 @@ class Report:
     """Recorded steps inside of other steps: those answer for them, so that a replay does not ask for them."""
     input_check: Check = Check.NOT_SEEN
     outcome_check: Check = Check.NOT_SEEN
+    input_relaxed: tuple[str, ...] = ()
+    """What of the input did not decide: values of `Relaxed`."""
     outcome_relaxed: tuple[str, ...] = ()
-    """What differed in the outcome and did not decide: values of `Relaxed`."""
+    """What of the outcome did not decide: values of `Relaxed`."""
     exit_status: int = 0
     """What the program ended with, where that is no part of the outcome."""
     unfinished: bool = False
@@ -263,8 +269,8 @@ def report_from_json(text: str) -> Report:
         data["made"] = tuple(Made(**item) for item in data.get("made", ()))
         data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
         data["stopped"] = _stopped(data.get("stopped"))
-        data["outcome_relaxed"] = tuple(data.get("outcome_relaxed", ()))
-        data["beyond"] = tuple(data.get("beyond", ()))
+        for name in ("input_relaxed", "outcome_relaxed", "beyond"):
+            data[name] = tuple(data.get(name, ()))
         for name in ("input_check", "outcome_check"):
             data[name] = Check(data.get(name, Check.NOT_SEEN))
         data["uncompared"] = tuple(map(_uncompared, data.get("uncompared", ())))

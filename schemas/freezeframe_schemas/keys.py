@@ -127,10 +127,10 @@ def _function_components(request: Request, alias: Callable[[str], str]) -> list[
     body = comparable_body(request, alias=alias)
     if isinstance(body, dict) and set(body) <= {"args", "kwargs"}:
         return [
-            *_body_components("args", _without_identity(body.get("args") or [])),
-            *_body_components("kwargs", _without_identity(body.get("kwargs") or {})),
+            *_body_components("args", without_identity(body.get("args") or [])),
+            *_body_components("kwargs", without_identity(body.get("kwargs") or {})),
         ]
-    return _body_components("body", _without_identity(body))
+    return _body_components("body", without_identity(body))
 
 
 def _body_components(prefix: str, body: Any) -> list[tuple[str, str]]:
@@ -141,12 +141,12 @@ def _body_components(prefix: str, body: Any) -> list[tuple[str, str]]:
     return [(prefix, canonical_json(body))]
 
 
-def _without_identity(value: Any) -> Any:
+def without_identity(value: Any) -> Any:
     """Return the value with opaque objects reduced to their class: their text may hold a memory address."""
     if isinstance(value, list):
-        return [_without_identity(item) for item in value]
+        return [without_identity(item) for item in value]
     if isinstance(value, dict):
         if value.get(values.TAG) == "opaque":
             return {values.TAG: "opaque", "class": value.get("class")}
-        return {key: _without_identity(item) for key, item in value.items()}
+        return {key: without_identity(item) for key, item in value.items()}
     return value

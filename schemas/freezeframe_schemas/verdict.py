@@ -62,7 +62,14 @@ _BROKEN_CODE: Final = frozenset(
 
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
+    Relaxed.OBJECTS: "objects compared by class only",
 }
+_LEFT_OPEN: Final[Mapping[Check, str]] = {
+    Check.NOT_RECORDED: "not recorded",
+    Check.OPAQUE: "an object of which only the class can be compared",
+    Check.NOT_SEEN: "not seen by the replay",
+}
+"""How far an end of the run was compared, where that leaves it open -> in words."""
 _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
     Why.KEY: ("that needs the key to compare", "that need the key to compare"),
     Why.DERIVED: ("made from a surrogate", "made from surrogates"),
@@ -178,7 +185,10 @@ def _why_open(report: Report) -> str | None:
         calls = "every call was made for real"
     else:
         calls = "the run recorded no calls" if not report.inside else "the run recorded no call that a replay asks for"
-    outcome = "no outcome" if report.outcome_check is Check.NOT_RECORDED else "the replay did not see its outcome"
+    outcome = {
+        Check.NOT_RECORDED: "no outcome",
+        Check.OPAQUE: "its outcome is an object of which only the class can be compared",
+    }.get(report.outcome_check, "the replay did not see its outcome")
     return f"nothing was compared: {calls}, and {outcome}"
 
 
@@ -195,7 +205,7 @@ def _compared(report: Report) -> str:
 
 def _not_compared(report: Report) -> Iterable[str]:
     ends = (("the input", report.input_check), ("the outcome", report.outcome_check))
-    for check, why in ((Check.NOT_RECORDED, "not recorded"), (Check.NOT_SEEN, "not seen by the replay")):
+    for check, why in _LEFT_OPEN.items():
         if found := [end for end, its in ends if its is check]:
             yield f"{' and '.join(found)} ({why})"
     if report.beyond:
@@ -217,9 +227,8 @@ def _not_compared(report: Report) -> Iterable[str]:
             yield f"{_RELAXED[name]} in {_count(steps, 'step')}"
         else:
             yield f"{name} in {_count(steps, 'step')} (ignored)"
-    for name in report.outcome_relaxed:
-        if name != Relaxed.NAMES:
-            yield f"{_RELAXED.get(name, name)} in the outcome"
+    for end, names in (("input", report.input_relaxed), ("outcome", report.outcome_relaxed)):
+        yield from (f"{_RELAXED.get(name, name)} in the {end}" for name in names if name != Relaxed.NAMES)
     if report.exit_status:
         yield f"the program's exit status ({report.exit_status}, not recorded)"
 

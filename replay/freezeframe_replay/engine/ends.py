@@ -12,7 +12,9 @@ from typing import Any
 from freezeframe_replay.engine.compare import Difference, first_difference
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed
+from freezeframe_schemas.keys import without_identity
 from freezeframe_schemas.run import Entry
+from freezeframe_schemas.values import TAG, is_opaque
 
 Settle = Callable[[Any, Any], Any]
 """Takes a recorded and a live JSON value; returns the live one with the times of its clock as recorded."""
@@ -34,8 +36,10 @@ class Ends:
         is_known = entry.output is not None or entry.error is not None
         self.input_check = Check.NOT_RECORDED if entry.input is None else Check.NOT_SEEN
         self.outcome_check = Check.NOT_SEEN if is_known else Check.NOT_RECORDED
+        self.input_relaxed: tuple[Relaxed, ...] = ()
+        """What of the input did not decide."""
         self.outcome_relaxed: tuple[Relaxed, ...] = ()
-        """What differed in the outcome and did not decide."""
+        """What of the outcome did not decide."""
         self.outcome_changed: Divergence | None = None
         self.raised_instead = False
         """Whether the program raised where the recorded run returned."""
@@ -50,6 +54,7 @@ class Ends:
         if found is None:
             if self.input_check is not Check.CHANGED:
                 self.input_check = Check.SAME
+                self.input_relaxed = (Relaxed.OBJECTS,) if is_opaque(self._entry.input) else ()
             return settled, None
         self.input_check = Check.CHANGED
         return None, Divergence(
@@ -71,8 +76,14 @@ class Ends:
         settled.tree = self._settle(recorded, live)
         found = self._first_difference(recorded, settled)
         if found is None:
-            self.outcome_check = Check.SAME
-            tried = ((Relaxed.CLOCK, settled.tree != live), (Relaxed.NAMES, settled.has_words))
+            is_object = isinstance(recorded["returned"], dict) and recorded["returned"].get(TAG) == "opaque"
+            self.outcome_check = Check.OPAQUE if is_object else Check.SAME
+            has_objects = not is_object and is_opaque(self._entry.output or "")
+            tried = (
+                (Relaxed.CLOCK, settled.tree != live),
+                (Relaxed.NAMES, settled.has_words),
+                (Relaxed.OBJECTS, has_objects),
+            )
             self.outcome_relaxed = tuple(which for which, is_so in tried if is_so)
             return settled
         self.outcome_check = Check.CHANGED
@@ -101,14 +112,29 @@ class Ends:
     def _comparable(self, text: str) -> Any:
         marked = self._values.mark(text)
         try:
-            return json.loads(marked)
+            return without_identity(json.loads(marked))
         except ValueError:
             return marked
 
 
 def _class_and_text(error: Any) -> Any:
-    """Keep what an exception is and says; its attributes may hold addresses and times."""
-    return {"class": error.get("class"), "text": error.get("text")} if isinstance(error, dict) else error
+    """Keep what an exception is and says, and those of a group; its attributes may hold addresses and times."""
+    if not isinstance(error, dict):
+        return error
+    said = {"class": error.get("class"), "text": error.get("text")}
+    inner = [_class_and_text(item) for item in _members(error)]
+    return {**said, "inner": inner} if inner else said
+
+
+def _members(error: dict[str, Any]) -> list[Any]:
+    """Return the exceptions of an exception group: its second argument, in order; nothing of any other exception."""
+    arguments: Any = error.get("value")
+    members: Any = arguments[1] if isinstance(arguments, list) and len(arguments) == 2 else None
+    if isinstance(members, dict) and members.get(TAG) == "tuple":
+        members = members.get("value")
+    if not isinstance(members, list) or not all(isinstance(item, dict) for item in members):
+        return []
+    return members if all(item.get(TAG) == "exception" for item in members) else []
 
 
 def _of_the_caller(raised: Any) -> str:

@@ -25,6 +25,7 @@ from freezeframe_schemas.divergence import Ambiguous, Divergence, Relaxed, Serve
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, request_key
+from freezeframe_schemas.values import is_opaque
 
 CLOCK_SLACK_S: Final = 2.0
 _CONTENT: Final = ("body", "args", "kwargs")
@@ -130,18 +131,26 @@ class Lookup:
     def use(self, found: Found, call: Call, key: RequestKey) -> Served:
         """Take the step as used by the call, and return how."""
         item = found.item
-        number = item.step.number
-        ignored: set[str] = set()
-        if self._ignore:
-            shape = self._values.shape
-            ignored = set(exchange_key(item.step.exchange, alias=shape).differing(_key(call, (), shape))) & set(self._ignore)
-            for name in ignored:
-                self.first_ignored.setdefault(name, number)
+        number, request = item.step.number, item.step.exchange.request
+        ignored = self._ignored(item.step.exchange, call)
+        for name in ignored & set(self._ignore):
+            self.first_ignored.setdefault(name, number)
         if self._values.are_redacted:
             self._look_for_mistakes(found, key)
-        served = Served(step=number, how=found.how, relaxed=(*found.relaxed, *sorted(ignored)))
+        has_objects = not request.method and is_opaque(request.body.decode(errors="replace"))
+        objects = (Relaxed.OBJECTS,) if has_objects else ()
+        served = Served(step=number, how=found.how, relaxed=(*found.relaxed, *objects, *sorted(ignored)))
         self.used[number] = served
         return served
+
+    def _ignored(self, recorded: Exchange, call: Call) -> set[str]:
+        """Return the components in which the call differs from the step and that do not decide: ignored, or transient."""
+        transient = {f"body.{name}" for name in transient_fields(call.request.method, call.request.url)}
+        if not (transient or self._ignore) or _fingerprint(recorded) == _fingerprint(call):
+            return set()
+        shape = self._values.shape
+        was, now = (request_key(asked.kind, asked.name, asked.request, alias=shape) for asked in (recorded, call))
+        return set(was.differing(now)) & {*transient, *self._ignore}
 
     def _look_for_mistakes(self, found: Found, key: RequestKey) -> None:
         """Note the step whose answer this one's may be mistaken for, since redaction changed which requests are equal."""

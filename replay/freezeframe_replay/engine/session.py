@@ -265,6 +265,7 @@ class ReplaySession:
                 stopped=self._stopped,
                 input_check=self._ends.input_check,
                 outcome_check=self._ends.outcome_check,
+                input_relaxed=self._ends.input_relaxed,
                 outcome_relaxed=self._ends.outcome_relaxed,
                 unfinished=self._fixture.entry.unfinished,
                 beyond=tuple(self._beyond),

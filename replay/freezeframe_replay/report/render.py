@@ -46,6 +46,7 @@ _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.PLACE: "asked at another place",
     Relaxed.CLOCK: "at another time",
     Relaxed.NAMES: "but for names",
+    Relaxed.OBJECTS: "objects compared by class only",
 }
 
 
