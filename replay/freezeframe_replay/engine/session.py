@@ -30,7 +30,7 @@ from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.pace import Pace
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
-from freezeframe_replay.engine.standstill import frames_of_program
+from freezeframe_replay.engine.standstill import stop_before
 from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,
@@ -337,18 +337,7 @@ class ReplaySession:
         return host in self._open_hosts or current_place().inside_call
 
     def _stop(self, found: Recorded, call: Call) -> ReplayMiss:
-        exchange = found.step.exchange
-        self._stopped = Stopped(
-            step=found.step.number,
-            call_kind=call.kind.value,
-            name=call.name,
-            request=_text(call.request),
-            recorded=_text(exchange.request),
-            answer=exchange.error or exchange.response.body.decode(errors="replace"),
-            address=_address(call.request),
-            recorded_address=_address(exchange.request),
-            frames=frames_of_program(),
-        )
+        self._stopped = stop_before(found.step, call)
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
@@ -385,10 +374,6 @@ def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:
         arguments=None if asked.request.method else _text(asked.request),
         lane=format_lane(asked.lane),
     )
-
-
-def _address(request: Request) -> str:
-    return f"{request.method} {request.url}" if request.method else ""
 
 
 def _text(request: Request) -> str:

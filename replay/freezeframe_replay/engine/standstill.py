@@ -1,4 +1,4 @@
-"""Where a program stands when a replay stops it: its own frames, innermost first, with their variables."""
+"""Where a program stands when a replay stops it: the call about to be made, and its own frames with their variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Final
 import freezeframe
 import freezeframe_replay
 import freezeframe_schemas
-from freezeframe_schemas.divergence import Frame
+from freezeframe.seams import Call
+from freezeframe_schemas.divergence import Frame, Stopped
+from freezeframe_schemas.exchange import Request
+from freezeframe_schemas.fixture import Step
 
 _FRAMES: Final = 8
 _LONGEST: Final = 160
@@ -25,6 +28,30 @@ _FOREIGN: Final = tuple(
     )
 )
 """Where code lies that is no part of the program: ours, installed packages, the standard library, and code without a file."""
+
+
+def stop_before(step: Step, call: Call) -> Stopped:
+    """Return where the program stands, which is about to make a call that the step answers. Called from within it."""
+    exchange = step.exchange
+    return Stopped(
+        step=step.number,
+        call_kind=call.kind.value,
+        name=call.name,
+        request=_body(call.request),
+        recorded=_body(exchange.request),
+        answer=exchange.error or exchange.response.body.decode(errors="replace"),
+        address=_address(call.request),
+        recorded_address=_address(exchange.request),
+        frames=frames_of_program(),
+    )
+
+
+def _body(request: Request) -> str:
+    return request.body.decode(errors="replace")
+
+
+def _address(request: Request) -> str:
+    return f"{request.method} {request.url}" if request.method else ""
 
 
 def frames_of_program() -> tuple[Frame, ...]:
