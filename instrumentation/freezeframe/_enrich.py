@@ -16,7 +16,7 @@ from freezeframe._guard import guard
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Exchange, Headers, Kind, exchange_attributes
 from freezeframe_schemas.span import Attributes, AttributeValue
-from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 _NS_PER_S: Final = 1_000_000_000
 _FIRST_ERROR_STATUS: Final = 400
@@ -60,10 +60,10 @@ def _settled(exchange: Exchange, *, streamed: bool) -> Exchange:
 
 
 def _is_whole_answer(exchange: Exchange, *, streamed: bool) -> bool | None:
-    response, request = exchange.response, exchange.request
+    response = exchange.response
     if exchange.kind is not Kind.MODEL or response.status is None or response.status >= _FIRST_ERROR_STATUS:
         return None
-    match = find_dialect(request.method, request.url, request.headers)
+    match = find_dialect_of(exchange.request)
     if match is None:
         return None
     content_type = next((value for name, value in response.headers if name.lower() == "content-type"), "")
@@ -130,7 +130,7 @@ def region_of(host: str, response_headers: Headers) -> str | None:
 
 
 def _model_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
-    match = find_dialect(exchange.request.method, exchange.request.url, exchange.request.headers)
+    match = find_dialect_of(exchange.request)
     if match is None:
         return {}
     response = exchange.response

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +105,96 @@ def test_no_url_raises(method: str, url: str) -> None:
     """Whatever an application asks for."""
     find_dialect(method, url)
     find_dialect("POST", "http://" + url)
+
+
+# -- paths that any service may have ------------------------------------------------------------------------------------
+
+JSON = (("content-type", "application/json"),)
+GATEWAY = "http://litellm.internal:4000"
+
+BY_BODY: list[tuple[str, object, str, str]] = [
+    ("/embeddings", {"model": "m", "input": "a"}, "openai.embeddings", "openai"),
+    (
+        "/embeddings",
+        {"model": "m", "input": ["a", "b"], "encoding_format": "base64", "user": "u"},
+        "openai.embeddings",
+        "openai",
+    ),
+    ("/embeddings", {"model": "m", "input": [[1, 2], [3]], "litellm_metadata": {}}, "openai.embeddings", "openai"),
+    ("/embeddings", {"model": "m", "input": [1, 2]}, "openai.embeddings", "openai"),
+    ("/responses", {"model": "m", "input": "a", "stream": True}, "openai.responses", "openai"),
+    ("/gw/responses", {"model": "m", "input": [{"role": "user", "content": "a"}], "tools": []}, "openai.responses", "openai"),
+    ("/responses", {"model": "m", "input": [{"type": "function_call_output", "output": "1"}]}, "openai.responses", "openai"),
+    ("/completions", {"model": "m", "prompt": "a", "max_tokens": 5}, "openai.completions", "openai"),
+    ("/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "a"}]}, "openai.chat", "openai"),
+    (
+        "/messages",
+        {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "a"}], "thinking": {}},
+        "anthropic.messages",
+        "anthropic",
+    ),
+    ("/audio/speech", {"model": "m", "input": "a", "voice": "alloy"}, "generic", "openai"),
+    ("/v1/images/generations", {"model": "m", "prompt": "a"}, "generic", "openai"),
+    ("/v2/rerank", {"model": "m", "query": "a", "documents": ["b"], "top_n": 1}, "generic", "unknown"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "dialect", "provider"), BY_BODY)
+def test_a_model_call_at_a_gateway_without_a_version_is_known_by_its_body(
+    path: str, body: object, dialect: str, provider: str
+) -> None:
+    match = find_dialect("POST", GATEWAY + path, JSON, json.dumps(body).encode())
+    assert match is not None
+    assert (match.dialect.name, match.provider) == (dialect, provider)
+    packed = find_dialect(
+        "POST", GATEWAY + path, (*JSON, ("content-encoding", "gzip")), gzip.compress(json.dumps(body).encode())
+    )
+    assert packed == match
+
+
+LOOKALIKES: list[tuple[str, object]] = [
+    ("/embeddings", {"input": "a"}),  # whose model?
+    ("/embeddings", {"id": "doc-1", "model": "m", "input": "a", "embedding": [0.1, 0.2]}),  # a vector that is stored
+    ("/embeddings", {"model": "m", "input": "a", "collection": "orders"}),
+    ("/embeddings", {"model": {"name": "m"}, "input": "a"}),
+    ("/embeddings", {"model": "m", "input": [True, False]}),
+    ("/responses", {"survey": 7, "responses": [{"question": 1, "answer": "yes"}]}),
+    ("/responses", {"model": "Tesla 3", "input": "keyboard", "device_id": "d-1"}),
+    ("/responses", {"model": "m", "input": [{"question": 1}]}),
+    ("/responses", {"model": "m"}),
+    ("/completions", {"course": "c-1", "user": "u-1", "completed": True}),
+    ("/completions", {"model": "m", "prompt": "a", "completion": "b", "latency_ms": 3}),  # a log of one
+    ("/messages", {"to": "+15550100", "body": "hello"}),
+    ("/messages", {"channel": "general", "messages": [{"role": "user", "content": "hello"}]}),
+    ("/messages", {"model": "m", "messages": [{"role": "user", "content": "a"}]}),  # without Anthropic's limit
+    ("/messages", {"model": "m", "max_tokens": True, "messages": [{"role": "user", "content": "a"}]}),
+    ("/messages", {"model": "m", "max_tokens": 5, "messages": []}),
+    ("/audio/speech", {"model": "m", "input": "a"}),
+    ("/images/generations", {"model": "m", "prompt": "a", "gallery": "g-1"}),
+    ("/rerank", {"query": "a", "documents": ["b"]}),
+    ("/audio/transcriptions", {"model": "m", "text": "what was said"}),  # not a form
+    ("/conversations", {"model": "m", "messages": [{"role": "user", "content": "a"}]}),  # a path of no provider
+]
+
+
+@pytest.mark.parametrize(("path", "body"), LOOKALIKES)
+def test_a_request_of_another_service_is_no_model_call(path: str, body: object) -> None:
+    for text in (json.dumps(body), json.dumps([body]), "model=m&input=a", '{"model": "m", "input"', ""):
+        assert find_dialect("POST", f"https://api.example.com{path}", JSON, text.encode()) is None
+
+
+def test_a_transcription_is_known_by_its_form() -> None:
+    form = (("content-type", "multipart/form-data; boundary=x"),)
+    match = find_dialect("POST", f"{GATEWAY}/audio/transcriptions", form)
+    assert match is not None
+    assert (match.dialect.name, match.provider) == ("generic", "openai")
+    assert find_dialect("GET", f"{GATEWAY}/audio/transcriptions", form) is None
+
+
+@given(
+    body=st.binary(max_size=80)
+    | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(lambda v: json.dumps(v).encode())
+)
+def test_no_body_raises(body: bytes) -> None:
+    for path in ("/embeddings", "/responses", "/completions", "/messages", "/rerank"):
+        find_dialect("POST", GATEWAY + path, JSON, body)

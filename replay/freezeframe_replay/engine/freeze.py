@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.exchange import Exchange, Lane
+from freezeframe_schemas.exchange import Exchange, Lane, Request
 from freezeframe_schemas.fixture import Fixture, Redaction, Step
 from freezeframe_schemas.framework import state_from_span
 from freezeframe_schemas.keys import RequestKey, request_key
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire import find_dialect
+from freezeframe_schemas.wire import find_dialect_of
 
 if TYPE_CHECKING:
     from freezeframe_redaction import Policy
@@ -92,7 +92,7 @@ def exchange_key(exchange: Exchange, *, alias: Alias = str, ignore: tuple[str, .
         exchange.kind,
         exchange.name,
         exchange.request,
-        transient=transient_fields(exchange.request.method, exchange.request.url),
+        transient=transient_fields(exchange.request),
         ignore=ignore,
         alias=alias,
     )
@@ -108,9 +108,9 @@ def keyed_anew(fixture: Fixture) -> tuple[Step, ...]:
     return tuple(replace(step, key=exchange_key(step.exchange, alias=alias).digest) for step in fixture.steps)
 
 
-def transient_fields(method: str, url: str) -> frozenset[str]:
-    """Return the body fields that never decide, by the wire dialect of the URL."""
-    match = find_dialect(method, url) if method else None
+def transient_fields(request: Request) -> frozenset[str]:
+    """Return the body fields that never decide, by the wire dialect of the request."""
+    match = find_dialect_of(request) if request.method else None
     return match.dialect.transient_fields if match is not None else frozenset()
 
 

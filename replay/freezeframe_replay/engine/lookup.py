@@ -296,7 +296,7 @@ def _row(asked: Exchange | Call) -> tuple[Lane, Kind, str]:
 
 def _key(asked: Exchange | Call, ignore: tuple[str, ...], alias: Alias = str) -> RequestKey:
     request = asked.request
-    transient = transient_fields(request.method, request.url)
+    transient = transient_fields(request)
     return request_key(asked.kind, asked.name, request, transient=transient, ignore=ignore, alias=alias)
 
 

@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
-from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def _changed(
     common: dict[str, Any],
 ) -> Divergence:
     exchange = nearest.step.exchange
-    transient = transient_fields(call.request.method, call.request.url)
+    transient = transient_fields(call.request)
     recorded_body = comparable_body(exchange.request, transient=transient, alias=values.mark)
     settled = settle(nearest, recorded_body, comparable_body(call.request, transient=transient, alias=values.mark))
     found = first_difference({"body": values.show_tree(recorded_body)}, {"body": values.show_tree(settled.tree)})
@@ -149,7 +149,7 @@ def _answer_text(exchange: Exchange) -> str:
 
 def _what_the_model_said(exchange: Exchange) -> str:
     """Return the words and tool calls of a model's answer, without their envelope; nothing where the dialect finds none."""
-    match = find_dialect(exchange.request.method, exchange.request.url)
+    match = find_dialect_of(exchange.request)
     if match is None:
         return ""
     headers = exchange.response.headers

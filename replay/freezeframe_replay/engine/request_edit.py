@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Request
-from freezeframe_schemas.wire import find_dialect
+from freezeframe_schemas.wire import find_dialect_of
 
 
 class Part(StrEnum):
@@ -77,7 +77,7 @@ def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None
     Raises:
         ReplayError: a model call in whose wire format the edited part stands elsewhere than in a JSON body.
     """
-    match = find_dialect(request.method, request.url, request.headers) if edits and request.method else None
+    match = find_dialect_of(request) if edits and request.method else None
     if match is None:
         return None
     try:

@@ -22,7 +22,7 @@ from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind
 from freezeframe_schemas.fixture import Fixture, Step
-from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.registry import PROVIDERS
 
 _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "traceparent"})
@@ -203,7 +203,7 @@ def _key(provider: str, canary: Canary, *, required: bool) -> str:
 
 
 def _provider(step: Step) -> str:
-    match = find_dialect(step.exchange.request.method, step.exchange.request.url)
+    match = find_dialect_of(step.exchange.request)
     return step.provider or (match.provider if match is not None else "")
 
 
@@ -224,7 +224,7 @@ def _rebased(url: str, base: str) -> str:
 
 
 def _said(step: Step, status: int, headers: Headers, body: bytes) -> Said:
-    match = find_dialect(step.exchange.request.method, step.exchange.request.url)
+    match = find_dialect_of(step.exchange.request)
     if match is None:
         return Said(status=status, text=body.decode(errors="replace"))
     content_type = next((text for name, text in headers if name.lower() == "content-type"), "")

@@ -20,7 +20,7 @@ from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Response
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import canonical_json, digest
-from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 _PART: Final = re.compile(r'\.?([^.\[\]|"]+)|\[(\d+)\]|\["([^"]+)"\]')
 _INSIDE: Final = "|json"
@@ -244,7 +244,7 @@ def _said(exchange: Exchange, text: str) -> Response:
     """Return the model's answer with another text, in the wire format and the mode (whole or streamed) of the recorded one."""
     recorded = exchange.response
     content_type = next((value for name, value in recorded.headers if name.lower() == "content-type"), "application/json")
-    match = find_dialect(exchange.request.method, exchange.request.url)
+    match = find_dialect_of(exchange.request)
     document: dict[str, Any] = {}
     if match is not None and (recorded.status or 200) < 400:
         document = dict(

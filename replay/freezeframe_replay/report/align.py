@@ -23,7 +23,7 @@ from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import comparable_body
 from freezeframe_schemas.prices import Price, price_of
 from freezeframe_schemas.span import AttributeValue
-from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 CHANGES_SHOWN: Final = 20
 """Differences kept of one step; a prompt that was replaced differs in many places."""
@@ -191,7 +191,7 @@ def _asked(exchange: Exchange, alias: Alias) -> Any:
     request = exchange.request
     if not request.method:
         return comparable_body(request, alias=alias)
-    return {"body": comparable_body(request, transient=transient_fields(request.method, request.url), alias=alias)}
+    return {"body": comparable_body(request, transient=transient_fields(request), alias=alias)}
 
 
 def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias) -> Any:
@@ -214,7 +214,7 @@ def _said(step: Step | None) -> dict[str, AttributeValue]:
     if step is None or step.exchange.kind is not Kind.MODEL:
         return {}
     request, response = step.exchange.request, step.exchange.response
-    match = find_dialect(request.method, request.url) if request.method else None
+    match = find_dialect_of(request) if request.method else None
     if match is None:
         return {}
     content_type = next((text for name, text in response.headers if name.lower() == "content-type"), "")

@@ -11,6 +11,6 @@ from __future__ import annotations
 
 from freezeframe_schemas.wire.dialect import Dialect
 from freezeframe_schemas.wire.encoding import decode_body
-from freezeframe_schemas.wire.registry import Match, find_dialect
+from freezeframe_schemas.wire.registry import Match, find_dialect, find_dialect_of
 
-__all__ = ["Dialect", "Match", "decode_body", "find_dialect"]
+__all__ = ["Dialect", "Match", "decode_body", "find_dialect", "find_dialect_of"]

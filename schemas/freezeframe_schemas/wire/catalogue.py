@@ -36,8 +36,10 @@ diffs. This page is written from the registry (`freezeframe_schemas.wire.catalog
 """
 
 _MIDDLE: Final = """
-Paths are matched at their end, on any host unless a provider is named; `POST` only. Any other request to a provider below is
-`generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
+Paths are matched at their end, on any host unless a provider is named; `POST` only. A path marked *by its body* is one that other
+services have, too: it is a model call if the JSON body has the fields that the API insists on, and none that neither the API nor
+a gateway knows (`freezeframe_schemas.wire.shapes`); *by its form*, if it is a multipart form. Any other request to a provider
+below is `generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
 
 ## Providers
 
@@ -65,6 +67,7 @@ def _dialects() -> str:
     for route in ROUTES:
         by_name.setdefault(route.dialect.name, route.dialect)
         where = f" ({', '.join(sorted(route.providers))})" if route.providers else ""
+        where += " by its body" if route.shape else " by its form" if route.form else ""
         paths.setdefault(route.dialect.name, []).extend(f"`{path}`{where}" for path in _readable(route.path).split("|"))
     by_name[generic.DIALECT.name] = generic.DIALECT
     paths.setdefault(generic.DIALECT.name, []).append("any other, on the hosts below")

@@ -2,17 +2,20 @@
 
 `ROUTES` say what the path speaks; `PROVIDERS` say whose host it is. They are independent: a proxy speaks a known path on an
 unknown host (the dialect's own provider is then the guess), and a known provider has paths that we do not read (``generic``).
+A path that other services have, too, says it only together with the body (`shapes`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.wire import (
     anthropic_messages,
     bedrock_converse,
@@ -25,8 +28,13 @@ from freezeframe_schemas.wire import (
     openai_completions,
     openai_embeddings,
     openai_responses,
+    shapes,
 )
 from freezeframe_schemas.wire.dialect import Dialect, WireDialect
+from freezeframe_schemas.wire.document import JsonObject, as_object, parse
+from freezeframe_schemas.wire.encoding import decode_body
+
+Shape = Callable[[JsonObject], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +63,10 @@ class Route:
     providers: frozenset[str] = frozenset()
     """Only on hosts of these providers; empty: on every host."""
     stream: bool | None = None
+    shape: Shape | None = None
+    """What the JSON body must look like; None: the path says enough."""
+    form: bool = False
+    """The body is a multipart form; its parts are not looked at."""
 
 
 PROVIDERS: Final = (
@@ -94,6 +106,8 @@ PROVIDERS: Final = (
     Provider(name="ollama", hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?"),
 )
 
+_OPENAI_GENERIC: Final = replace(generic.DIALECT, provider="openai")
+
 ROUTES: Final = (
     Route(dialect=openai_chat.DIALECT, path=r"/deployments/(?P<model>[^/]+)/chat/completions$"),
     Route(dialect=openai_completions.DIALECT, path=r"/deployments/(?P<model>[^/]+)/completions$"),
@@ -125,39 +139,87 @@ ROUTES: Final = (
     Route(dialect=ollama.CHAT, path=r"/api/chat$", providers=frozenset({"ollama"})),
     Route(dialect=ollama.GENERATE, path=r"/api/generate$", providers=frozenset({"ollama"})),
     Route(dialect=ollama.EMBED, path=r"/api/embed(?:dings)?$", providers=frozenset({"ollama"})),
+    # Gateways often leave the version out of the path, and then it is one that any service may have.
+    Route(dialect=openai_responses.DIALECT, path=r"/responses$", shape=shapes.is_response),
+    Route(dialect=openai_completions.DIALECT, path=r"/completions$", shape=shapes.is_completion),
+    Route(dialect=openai_embeddings.DIALECT, path=r"/embeddings$", shape=shapes.is_embeddings),
+    Route(dialect=anthropic_messages.DIALECT, path=r"/messages$", shape=shapes.is_message),
+    Route(dialect=_OPENAI_GENERIC, path=r"/audio/speech$", shape=shapes.is_speech),
+    Route(dialect=_OPENAI_GENERIC, path=r"/images/generations$", shape=shapes.is_image),
+    Route(dialect=generic.DIALECT, path=r"/rerank$", shape=shapes.is_rerank),
+    Route(dialect=_OPENAI_GENERIC, path=r"/audio/(?:transcriptions|translations)$", form=True),
 )
 
 _PROVIDERS: Final = tuple((re.compile(row.hosts, re.IGNORECASE), row.name) for row in PROVIDERS)
 _ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
 
 
-def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = ()) -> Match | None:
-    """Return what the request speaks, or None where it is no model call that we know."""
-    del headers  # no dialect measured so far needs them
+def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"") -> Match | None:
+    """Return what the request speaks, or None where it is no model call that we know.
+
+    `body` is the request's as sent; without it, a path that says nothing by itself is no model call.
+    """
     # Without the query, which may hold an API key, and makes every URL of some APIs another one to remember.
-    return _find(method.upper(), url.partition("?")[0])
+    known, possible = _find(method.upper(), url.partition("?")[0])
+    if not possible:
+        return known
+    named = {name.lower(): value for name, value in headers}
+    if any(route.form for route in possible) and named.get("content-type", "").lower().startswith("multipart/form-data"):
+        return _bound(next(route for route in possible if route.form), known)
+    shaped = [route for route in possible if route.shape is not None]
+    if not shaped or not body:
+        return known
+    document = _document(body, headers)
+    found = next((route for route in shaped if route.shape is not None and route.shape(document)), None)
+    return known if found is None else _bound(found, known)
+
+
+def find_dialect_of(request: Request) -> Match | None:
+    """Return what a recorded request speaks."""
+    return find_dialect(request.method, request.url, request.headers, request.body)
+
+
+def _document(body: bytes, headers: Sequence[tuple[str, str]]) -> JsonObject:
+    try:
+        return as_object(parse(decode_body(body, headers)))
+    except WireError:
+        return {}
+
+
+def _bound(route: Route, known: Match | None) -> Match:
+    return Match(
+        dialect=replace(route.dialect, stream=route.stream),
+        provider=route.dialect.provider if known is None else known.provider,
+    )
 
 
 @lru_cache(maxsize=512)
-def _find(method: str, url: str) -> Match | None:
+def _find(method: str, url: str) -> tuple[Match | None, tuple[Route, ...]]:
+    """Return what method and URL say by themselves, and else the routes that one of may be it, if the body says so."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        return None
+        return None, ()
     provider = _provider_of(f"{host}:{port}" if port else host)
-    if method == "POST":
-        path = parts.path.rstrip("/")
-        for pattern, route in _ROUTES:
-            if route.providers and provider not in route.providers:
-                continue
-            found = pattern.search(path)
-            if found is None:
-                continue
-            model = found.groupdict().get("model")
-            bound = replace(route.dialect, model=unquote(model) if model else None, stream=route.stream)
-            return Match(dialect=bound, provider=provider or bound.provider)
-    return Match(dialect=generic.DIALECT, provider=provider) if provider else None
+    known = Match(dialect=generic.DIALECT, provider=provider) if provider else None
+    if method != "POST":
+        return known, ()
+    possible: list[Route] = []
+    path = parts.path.rstrip("/")
+    for pattern, route in _ROUTES:
+        if route.providers and provider not in route.providers:
+            continue
+        found = pattern.search(path)
+        if found is None:
+            continue
+        if route.shape is not None or route.form:
+            possible.append(route)
+            continue
+        model = found.groupdict().get("model")
+        bound = replace(route.dialect, model=unquote(model) if model else None, stream=route.stream)
+        return Match(dialect=bound, provider=provider or bound.provider), ()
+    return known, tuple(possible)
 
 
 @lru_cache(maxsize=512)

@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire import decode_body, find_dialect
+from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.attributes import AttributeWriter
 
 _CONTENT: Final = frozenset({genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
@@ -33,7 +33,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     if exchange is None:
         return
     request, response = exchange.request, exchange.response
-    match = find_dialect(request.method, request.url, request.headers)
+    match = find_dialect_of(request)
     if match is None:
         return
     out.text(genai.PROVIDER_NAME, match.provider)
