@@ -51,11 +51,6 @@ _TRANSPORTS: Final = (
         "realtime sessions over WebSocket are not recorded",
         frozenset({"langsmith", "langgraph-sdk"}),
     ),
-    (
-        "urllib3",
-        "used directly its HTTP is not recorded (through requests and botocore it is)",
-        frozenset({"freezeframe", "requests", "botocore", "clickhouse-connect", "openai-agents"}),
-    ),
 )
 """Distribution, advice, and who may bring it without a call of an agent that is missed."""
 

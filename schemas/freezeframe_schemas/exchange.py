@@ -90,6 +90,8 @@ class Response:
     status: int | None = None
     reason: str | None = None
     """The words after the status, which clients show in errors. None for those of ``200 OK``, and where none exist (HTTP/2)."""
+    version: str | None = None
+    """Of HTTP: ``1.0``, ``2``. None for 1.1, and for functions."""
     headers: Headers = ()
     completion: Completion = Completion.COMPLETE
     omitted: str | None = None
@@ -216,6 +218,7 @@ def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         genai.REQUEST_BODY_OMITTED: request.omitted,
         genai.HTTP_RESPONSE_STATUS_CODE: response.status,
         genai.RESPONSE_REASON: response.reason,
+        genai.NETWORK_PROTOCOL_VERSION: response.version,
         genai.RESPONSE_HEADERS: _dump_headers(response.headers) if response.status is not None else None,
         genai.RESPONSE_BODY_OMITTED: response.omitted,
         genai.ERROR_CHAIN: exchange.error,
@@ -255,6 +258,7 @@ def exchange_from_span(span: SpanRecord) -> Exchange | None:
         response=Response(
             status=span.integer(genai.HTTP_RESPONSE_STATUS_CODE),
             reason=span.text(genai.RESPONSE_REASON),
+            version=span.text(genai.NETWORK_PROTOCOL_VERSION),
             headers=_load_headers(span, genai.RESPONSE_HEADERS),
             chunks=_chunks(span),
             completion=_member(

@@ -287,6 +287,7 @@ def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
         "response": {
             "status": response.status,
             "reason": response.reason,
+            "version": response.version,
             "headers": [list(pair) for pair in response.headers] or None,
             "completion": response.completion.value,
             "omitted": response.omitted,
@@ -330,6 +331,7 @@ def _step_from_json(data: Mapping[str, Any], directory: Path) -> Step:
         response=Response(
             status=response.get("status"),
             reason=response.get("reason"),
+            version=response.get("version"),
             headers=_headers(response),
             completion=Completion(response["completion"]),
             omitted=response.get("omitted"),

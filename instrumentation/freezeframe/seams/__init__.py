@@ -47,7 +47,8 @@ class Seam:
 SEAMS: Final = (
     Seam(module="httpx", installer="httpx", distribution="httpx", captures="model calls and tools' HTTP, each attempt"),
     Seam(module="httpx2", installer="httpx", distribution="httpx2", captures="model calls and tools' HTTP, each attempt"),
-    Seam(module="requests.adapters", installer="requests", distribution="requests", captures="model calls and tools' HTTP"),
+    Seam(module="urllib3.connectionpool", installer="urllib3", distribution="urllib3", captures="model calls and tools' HTTP"),
+    Seam(module="requests.adapters", installer="requests", distribution="requests", captures="its calls of urllib3, by name"),
     Seam(module="langchain_core.tools.base", installer="langchain", distribution="langchain-core", captures="tools"),
     Seam(module="langchain_core.retrievers", installer="langchain", distribution="langchain-core", captures="retrievers"),
     Seam(

@@ -124,20 +124,15 @@ async def _start(req: Any) -> Recording | None:
     if recorder is None:
         return None
     with guard("aiohttp.request"):
-        url = str(req.url)
         written = _write(req)
-        subject = shared.subject_of(req.method, url, written.headers)
-        if not shared.is_recorded(subject, url, recorder):
+        known = await _known_body(req)
+        subject = shared.subject_of(written, known)
+        if not shared.is_recorded(subject, written.url, recorder):
             return None
-        return recorder.start(
-            kind=subject.kind,
-            name=shared.name_of(written.method, written.url),
-            seam=SEAM,
-            request=written,
-            request_body=await _body(req, recorder.settings.max_body_bytes),
-            dialect=subject.dialect,
-            provider=subject.provider,
-        )
+        body = Body(recorder.settings.max_body_bytes, known)
+        if known is None:
+            _watch_upload(req.body, body)
+        return shared.start(recorder, SEAM, subject, written, body)
     return None
 
 
@@ -147,18 +142,58 @@ def _write(req: Any) -> Request:
     )
 
 
-async def _body(req: Any, limit_bytes: int) -> Body:
+async def _known_body(req: Any) -> bytes | None:
+    """Return the body, None for one that is written piece by piece: a form with files, a generator."""
     body = req.body
+    if body is None:
+        return b""
     if isinstance(body, bytes | bytearray):
-        return Body(limit_bytes, bytes(body))
+        return bytes(body)
     if isinstance(getattr(body, "_value", None), bytes | bytearray | str):
-        return Body(limit_bytes, await body.as_bytes())
-    return Body(limit_bytes, left_out="streamed upload")
+        return await body.as_bytes()
+    return None
+
+
+_UPLOAD: Final = "_freezeframe_upload"
+
+
+def _watch_upload(payload: Any, body: Body) -> None:
+    """Have the payload write what it writes into `body`, too. A redirect sends the same payload again."""
+    if not hasattr(payload, _UPLOAD):
+        for name in ("write", "write_with_length"):
+            if hasattr(payload, name):
+                setattr(payload, name, functools.partial(_write_watched, payload, getattr(payload, name)))
+    setattr(payload, _UPLOAD, body)
+
+
+async def _write_watched(payload: Any, write: Callable[..., Awaitable[None]], writer: Any, *args: Any) -> None:
+    if not isinstance(writer, _WatchedWriter):  # one of the two calls the other
+        writer = _WatchedWriter(writer, getattr(payload, _UPLOAD))
+    await write(writer, *args)
+
+
+class _WatchedWriter:
+    """The writer of a request; what is written goes by here. All else is the original's."""
+
+    def __init__(self, inner: Any, body: Body) -> None:
+        self._inner = inner
+        self._body = body
+
+    async def write(self, chunk: Any, *args: Any, **kwargs: Any) -> None:
+        with guard("aiohttp.upload"):
+            self._body.add(bytes(chunk))
+        await self._inner.write(chunk, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
-    headers = [(name, value) for name, value in response._raw_headers if name.lower() != b"content-encoding"]
-    recording.answered(response.status, shared.clean_headers(headers), response.reason)
+    headers = list(response._raw_headers)
+    if any(name.lower() == b"content-encoding" for name, _ in headers):  # the length is that of the encoded body
+        headers = [pair for pair in headers if pair[0].lower() not in (b"content-encoding", b"content-length")]
+    version = 11 if response.version is None else 10 * response.version.major + response.version.minor
+    recording.answered(response.status, shared.clean_headers(headers), response.reason, version)
     if response.status == _SWITCHING_PROTOCOLS:
         recording.finish(Completion.CLOSED_EARLY)
     elif not isinstance(response.content, readers.base) or response.content.at_eof():
@@ -171,15 +206,14 @@ def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
 
 
 async def _ask(req: Any, responder: _port.Responder) -> Exchange | None:
-    body = req.body
+    body, known = req.body, await _known_body(req)
     data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
     written = replace(_write(req), body=data)
     edited = _port.edited(written)
     if edited is not None:
         await _change_body(req, edited)
         written = replace(_write(req), body=edited)
-    subject = shared.subject_of(req.method, str(req.url), written.headers)
-    return shared.ask(responder, seam=SEAM, subject=subject, request=written)
+    return shared.ask(responder, seam=SEAM, subject=shared.subject_of(written, known), request=written)
 
 
 async def _change_body(req: Any, body: bytes) -> None:
@@ -239,17 +273,19 @@ def _make_response(req: Any) -> Any:
 
 
 def _fill(response: Any, answer: Exchange, readers: _Readers) -> Any:
-    from aiohttp import HttpVersion11
+    from aiohttp import HttpVersion, hdrs
     from multidict import CIMultiDict, CIMultiDictProxy
 
     raw = tuple(shared.served_headers(answer))
     headers: CIMultiDict[str] = CIMultiDict((name.decode("latin-1"), value.decode("latin-1")) for name, value in raw)
     response._closed = False
-    response.version = HttpVersion11
+    response.version = HttpVersion(*divmod(shared.served_version(answer), 10))
     response.status = answer.response.status or 200
     response.reason = shared.served_reason(answer)
     response._headers = CIMultiDictProxy(headers)
     response._raw_headers = raw
+    if cookies := headers.getall(hdrs.SET_COOKIE, ()):
+        response._raw_cookie_headers = tuple(cookies)
     response.content = readers.served(answer, response._loop)
     return response
 

@@ -10,15 +10,16 @@ import asyncio
 import http.client
 import re
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from freezeframe._context import current_place
 from freezeframe.seams import _port, credentials
-from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, lane_of_call
+from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import SECRET_REMOVED, Chunk, Completion, Exchange, Headers, Kind, Request, Response
@@ -27,6 +28,10 @@ from freezeframe_schemas.wire import find_dialect
 _SECRET_HEADER: Final = re.compile(
     r"^(?:(?:proxy-)?authorization|cookie2?|set-cookie2?|(?:.*[-_])?(?:api[-_]?key|key|token|secret|password|signature|auth))$",
     re.IGNORECASE,
+)
+_COOKIE_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_COOKIE_ATTRIBUTE: Final = re.compile(
+    r"(?:path|domain|max-age|samesite)=[^=]{0,200}|expires=(?P<date>.{0,40})|secure|httponly|partitioned", re.IGNORECASE
 )
 _SECRET_QUERY: Final = re.compile(
     r"(?<![^?&])((?:[\w.-]*[-_.])?(?:api[-_]?key|key|token|sig|signature|secret|password|credential|code)=)[^&#]*",
@@ -45,11 +50,11 @@ class Subject:
     """What an MCP transport sends: the MCP seam has recorded it, and in a replay nothing is sent."""
 
 
-def subject_of(method: str, url: str, headers: Headers) -> Subject:
-    """Return whether this is a model call, and of which dialect."""
-    match = find_dialect(method, url, headers)
+def subject_of(request: Request, body: bytes | None) -> Subject:
+    """Return whether this is a model call, and of which dialect. `body` is None if it is still to be read, piece by piece."""
+    match = find_dialect(request.method, request.url, request.headers, body or b"")
     if match is None:
-        return Subject(kind=Kind.HTTP, carries_mcp=_carries_mcp(url, headers))
+        return Subject(kind=Kind.HTTP, carries_mcp=_carries_mcp(request.url, request.headers))
     return Subject(kind=Kind.MODEL, dialect=match.dialect.name, provider=match.provider)
 
 
@@ -92,6 +97,19 @@ def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     return False
 
 
+def start(recorder: Recorder, seam: str, subject: Subject, request: Request, body: Body) -> Recording | None:
+    """Open the recording of an HTTP call."""
+    return recorder.start(
+        kind=subject.kind,
+        name=name_of(request.method, request.url),
+        seam=seam,
+        request=request,
+        request_body=body,
+        dialect=subject.dialect,
+        provider=subject.provider,
+    )
+
+
 def _is_suppressed() -> bool:
     """Tell whether the caller is an exporter or another instrumentation at work."""
     from opentelemetry import context
@@ -108,19 +126,57 @@ def _is_watched(subject: Subject) -> bool:
 
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
-    """Return headers as text in wire order, secrets replaced."""
+    """Return headers as text in wire order, secrets replaced. Cookies keep their names: programs look which they have."""
     cleaned: list[tuple[str, str]] = []
     for name, value in pairs:
         text, secret = _known_header(name)
-        cleaned.append((text, SECRET_REMOVED if secret else value.decode("latin-1") if isinstance(value, bytes) else value))
+        known = value.decode("latin-1") if isinstance(value, bytes) else value
+        cleaned.append((text, known if secret is None else secret(known)))
     return tuple(cleaned)
 
 
+def _clean_cookies(value: str) -> str:
+    """Return ``session=...; theme=...`` of a request without the values."""
+    return "; ".join(_clean_cookie(pair) for pair in value.split(";"))
+
+
+def _clean_cookie(pair: str) -> str:
+    name, equals, _ = pair.strip().partition("=")
+    return f"{name}={SECRET_REMOVED}" if equals and _COOKIE_NAME.fullmatch(name) else SECRET_REMOVED
+
+
+def _clean_set_cookie(value: str) -> str:
+    """Return ``session=...; Path=/`` of an answer without the value.
+
+    A date in the future is left out, too: it would have passed when the replay comes, and the cookie with it.
+    """
+    pair, *attributes = value.split(";")
+    known = (found for attribute in attributes if (found := _COOKIE_ATTRIBUTE.fullmatch(attribute.strip())))
+    return "; ".join([_clean_cookie(pair), *(found[0] for found in known if not found["date"] or _is_past(found["date"]))])
+
+
+def _is_past(date: str) -> bool:
+    try:
+        return parsedate_to_datetime(date).timestamp() < time.time()
+    except (ValueError, OverflowError):
+        return False
+
+
+def _removed(value: str) -> str:
+    del value
+    return SECRET_REMOVED
+
+
 @lru_cache(maxsize=1024)
-def _known_header(name: bytes | str) -> tuple[str, bool]:
-    """Return a header's name as text, and whether its value is a secret."""
+def _known_header(name: bytes | str) -> tuple[str, Callable[[str], str] | None]:
+    """Return a header's name as text, and what takes the secret out of its value, if it is one."""
     text = name.decode("latin-1") if isinstance(name, bytes) else name
-    return text, _SECRET_HEADER.match(text) is not None
+    if _SECRET_HEADER.match(text) is None:
+        return text, None
+    return text, _COOKIE_HEADERS.get(text.lower(), _removed)
+
+
+_COOKIE_HEADERS: Final = {"cookie": _clean_cookies, "set-cookie": _clean_set_cookie}
 
 
 def clean_url(url: str) -> str:
@@ -221,6 +277,11 @@ def served_reason(answer: Exchange) -> str:
     """Return the words after the status: the recorded ones, or else the usual ones."""
     reason = answer.response.reason
     return http.client.responses.get(answer.response.status or 200, "") if reason is None else reason
+
+
+def served_version(answer: Exchange) -> int:
+    """Return the HTTP version as the libraries have it: 11 for 1.1."""
+    return int(float(answer.response.version or "1.1") * 10)
 
 
 def _recorded_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:

@@ -11,15 +11,18 @@ import asyncio
 import datetime as dt
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
+
+_VERSIONS: Final = {"HTTP/1.0": 10, "HTTP/2": 20, "HTTP/3": 30}
 
 Send = Callable[[Any, Any], Any]
 AsyncSend = Callable[[Any, Any], Awaitable[Any]]
@@ -57,11 +60,15 @@ class _Seam:
         def send(client: Any, request: Any) -> Any:
             responder = _port.serving()
             if responder is not None:
-                request.read()
+                streamed, known = request.stream, self._known_body(request)
+                with suppress(self._module.StreamConsumed):  # by the hop before: it is recorded how that ended
+                    request.read()
                 request = self._edited(request)
-                answer = self._ask(responder, request, request.content)
+                answer = self._ask(responder, request, known)
                 if answer is not None:
+                    request.stream = streamed
                     return self._response(client, request, answer, self._streams.Served)
+            streamed = request.stream
             recording = self._start(request)
             if recording is None:
                 with unrecorded():
@@ -72,6 +79,8 @@ class _Seam:
             except BaseException as error:
                 recording.finish(Completion.NONE, error)
                 raise
+            finally:
+                request.stream = streamed  # which the next hop of a redirect sends again
             with guard(f"{self._name}.response"):
                 self._head(response, recording)
                 if not hasattr(response, "_content"):
@@ -91,12 +100,16 @@ class _Seam:
         async def send(client: Any, request: Any) -> Any:
             responder = _port.serving()
             if responder is not None:
-                await request.aread()
+                streamed, known = request.stream, self._known_body(request)
+                with suppress(self._module.StreamConsumed):
+                    await request.aread()
                 request = self._edited(request)
-                answer = self._ask(responder, request, request.content)
+                answer = self._ask(responder, request, known)
                 if answer is not None:
+                    request.stream = streamed
                     await _port.take_turn(responder, answer)
                     return self._response(client, request, answer, self._streams.AsyncServed)
+            streamed = request.stream
             recording = self._start(request)
             if recording is None:
                 with unrecorded():
@@ -107,6 +120,8 @@ class _Seam:
             except BaseException as error:
                 recording.finish(Completion.NONE, error)
                 raise
+            finally:
+                request.stream = streamed  # which the next hop of a redirect sends again
             with guard(f"{self._name}.response"):
                 self._head(response, recording)
                 if not hasattr(response, "_content"):
@@ -126,20 +141,15 @@ class _Seam:
         if recorder is None:
             return None
         with guard(f"{self._name}.request"):
-            url = str(request.url)
             written = self._write(request)
-            subject = http.subject_of(request.method, url, written.headers)
-            if not http.is_recorded(subject, url, recorder):
+            known = self._known_body(request)
+            subject = http.subject_of(written, known)
+            if not http.is_recorded(subject, written.url, recorder):
                 return None
-            return recorder.start(
-                kind=subject.kind,
-                name=http.name_of(written.method, written.url),
-                seam=self._name,
-                request=written,
-                request_body=self._request_body(request, recorder.settings.max_body_bytes),
-                dialect=subject.dialect,
-                provider=subject.provider,
-            )
+            body = Body(recorder.settings.max_body_bytes, known)
+            if known is None:
+                request.stream = self._streams.tee_of_request(request.stream, body)
+            return http.start(recorder, self._name, subject, written, body)
         return None
 
     def _write(self, request: Any) -> Request:
@@ -147,14 +157,14 @@ class _Seam:
             method=request.method, url=http.clean_url(str(request.url)), headers=http.clean_headers(request.headers.raw)
         )
 
-    def _request_body(self, request: Any, limit_bytes: int) -> Body:
-        """Return the body; of one that is streamed, what goes by as it is sent."""
+    def _known_body(self, request: Any) -> bytes | None:
+        """Return the body, None for one that is streamed. The later hops of a redirect stream the bytes of the first."""
+        if isinstance(request.stream, self._module.ByteStream):
+            return b"".join(request.stream)
         try:
-            return Body(limit_bytes, request.content)
+            return request.content
         except self._module.RequestNotRead:
-            body = Body(limit_bytes)
-            request.stream = self._streams.tee_of_request(request.stream, body)
-            return body
+            return None
 
     def _head(self, response: Any, recording: Recording) -> None:
         reason = response.extensions.get("reason_phrase")  # HTTP/2 has none
@@ -162,22 +172,22 @@ class _Seam:
             response.status_code,
             http.clean_headers(response.headers.raw),
             None if reason is None else reason.decode("latin-1"),
+            _VERSIONS.get(response.http_version, 11),
         )
 
     # -- serve ----------------------------------------------------------------------------------------------------------
 
     def _edited(self, request: Any) -> Any:
         """Return the request that a replay asks for: this one, or one like it with another body."""
-        body = _port.edited(replace(self._write(request), body=request.content))
+        body = _port.edited(replace(self._write(request), body=_content(request)))
         if body is None:
             return request
         headers = [pair for pair in request.headers.raw if pair[0].lower() not in (b"content-length", b"transfer-encoding")]
         return self._module.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
 
-    def _ask(self, responder: _port.Responder, request: Any, body: bytes) -> Exchange | None:
-        written = replace(self._write(request), body=body)
-        subject = http.subject_of(request.method, str(request.url), written.headers)
-        return http.ask(responder, seam=self._name, subject=subject, request=written)
+    def _ask(self, responder: _port.Responder, request: Any, known: bytes | None) -> Exchange | None:
+        written = replace(self._write(request), body=_content(request))
+        return http.ask(responder, seam=self._name, subject=http.subject_of(written, known), request=written)
 
     def _response(self, client: Any, request: Any, answer: Exchange, stream: Any) -> Any:
         if answer.response.completion is Completion.NONE:
@@ -188,7 +198,7 @@ class _Seam:
             headers=http.served_headers(answer),
             stream=stream(http.Schedule(answer.response), end and self._with_request(end, request)),
             request=request,
-            extensions={"http_version": b"HTTP/1.1", **_reason(answer)},
+            extensions={"http_version": f"HTTP/{answer.response.version or '1.1'}".encode(), **_reason(answer)},
         )
         response.elapsed = dt.timedelta(microseconds=(answer.end_time_unix_nano - answer.start_time_unix_nano) // 1000)
         if isinstance(client, self._module.Client | self._module.AsyncClient):
@@ -204,6 +214,11 @@ class _Seam:
         if isinstance(error, self._module.RequestError):
             rebuilt.request = request
         return rebuilt
+
+
+def _content(request: Any) -> bytes:
+    """Return the body, none of one that was sent before and cannot be sent again."""
+    return getattr(request, "_content", b"")
 
 
 def _reason(answer: Exchange) -> dict[str, bytes]:

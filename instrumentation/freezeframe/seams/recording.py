@@ -38,6 +38,8 @@ EXCHANGE_SEQUENCE: Final = itertools.count()
 """Order of issue within the process."""
 
 _FIRST_ERROR_STATUS: Final = 400
+_VERSIONS: Final = {9: "0.9", 10: "1.0", 20: "2", 30: "3"}
+"""HTTP versions as the libraries have them -> as they are recorded. All others are 1.1, which is not."""
 
 
 class Body:
@@ -252,6 +254,7 @@ class Recording:
         "request_body",
         "span",
         "status",
+        "version",
     )
 
     def __init__(
@@ -273,6 +276,7 @@ class Recording:
         self.body = Body(limit_bytes)
         self.status: int | None = None
         self.reason: str | None = None
+        self.version: str | None = None
         self.headers: Headers = ()
         self.completion = Completion.NONE
         self.error: str | None = None
@@ -283,9 +287,10 @@ class Recording:
         self._lock = threading.RLock()  # reentrant, as the pipeline's
         self._done = False
 
-    def answered(self, status: int, headers: Headers, reason: str | None) -> None:
-        """Note the head of an HTTP response; without a reason where the protocol has none."""
+    def answered(self, status: int, headers: Headers, reason: str | None, version: int) -> None:
+        """Note the head of an HTTP response; without a reason where the protocol has none. `version` is 11 for HTTP/1.1."""
         self.status = status
+        self.version = _VERSIONS.get(version)
         self.reason = None if (status, reason) == (200, "OK") else reason
         self.headers = headers
 
@@ -357,6 +362,7 @@ class Recording:
         response = Response(
             status=self.status,
             reason=self.reason,
+            version=self.version,
             headers=self.headers,
             chunks=tuple(
                 Chunk(data=data, offset_ns=offset) for data, offset in zip(self.body.pieces, self.body.offsets_ns, strict=True)

@@ -1,19 +1,212 @@
-"""What requests and botocore share: both read the raw response of urllib3, and both are served one.
+"""urllib3, and what stands on it (requests, botocore): every attempt, at ``HTTPConnectionPool._make_request``.
 
-The body is seen at urllib3's raw reads, before content-decoding. urllib3 itself is not patched.
+A redirect or a retry of urllib3's own is a call of its own. The body is seen at urllib3's raw reads, before content-decoding,
+and served by a urllib3 response over the recorded bytes, so that each library makes its exceptions out of urllib3's.
 """
 
 from __future__ import annotations
 
 import functools
+import http.client
+import inspect
 import io
 import weakref
-from collections.abc import Callable, Generator
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any, Final
 
+from freezeframe._guard import guard, say_once
+from freezeframe.seams import _port
 from freezeframe.seams import http as shared
-from freezeframe.seams.recording import Recording
-from freezeframe_schemas.exchange import Completion, Exchange
+from freezeframe.seams.patching import Patches
+from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe_schemas.exchange import Completion, Exchange, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """Who asks urllib3."""
+
+    seam: str
+    edits: bool = True
+    """An edit of a replay goes into the request here; not, if the library signs its requests and has put it in before."""
+
+
+_LIBRARY: Final[ContextVar[Library]] = ContextVar("freezeframe_urllib3", default=Library(seam="urllib3"))  # noqa: B039 - it is frozen
+_PROXY_WAITS: Final = "_freezeframe_proxy_waits"
+
+
+@contextmanager
+def asked_by(library: Library) -> Generator[None]:
+    """Name the library whose requests the block makes."""
+    token = _LIBRARY.set(library)
+    try:
+        yield
+    finally:
+        _LIBRARY.reset(token)
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``urllib3.connectionpool``."""
+    from urllib3.util.retry import Retry
+
+    pool: Any = module.HTTPConnectionPool
+    if "preload_content" not in inspect.signature(pool._make_request).parameters:
+        say_once(
+            "urllib3.old", "freezeframe: urllib3 before version 2 is not captured, nor is what requests and botocore do by it"
+        )
+        return
+    patches.replace(pool, "_make_request", _wrap)
+    for cls in (pool, module.HTTPSConnectionPool):
+        if "_prepare_proxy" in vars(cls):
+            patches.replace(cls, "_prepare_proxy", _wrap_proxy)
+    patches.replace(Retry, "sleep", functools.partial(_wrap_wait, instead=None))
+    patches.replace(Retry, "sleep_for_retry", functools.partial(_wrap_wait, instead=False))
+
+
+def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def make_request(pool: Any, conn: Any, method: str, url: str, body: Any = None, headers: Any = None, **options: Any) -> Any:
+        responder = _port.serving()
+        written = _write(pool, method, url, headers)
+        if responder is not None:
+            known = _bytes(body)
+            body = _whole(body)
+            edited = _port.edited(replace(written, body=body or b"")) if _LIBRARY.get().edits else None
+            if edited is not None:
+                body, headers, options["chunked"] = edited, _with_length(headers, len(edited)), False
+                written = _write(pool, method, url, headers)
+            answer = _ask(responder, replace(written, body=body or b""), known)
+            if answer is not None:
+                return _serve(pool, method, answer, options)
+            _open_tunnel(pool, conn)
+        recording, body = _start(written, body)
+        if recording is None:
+            with unrecorded():
+                return original(pool, conn, method, url, body=body, headers=headers, **options)
+        preload = options.pop("preload_content", True)
+        try:
+            with while_sending():
+                response = original(pool, conn, method, url, body=body, headers=headers, preload_content=False, **options)
+        except BaseException as error:
+            recording.finish(Completion.NONE, error)
+            raise
+        with guard("urllib3.response"):
+            recording.answered(
+                response.status, shared.clean_headers(response.headers.items()), response.reason, response.version
+            )
+            Watch(response, recording)
+        if preload:  # as the response does it when it is made
+            response._body = response.read(decode_content=options.get("decode_content", True))
+        return response
+
+    return make_request
+
+
+def _wrap_proxy(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the opening of a tunnel: in a replay, only for a call that is made for real."""
+
+    @functools.wraps(original)
+    def prepare_proxy(pool: Any, conn: Any) -> Any:
+        if _port.serving() is None:
+            return original(pool, conn)
+        return setattr(conn, _PROXY_WAITS, functools.partial(original, pool, conn))
+
+    return prepare_proxy
+
+
+def _open_tunnel(pool: Any, conn: Any) -> None:
+    del pool
+    waits: Callable[[], Any] | None = vars(conn).pop(_PROXY_WAITS, None)
+    if waits is not None:
+        with unrecorded():
+            waits()
+
+
+def _wrap_wait(original: Callable[..., Any], *, instead: bool | None) -> Callable[..., Any]:
+    """Wrap the wait between two attempts: a replay does without, unless it keeps the recorded times."""
+
+    @functools.wraps(original)
+    def wait(retry: Any, *args: Any, **kwargs: Any) -> Any:
+        if _port.serving() is None or _port.is_real_time():
+            return original(retry, *args, **kwargs)
+        return instead
+
+    return wait
+
+
+# -- record -------------------------------------------------------------------------------------------------------------
+
+
+def _start(written: Request, body: Any) -> tuple[Recording | None, Any]:
+    """Return the recording, None if there is none, and the body to send: one that is streamed is watched."""
+    recorder = _port.recorder()
+    if recorder is None:
+        return None, body
+    recording: Recording | None = None
+    with guard("urllib3.request"):
+        known = _bytes(body)
+        subject = shared.subject_of(written, known)
+        if not shared.is_recorded(subject, written.url, recorder):
+            return None, body
+        seen = Body(recorder.settings.max_body_bytes, known)
+        recording = shared.start(recorder, _LIBRARY.get().seam, subject, written, seen)
+        if known is None and recording is not None:
+            body = Upload(body, seen)
+    return recording, body
+
+
+def _write(pool: Any, method: str, url: str, headers: Mapping[Any, Any] | None) -> Request:
+    if not url.startswith(("http://", "https://")):  # else it is for a proxy
+        host = f"[{pool.host}]" if ":" in pool.host else pool.host
+        port = "" if pool.port in (None, {"http": 80, "https": 443}.get(pool.scheme)) else f":{pool.port}"
+        url = f"{pool.scheme}://{host}{port}{url}"
+    pairs: Iterable[tuple[Any, Any]] = () if headers is None else headers.items()
+    return Request(method=str(method), url=shared.clean_url(url), headers=shared.clean_headers(pairs))
+
+
+def _bytes(body: Any) -> bytes | None:
+    """Return a body that is there as bytes, None for one that is read piece by piece."""
+    if body is None:
+        return b""
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    return None
+
+
+class Upload:
+    """An upload that is read piece by piece, watched. Everything but reading is the original's."""
+
+    def __init__(self, inner: Any, body: Body) -> None:
+        self._inner = inner
+        self._body = body
+        self._encodes = isinstance(inner, io.TextIOBase)  # which urllib3 asks of the body, too
+        if hasattr(inner, "read"):
+            self.read = self._read  # only what the original has: urllib3 chooses by it
+
+    def __iter__(self) -> Generator[Any]:
+        for piece in self._inner:
+            self._see(piece)
+            yield piece
+
+    def _read(self, *args: Any) -> Any:
+        piece = self._inner.read(*args)
+        if self._encodes:
+            piece = piece.encode()
+        self._see(piece)
+        return piece
+
+    def _see(self, piece: Any) -> None:
+        with guard("urllib3.upload"):
+            self._body.add(piece.encode() if isinstance(piece, str) else bytes(piece))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 class Watch:
@@ -75,13 +268,74 @@ class Watch:
         except StopIteration:
             raise
         except BaseException as error:
+            if partial := undelivered(error):
+                self._recording.chunk(partial)
             self._recording.finish(Completion.BROKEN, error)
             raise
         finally:
             self._reading = False
 
 
-def served_response(answer: Exchange) -> Any:
+def undelivered(error: BaseException | None) -> bytes:
+    """Return what came of a read that a cut ended: it is in the error, and the application never gets it."""
+    causes: list[Any] = [error]
+    for cause in causes:
+        if isinstance(cause, http.client.IncompleteRead):
+            partial: Any = cause.partial
+            if isinstance(partial, bytes):  # urllib3's own error of this name has a count
+                return partial
+        if isinstance(cause, BaseException) and len(causes) < _MOST_CAUSES:
+            causes += [cause.__cause__, cause.__context__, *cause.args]
+    return b""
+
+
+_MOST_CAUSES: Final = 20
+_HTTP_2: Final = 20
+
+
+# -- serve --------------------------------------------------------------------------------------------------------------
+
+
+def _whole(body: Any) -> bytes | None:
+    """Return the body as bytes; one that is streamed is read: should the call go out after all, the bytes do."""
+    if body is None or isinstance(body, str | bytes | bytearray | memoryview):
+        return None if body is None else _bytes(body)
+    pieces = iter(functools.partial(body.read, 65536), None) if hasattr(body, "read") else iter(body)
+    read: list[bytes] = []
+    for piece in pieces:
+        if not piece and hasattr(body, "read"):
+            break
+        read.append(piece.encode() if isinstance(piece, str) else bytes(piece))
+    return b"".join(read)
+
+
+def _with_length(headers: Any, size: int) -> dict[str, Any]:
+    kept = {
+        name: value
+        for name, value in dict(headers or {}).items()
+        if str(name).lower() not in ("content-length", "transfer-encoding")
+    }
+    return {**kept, "Content-Length": str(size)}
+
+
+def _ask(responder: _port.Responder, written: Request, known: bytes | None) -> Exchange | None:
+    return shared.ask(responder, seam=_LIBRARY.get().seam, subject=shared.subject_of(written, known), request=written)
+
+
+def _serve(pool: Any, method: str, answer: Exchange, options: Mapping[str, Any]) -> Any:
+    from urllib3.exceptions import ProtocolError
+
+    if answer.response.completion is Completion.NONE:
+        raise shared.recorded_error(answer) or ProtocolError("recorded without a response and without its error")
+    response = served_response(answer, method)
+    response.retries = options.get("retries")
+    response._pool = pool
+    if options.get("preload_content", True):
+        response._body = response.read(decode_content=options.get("decode_content", True))
+    return response
+
+
+def served_response(answer: Exchange, method: str) -> Any:
     """Return a urllib3 response over the recorded bytes."""
     import urllib3
 
@@ -90,31 +344,59 @@ def served_response(answer: Exchange) -> Any:
     for name, value in shared.served_headers(answer):
         headers.add(name.decode("latin-1"), value.decode("latin-1"))
     return urllib3.HTTPResponse(
-        body=_ServedBody([chunk.data for chunk in answer.response.chunks], shared.end_of_stream(answer)),  # pyright: ignore[reportArgumentType] - any file-like object will do
+        body=ServedBody(answer),  # pyright: ignore[reportArgumentType] - any file-like object will do
         headers=headers,
         status=status,
         reason=shared.served_reason(answer),
-        version=11,
+        version=shared.served_version(answer),
+        version_string="HTTP/2" if shared.served_version(answer) == _HTTP_2 else "HTTP/1.1",  # urllib3's own, not the server's
         preload_content=False,
-        decode_content=False,
+        decode_content=True,
         enforce_content_length=False,
+        request_method=method,
+        original_response=_Head(headers, method),  # pyright: ignore[reportArgumentType] - what is asked of one
     )
 
 
-class _ServedBody(io.RawIOBase):
-    """A file over recorded chunks: a read never crosses the border of a chunk; at the end, the recorded error."""
+class _Head:
+    """Stands for the response of ``http.client`` beneath: requests reads cookies there."""
 
-    def __init__(self, chunks: list[bytes], end: BaseException | None) -> None:
-        self._chunks = [chunk for chunk in chunks if chunk]
-        self._end = end
+    def __init__(self, headers: Any, method: str) -> None:
+        self.msg = http.client.HTTPMessage()
+        for name, value in headers.iteritems():
+            self.msg[name] = value
+        self._method = method
+
+    def isclosed(self) -> bool:
+        """Tell that urllib3 has nothing to give back."""
+        return False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class ServedBody(io.RawIOBase):
+    """A file over recorded chunks: a read never crosses the border of a chunk; at the end, the recorded error.
+
+    It is also the ``fp`` of a chunked body, each recorded chunk one of the wire: urllib3 reads those line by line.
+    """
+
+    def __init__(self, answer: Exchange) -> None:
+        self._chunks = [chunk.data for chunk in answer.response.chunks if chunk.data]
+        self._end = shared.end_of_stream(answer)
+        lost = undelivered(self._end)
+        if lost and self._chunks and len(self._chunks[-1]) == len(lost):
+            self._chunks.pop()
+        self._announced = 0
+        self.fp = self
 
     def readable(self) -> bool:
         """It is."""
         return True
 
-    def read(self, size: int = -1, /) -> bytes:
+    def read(self, size: int | None = -1, /) -> bytes:
         """Return up to `size` bytes of the next chunk, all of the rest for -1."""
-        if size is None or size < 0:  # pyright: ignore[reportUnnecessaryComparison] - urllib3 passes None
+        if size is None or size < 0:
             data = b"".join(self._chunks)
             self._chunks.clear()
             if self._end is not None:
@@ -134,3 +416,27 @@ class _ServedBody(io.RawIOBase):
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """Return the line that announces the next chunk, or the empty line after the last."""
+        del size
+        if self._announced == _PAST_THE_END:
+            return b""
+        if not self._chunks:
+            if self._end is not None:
+                raise self._end
+            self._announced = _PAST_THE_END
+            return b"0\r\n"
+        self._announced = len(self._chunks[0])
+        return b"%x\r\n" % self._announced
+
+    def _safe_read(self, size: int) -> bytes:
+        """Return as much of the announced chunk; the line end after it, which urllib3 takes for a chunk of two, is none."""
+        if not self._announced:
+            return b"\r\n"
+        data = self.read(size)
+        self._announced -= len(data)
+        return data
+
+
+_PAST_THE_END: Final = -1

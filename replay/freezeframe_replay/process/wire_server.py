@@ -142,12 +142,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _call(self, body: bytes) -> Call:
         url = http.clean_url(f"http://{self.headers.get('host', 'localhost')}{self.path}")
         headers = http.clean_headers(self.headers.items())
-        subject = http.subject_of(self.command, url, headers)
+        request = Request(method=self.command, url=url, headers=headers, body=body)
+        subject = http.subject_of(request, body)
         return Call(
             kind=subject.kind,
             name=http.name_of(self.command, url),
             seam=SEAM,
-            request=Request(method=self.command, url=url, headers=headers, body=body),
+            request=request,
             dialect=subject.dialect,
             provider=subject.provider,
             lane=parse_lane(self.headers.get(LANE_HEADER, "")),

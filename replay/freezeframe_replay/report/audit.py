@@ -168,6 +168,7 @@ def _response(exchange: Exchange) -> dict[str, Any]:
         response.body,
         status=response.status,
         reason=response.reason,
+        version=response.version,
         headers=[list(pair) for pair in response.headers] or None,
         completion=response.completion.value,
         chunk_sizes=[len(chunk.data) for chunk in response.chunks],

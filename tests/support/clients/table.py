@@ -169,7 +169,7 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
             "",
             "## Not captured",
             "",
-            "* gRPC clients (Vertex AI and Gemini over gRPC), WebSocket sessions, pycurl, urllib3 used directly:",
+            "* gRPC clients (Vertex AI and Gemini over gRPC), WebSocket sessions, pycurl:",
             "  `freezeframe.doctor()` names those that are installed, of what most environments have only where something",
             "  requires it whose calls would be missed. Mark the function that calls them with",
             "  `@freezeframe.tool`.",
