@@ -36,10 +36,10 @@ diffs. This page is written from the registry (`freezeframe_schemas.wire.catalog
 """
 
 _MIDDLE: Final = """
-Paths are matched at their end, on any host unless a provider is named; `POST` only. A path marked *by its body* is one that other
-services have, too: it is a model call if the JSON body has the fields that the API insists on, and none that neither the API nor
-a gateway knows (`freezeframe_schemas.wire.shapes`); *by its form*, if it is a multipart form. Any other request to a provider
-below is `generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
+Paths are matched at their end, on any host unless a provider is named; `POST` only. A path marked *by its body* is one that
+other services have, too: it is a model call if the JSON body has the fields that the API insists on, and none that neither the
+API nor a gateway knows (`freezeframe_schemas.wire.shapes`); *by its form*, if it is a multipart form. Any other request to a
+provider below is `generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
 
 ## Providers
 
