@@ -18,6 +18,7 @@ from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.uploads import watch_payload
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
@@ -131,7 +132,7 @@ async def _start(req: Any) -> Recording | None:
             return None
         body = Body(recorder.settings.max_body_bytes, known)
         if known is None:
-            _watch_upload(req.body, body)
+            watch_payload(req.body, body)
         return shared.start(recorder, SEAM, subject, written, body)
     return None
 
@@ -154,46 +155,12 @@ async def _known_body(req: Any) -> bytes | None:
     return None
 
 
-_UPLOAD: Final = "_freezeframe_upload"
-
-
-def _watch_upload(payload: Any, body: Body) -> None:
-    """Have the payload write what it writes into `body`, too. A redirect sends the same payload again."""
-    if not hasattr(payload, _UPLOAD):
-        for name in ("write", "write_with_length"):
-            if hasattr(payload, name):
-                setattr(payload, name, functools.partial(_write_watched, payload, getattr(payload, name)))
-    setattr(payload, _UPLOAD, body)
-
-
-async def _write_watched(payload: Any, write: Callable[..., Awaitable[None]], writer: Any, *args: Any) -> None:
-    if not isinstance(writer, _WatchedWriter):  # one of the two calls the other
-        writer = _WatchedWriter(writer, getattr(payload, _UPLOAD))
-    await write(writer, *args)
-
-
-class _WatchedWriter:
-    """The writer of a request; what is written goes by here. All else is the original's."""
-
-    def __init__(self, inner: Any, body: Body) -> None:
-        self._inner = inner
-        self._body = body
-
-    async def write(self, chunk: Any, *args: Any, **kwargs: Any) -> None:
-        with guard("aiohttp.upload"):
-            self._body.add(bytes(chunk))
-        await self._inner.write(chunk, *args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
 def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
     headers = list(response._raw_headers)
     if any(name.lower() == b"content-encoding" for name, _ in headers):  # the length is that of the encoded body
         headers = [pair for pair in headers if pair[0].lower() not in (b"content-encoding", b"content-length")]
     version = 11 if response.version is None else 10 * response.version.major + response.version.minor
-    recording.answered(response.status, shared.clean_headers(headers), response.reason, version)
+    recording.answered(response.status, shared.clean_headers(headers), response.reason, shared.version_of(version))
     if response.status == _SWITCHING_PROTOCOLS:
         recording.finish(Completion.CLOSED_EARLY)
     elif not isinstance(response.content, readers.base) or response.content.at_eof():

@@ -279,6 +279,11 @@ def served_reason(answer: Exchange) -> str:
     return http.client.responses.get(answer.response.status or 200, "") if reason is None else reason
 
 
+def version_of(number: int | None) -> str | None:
+    """Return the HTTP version as it is recorded, given as the libraries have it: None for 1.1, which is 11."""
+    return {9: "0.9", 10: "1.0", 20: "2", 30: "3"}.get(number or 11)
+
+
 def served_version(answer: Exchange) -> int:
     """Return the HTTP version as the libraries have it: 11 for 1.1."""
     return int(float(answer.response.version or "1.1") * 10)

@@ -14,15 +14,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
-
-_VERSIONS: Final = {"HTTP/1.0": 10, "HTTP/2": 20, "HTTP/3": 30}
 
 Send = Callable[[Any, Any], Any]
 AsyncSend = Callable[[Any, Any], Awaitable[Any]]
@@ -172,7 +170,7 @@ class _Seam:
             response.status_code,
             http.clean_headers(response.headers.raw),
             None if reason is None else reason.decode("latin-1"),
-            _VERSIONS.get(response.http_version, 11),
+            {"HTTP/1.0": "1.0", "HTTP/2": "2", "HTTP/3": "3"}.get(response.http_version),
         )
 
     # -- serve ----------------------------------------------------------------------------------------------------------

@@ -38,8 +38,6 @@ EXCHANGE_SEQUENCE: Final = itertools.count()
 """Order of issue within the process."""
 
 _FIRST_ERROR_STATUS: Final = 400
-_VERSIONS: Final = {9: "0.9", 10: "1.0", 20: "2", 30: "3"}
-"""HTTP versions as the libraries have them -> as they are recorded. All others are 1.1, which is not."""
 
 
 class Body:
@@ -287,10 +285,9 @@ class Recording:
         self._lock = threading.RLock()  # reentrant, as the pipeline's
         self._done = False
 
-    def answered(self, status: int, headers: Headers, reason: str | None, version: int) -> None:
-        """Note the head of an HTTP response; without a reason where the protocol has none. `version` is 11 for HTTP/1.1."""
-        self.status = status
-        self.version = _VERSIONS.get(version)
+    def answered(self, status: int, headers: Headers, reason: str | None, version: str | None) -> None:
+        """Note the head of an HTTP response; without a reason where the protocol has none."""
+        self.status, self.version = status, version
         self.reason = None if (status, reason) == (200, "OK") else reason
         self.headers = headers
 
@@ -337,8 +334,7 @@ class Recording:
         """Make this the current span and the enclosing call, for the code that answers it."""
         from opentelemetry import context, trace
 
-        place = current_place()
-        span_id = f"{self.span.get_span_context().span_id:016x}"
+        place, span_id = current_place(), f"{self.span.get_span_context().span_id:016x}"
         inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True, call_span_id=span_id)
         token = context.attach(trace.set_span_in_context(self.span))
         place_token = PLACE.set(inner)
@@ -377,8 +373,7 @@ class Recording:
 @contextmanager
 def outside_lane() -> Generator[None]:
     """Keep what the real network call spawns from counting in the application's lane: a replay does not do it."""
-    place = current_place()
-    token = PLACE.set(replace(place, lane=place.lane.aside()))
+    token = PLACE.set(replace(current_place(), lane=current_place().lane.aside()))
     try:
         yield
     finally:

@@ -7,9 +7,7 @@ and served by a urllib3 response over the recorded bytes, so that each library m
 from __future__ import annotations
 
 import functools
-import http.client
 import inspect
-import io
 import weakref
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -23,6 +21,8 @@ from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.uploads import Upload
+from freezeframe.seams.urllib3_response import served_response, undelivered
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 
@@ -96,7 +96,10 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
             raise
         with guard("urllib3.response"):
             recording.answered(
-                response.status, shared.clean_headers(response.headers.items()), response.reason, response.version
+                response.status,
+                shared.clean_headers(response.headers.items()),
+                response.reason,
+                shared.version_of(response.version),
             )
             Watch(response, recording)
         if preload:  # as the response does it when it is made
@@ -179,36 +182,6 @@ def _bytes(body: Any) -> bytes | None:
     return None
 
 
-class Upload:
-    """An upload that is read piece by piece, watched. Everything but reading is the original's."""
-
-    def __init__(self, inner: Any, body: Body) -> None:
-        self._inner = inner
-        self._body = body
-        self._encodes = isinstance(inner, io.TextIOBase)  # which urllib3 asks of the body, too
-        if hasattr(inner, "read"):
-            self.read = self._read  # only what the original has: urllib3 chooses by it
-
-    def __iter__(self) -> Generator[Any]:
-        for piece in self._inner:
-            self._see(piece)
-            yield piece
-
-    def _read(self, *args: Any) -> Any:
-        piece = self._inner.read(*args)
-        if self._encodes:
-            piece = piece.encode()
-        self._see(piece)
-        return piece
-
-    def _see(self, piece: Any) -> None:
-        with guard("urllib3.upload"):
-            self._body.add(piece.encode() if isinstance(piece, str) else bytes(piece))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
 class Watch:
     """Watches the raw reads of one urllib3 response: instance attributes in front of the class's methods."""
 
@@ -276,23 +249,6 @@ class Watch:
             self._reading = False
 
 
-def undelivered(error: BaseException | None) -> bytes:
-    """Return what came of a read that a cut ended: it is in the error, and the application never gets it."""
-    causes: list[Any] = [error]
-    for cause in causes:
-        if isinstance(cause, http.client.IncompleteRead):
-            partial: Any = cause.partial
-            if isinstance(partial, bytes):  # urllib3's own error of this name has a count
-                return partial
-        if isinstance(cause, BaseException) and len(causes) < _MOST_CAUSES:
-            causes += [cause.__cause__, cause.__context__, *cause.args]
-    return b""
-
-
-_MOST_CAUSES: Final = 20
-_HTTP_2: Final = 20
-
-
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
@@ -333,110 +289,3 @@ def _serve(pool: Any, method: str, answer: Exchange, options: Mapping[str, Any])
     if options.get("preload_content", True):
         response._body = response.read(decode_content=options.get("decode_content", True))
     return response
-
-
-def served_response(answer: Exchange, method: str) -> Any:
-    """Return a urllib3 response over the recorded bytes."""
-    import urllib3
-
-    status = answer.response.status or 200
-    headers = urllib3.HTTPHeaderDict()
-    for name, value in shared.served_headers(answer):
-        headers.add(name.decode("latin-1"), value.decode("latin-1"))
-    return urllib3.HTTPResponse(
-        body=ServedBody(answer),  # pyright: ignore[reportArgumentType] - any file-like object will do
-        headers=headers,
-        status=status,
-        reason=shared.served_reason(answer),
-        version=shared.served_version(answer),
-        version_string="HTTP/2" if shared.served_version(answer) == _HTTP_2 else "HTTP/1.1",  # urllib3's own, not the server's
-        preload_content=False,
-        decode_content=True,
-        enforce_content_length=False,
-        request_method=method,
-        original_response=_Head(headers, method),  # pyright: ignore[reportArgumentType] - what is asked of one
-    )
-
-
-class _Head:
-    """Stands for the response of ``http.client`` beneath: requests reads cookies there."""
-
-    def __init__(self, headers: Any, method: str) -> None:
-        self.msg = http.client.HTTPMessage()
-        for name, value in headers.iteritems():
-            self.msg[name] = value
-        self._method = method
-
-    def isclosed(self) -> bool:
-        """Tell that urllib3 has nothing to give back."""
-        return False
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class ServedBody(io.RawIOBase):
-    """A file over recorded chunks: a read never crosses the border of a chunk; at the end, the recorded error.
-
-    It is also the ``fp`` of a chunked body, each recorded chunk one of the wire: urllib3 reads those line by line.
-    """
-
-    def __init__(self, answer: Exchange) -> None:
-        self._chunks = [chunk.data for chunk in answer.response.chunks if chunk.data]
-        self._end = shared.end_of_stream(answer)
-        lost = undelivered(self._end)
-        if lost and self._chunks and len(self._chunks[-1]) == len(lost):
-            self._chunks.pop()
-        self._announced = 0
-        self.fp = self
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Return up to `size` bytes of the next chunk, all of the rest for -1."""
-        if size is None or size < 0:
-            data = b"".join(self._chunks)
-            self._chunks.clear()
-            if self._end is not None:
-                raise self._end
-            return data
-        if not self._chunks:
-            if self._end is not None:
-                raise self._end
-            return b""
-        chunk = self._chunks.pop(0)
-        if len(chunk) > size:
-            self._chunks.insert(0, chunk[size:])
-        return chunk[:size]
-
-    def readinto(self, buffer: Any, /) -> int:
-        """As the base class asks."""
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def readline(self, size: int | None = -1, /) -> bytes:
-        """Return the line that announces the next chunk, or the empty line after the last."""
-        del size
-        if self._announced == _PAST_THE_END:
-            return b""
-        if not self._chunks:
-            if self._end is not None:
-                raise self._end
-            self._announced = _PAST_THE_END
-            return b"0\r\n"
-        self._announced = len(self._chunks[0])
-        return b"%x\r\n" % self._announced
-
-    def _safe_read(self, size: int) -> bytes:
-        """Return as much of the announced chunk; the line end after it, which urllib3 takes for a chunk of two, is none."""
-        if not self._announced:
-            return b"\r\n"
-        data = self.read(size)
-        self._announced -= len(data)
-        return data
-
-
-_PAST_THE_END: Final = -1

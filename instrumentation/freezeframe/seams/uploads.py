@@ -1,0 +1,78 @@
+"""Request bodies that are sent piece by piece, watched as they go by."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.seams.recording import Body
+
+
+class Upload:
+    """An upload that is read piece by piece, watched. Everything but reading is the original's."""
+
+    def __init__(self, inner: Any, body: Body) -> None:
+        self._inner = inner
+        self._body = body
+        self._encodes = isinstance(inner, io.TextIOBase)  # which urllib3 asks of the body, too
+        if hasattr(inner, "read"):
+            self.read = self._read  # only what the original has: urllib3 chooses by it
+
+    def __iter__(self) -> Generator[Any]:
+        for piece in self._inner:
+            self._see(piece)
+            yield piece
+
+    def _read(self, *args: Any) -> Any:
+        piece = self._inner.read(*args)
+        if self._encodes:
+            piece = piece.encode()
+        self._see(piece)
+        return piece
+
+    def _see(self, piece: Any) -> None:
+        with guard("urllib3.upload"):
+            self._body.add(piece.encode() if isinstance(piece, str) else bytes(piece))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+# -- aiohttp: a payload writes itself ------------------------------------------------------------------------------------
+
+
+_UPLOAD: Final = "_freezeframe_upload"
+
+
+def watch_payload(payload: Any, body: Body) -> None:
+    """Have the payload write what it writes into `body`, too. A redirect sends the same payload again."""
+    if not hasattr(payload, _UPLOAD):
+        for name in ("write", "write_with_length"):
+            if hasattr(payload, name):
+                setattr(payload, name, functools.partial(_write_watched, payload, getattr(payload, name)))
+    setattr(payload, _UPLOAD, body)
+
+
+async def _write_watched(payload: Any, write: Callable[..., Awaitable[None]], writer: Any, *args: Any) -> None:
+    if not isinstance(writer, _WatchedWriter):  # one of the two calls the other
+        writer = _WatchedWriter(writer, getattr(payload, _UPLOAD))
+    await write(writer, *args)
+
+
+class _WatchedWriter:
+    """The writer of a request; what is written goes by here. All else is the original's."""
+
+    def __init__(self, inner: Any, body: Body) -> None:
+        self._inner = inner
+        self._body = body
+
+    async def write(self, chunk: Any, *args: Any, **kwargs: Any) -> None:
+        with guard("aiohttp.upload"):
+            self._body.add(bytes(chunk))
+        await self._inner.write(chunk, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
