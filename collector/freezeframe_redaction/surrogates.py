@@ -331,6 +331,8 @@ def _wallet(prf: Prf, value: str, kind: str) -> str:
 
 def _person(prf: Prf, value: str, kind: str) -> str:
     made = invent(prf, "PERSON", value.lower())
+    if "'" in value:  # one for one: Python and JavaScript quote a text by whether it holds an apostrophe
+        made = f"{prf.letters('PERSON/INITIAL', value.lower(), _CAPITALS, 1)}'{made}"
     if value.isupper() and len(value) > 1:
         return made.upper()
     return made.lower() if value.islower() else made

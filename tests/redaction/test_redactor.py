@@ -266,3 +266,12 @@ def test_a_table_is_read_to_its_last_row(redactor: Redactor) -> None:
     assert isinstance(out, str)
     kept = sum(row in out for row in rows)
     assert kept <= len(rows) // 200  # one number in a thousand carries the mark of a surrogate by chance
+
+
+def test_the_surrogate_of_a_name_with_an_apostrophe_has_one(redactor: Redactor) -> None:
+    """A program that puts ``repr`` of a text into a prompt writes other quotes around a text with an apostrophe."""
+    text = "this is Tom O'Brien."
+    made = str(redactor.redact(text).value)
+    assert "Brien" not in made
+    assert repr(made)[0] == repr(text)[0] == '"'
+    assert redactor.redact(made).value == made
