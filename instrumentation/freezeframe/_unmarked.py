@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any, Final
 
 from freezeframe._context import current_place
-from freezeframe._guard import report
+from freezeframe._guard import guard, report
 from freezeframe._sights import Sight, Sights, shown_path
 from freezeframe.seams import _port
 from freezeframe_schemas.gaps import GapKind
@@ -132,6 +132,18 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     found = _who(sys._getframe(3), alone=place.run is None)
     if found is not None:
         sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+
+
+def note_session(verb: str, what: str) -> None:
+    """Hear that a session was opened that no seam records. It takes the place of what was heard of its socket."""
+    with guard("unmarked.session"):
+        recorder, place = _port.recorder(), current_place()
+        if recorder is None or place.lane.apart:
+            return
+        sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
+        found = None if sights is None or sights.full else _who(sys._getframe(2), alone=place.run is None)
+        if sights is not None and found is not None:
+            sights.note(Sight(kind=GapKind.CONNECTION, verb=verb, what=what, by=found[0], where=found[1]))
 
 
 # -- what was done ------------------------------------------------------------------------------------------------------

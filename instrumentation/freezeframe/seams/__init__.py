@@ -100,6 +100,9 @@ SEAMS: Final = (
     ),
 )
 
+_WITHOUT_SEAM: Final = ("websockets.client", "grpc._channel", "grpc.aio._channel")
+"""Patched only to name what a run does there."""
+
 _patches: Final = Patches()
 _installed: Final[set[str]] = set()
 
@@ -111,6 +114,8 @@ def install() -> None:
     _installed.add("lanes")
     lanes.install(_patches)
     IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
+    for name in _WITHOUT_SEAM:
+        IMPORT_HOOK.when_imported(name, _install_sessions)
     for seam in SEAMS:
         IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
 
@@ -121,6 +126,13 @@ def _install(seam: Seam, module: ModuleType) -> None:
         do_install: Callable[[ModuleType, Patches], None] = installer.install
         do_install(module, _patches)
         _installed.add(seam.module)
+
+
+def _install_sessions(module: ModuleType) -> None:
+    with guard(f"install of {module.__name__}"):
+        from freezeframe.seams import sessions
+
+        sessions.install(module, _patches)
 
 
 def uninstall() -> None:
