@@ -137,6 +137,44 @@ def test_classes_of_the_script_itself_are_the_same_in_its_replay(number: int, tm
     assert not reenact(fixture, cwd=tmp_path).identical
 
 
+LEFT_EARLY = """
+import asyncio, freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(page):
+    return page
+
+@freezeframe.run
+ASYNC def answer():
+    for page in range(5):
+        yield look(page)
+
+async def first_two():
+    pages = answer()
+    print([await anext(pages), await anext(pages)])
+    await pages.aclose()
+
+if __name__ == "__main__":
+    CALL
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [("", "pages = answer(); print(next(pages), next(pages)); pages.close()"), ("async", "asyncio.run(first_two())")],
+    ids=["generator", "async generator"],
+)
+def test_a_generator_that_was_left_early_is_left_there_again(kind: str, call: str, tmp_path: Path) -> None:
+    program = LEFT_EARLY.replace("ASYNC", kind).replace("CALL", call).replace("\n def", "\ndef")
+    fixture = record(tmp_path, program)
+    assert len(fixture.steps) == 2
+    report = reenact(fixture, cwd=tmp_path)
+    assert report.identical, report.first
+    (tmp_path / "agent.py").write_text(program.replace("range(5)", "range(1)"))
+    assert not reenact(fixture, cwd=tmp_path).identical
+
+
 def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tmp_path: Path) -> None:
     fixture = record(tmp_path, UNMARKED.replace("random.random()", "0.5"), "where?")
     assert fixture.entry.kind == "command"

@@ -11,6 +11,7 @@ import asyncio
 import atexit
 import importlib
 import inspect
+import itertools
 import os
 import runpy
 import sys
@@ -43,6 +44,8 @@ FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
 """Process id of the first process of the replay, which writes the report. Those that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
 """Exit status where the recorded entry point could not be run at all."""
+
+_END: Final = object()
 
 _state: dict[str, Any] = {}
 
@@ -182,7 +185,7 @@ def main() -> int:
         print(f"freezeframe: {error}", file=sys.stderr)
         return ENTRY_MISSING
     try:
-        _call(entry_point, arguments)
+        _call(entry_point, arguments, _taken(fixture))
     except BaseException as error:
         if _is_miss(error):
             return 3
@@ -280,24 +283,36 @@ def _arguments(fixture: Fixture) -> dict[str, Any]:
     return arguments
 
 
-def _call(entry_point: Any, arguments: dict[str, Any]) -> None:
+def _taken(fixture: Fixture) -> int | None:
+    """Return how many items the caller took of a generator before it closed it; None where it took all there were."""
+    output: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
+    is_left = isinstance(output, dict) and isinstance(output.get("yields"), list) and "return" not in output
+    return len(output["yields"]) if is_left else None
+
+
+def _call(entry_point: Any, arguments: dict[str, Any], taken: int | None) -> None:
+    """Call the entry point to its end, or, a generator that was left, as far as it was called."""
     result = entry_point(*arguments.get("args", []), **arguments.get("kwargs", {}))
     if inspect.isasyncgen(result):
-        asyncio.run(_drain(result))
+        asyncio.run(_drain(result, taken))
     elif inspect.isawaitable(result):
         asyncio.run(_wait(result))
     elif inspect.isgenerator(result):
-        for _ in result:
+        for _ in itertools.islice(result, taken):
             pass
+        result.close()
 
 
 async def _wait(awaitable: Any) -> None:
     await awaitable
 
 
-async def _drain(stream: Any) -> None:
-    async for _ in stream:
-        pass
+async def _drain(stream: Any, taken: int | None) -> None:
+    left = itertools.count() if taken is None else range(taken)
+    for _ in left:
+        if await anext(stream, _END) is _END:
+            break
+    await stream.aclose()
 
 
 def _quiet_misses() -> None:
