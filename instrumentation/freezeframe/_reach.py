@@ -65,6 +65,10 @@ class Reach:
         return self._gaps or ()
 
     def _look(self) -> Iterator[Gap]:
+        if not hasattr(self._function, "__qualname__"):
+            kind = type(self._function).__qualname__
+            yield _unreachable(f"the entry point is a {kind}, which has no name to be found by", "mark a function")
+            return
         function = inspect.unwrap(self._function)
         name = self._function.__qualname__
         shown = f"the entry point {name} ({_place(function)})"

@@ -30,7 +30,7 @@ from freezeframe._entry import EntryPoint, EntryScope, command_entry, relative_p
 from freezeframe._guard import guard
 from freezeframe._reach import Reach, input_gaps
 from freezeframe.seams import _port, calls
-from freezeframe.seams.functions import Binder
+from freezeframe.seams.functions import Binder, named
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion
 from freezeframe_schemas.gaps import Gap
@@ -188,7 +188,7 @@ class RunScope:
 
 def _wrap(function: Any, options: _Options) -> Any:
     bind = Binder(function)
-    name = options.name or function.__name__
+    name = options.name or named(function).__name__
     operation = genai.OP_INVOKE_AGENT if options.agent else genai.OP_INVOKE_WORKFLOW
     reach = Reach(function, takes_self=bind.drops_self)
 
@@ -330,7 +330,8 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
 
 def _target_of(function: Any) -> str:
     """Return ``module:qualname``; for ``python -m package.module`` the module's real name."""
-    module = function.__module__
+    function = named(function)
+    module = getattr(function, "__module__", None) or "builtins"
     if module == "__main__":
         spec = getattr(sys.modules.get("__main__"), "__spec__", None)
         module = spec.name if spec is not None else module

@@ -7,6 +7,7 @@ The one definition for Python and SQL: a row of the store holds the kinds of its
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -36,6 +37,8 @@ class GapKind(StrEnum):
     PROCESS = "process"
     UNFINISHED = "unfinished"
     """The run's end was not recorded, and so neither its outcome nor the gaps that are told with it."""
+    CALLER_LEFT = "caller_left"
+    """The run was ended from outside, as its caller gave up or went away, which a replay does not do."""
     UNSEEN = "unseen"
     """Something that this version cannot read."""
 
@@ -86,6 +89,12 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
         yield from _unrecorded_http(span)
     if genai.ENTRY_GAPS in attributes:
         yield from _seen_while_recording(span)
+    if genai.ENTRY_KIND in attributes and (left := _ended_from_outside(span.text(genai.ERROR_CHAIN))):
+        yield Gap(
+            kind=GapKind.CALLER_LEFT,
+            text=f"the run was ended from outside ({left}), which a replay does not do: it may go on where the run did not",
+            do="mark the function that sets the deadline",
+        )
     if genai.EXCHANGE_KIND not in attributes:
         return
     for kind, part, attribute in (
@@ -103,6 +112,15 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
             text=f"{where}: the result holds an object that cannot be rebuilt",
             do="return plain data from it: JSON types, dataclasses, pydantic models",
         )
+
+
+def _ended_from_outside(error: str | None) -> str:
+    """Return the name of the exception (tagged JSON) with which whoever called an entry point ends it; else nothing."""
+    found = _CLASS.match(error or "")
+    return found[1] if found else ""
+
+
+_CLASS: Final = re.compile(r'\{"\$type": "exception", "class": "[\w.]+:(CancelledError|GeneratorExit|KeyboardInterrupt)"')
 
 
 def _unrecorded_http(span: SpanRecord) -> Iterator[Gap]:

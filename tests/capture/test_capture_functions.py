@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from freezeframe.testing import Captured, capture
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Kind
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import build_run, readiness
 
 CALLS: list[str] = []
@@ -329,3 +331,17 @@ async def test_a_block_that_is_left_in_another_context_harms_nothing() -> None:
         source = steps()
         assert await asyncio.create_task(anext(source)) == 1  # pyright: ignore[reportArgumentType] - an awaitable coroutine
         await source.aclose()  # pyright: ignore[reportAttributeAccessIssue] - a generator
+
+
+class _Greeter:
+    def __call__(self, name: str) -> str:
+        return f"hello {name}"
+
+
+@pytest.mark.parametrize("callable_", [functools.partial("hello {}".format), _Greeter()], ids=["partial", "object"])
+def test_what_can_be_called_and_has_no_name_is_marked_all_the_same(callable_: Any) -> None:
+    with capture() as captured:
+        assert freezeframe.run(freezeframe.tool(callable_))("Tom") == "hello Tom"
+        assert freezeframe.run(callable_)("Tom") == "hello Tom"
+        _, bare = (build_run([span for span in captured.spans if span.trace_id == f"{n:032x}"]) for n in (1, 2))
+    assert [gap.kind for gap in bare.gaps] == [GapKind.ENTRY_UNREACHABLE]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -142,6 +143,16 @@ def test_a_gap_that_was_seen_while_recording_bounds_the_level(kind: GapKind) -> 
 def test_a_list_of_gaps_that_cannot_be_read_is_a_gap(text: str) -> None:
     entry, *others = complete_run()
     assert ready([entry.with_attributes({genai.ENTRY_GAPS: text}), *others]).blocking == (GapKind.UNSEEN.value,)
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit(), KeyboardInterrupt("stop")])
+def test_a_run_that_its_caller_ended_is_not_hermetic(error: BaseException) -> None:
+    """A replay does not end it there: it may ask what the recording does not hold."""
+    entry, *others = complete_run()
+    spans = [entry.with_attributes({genai.ERROR_CHAIN: values.encode_exception(error)}), *others]
+    assert ready(spans).blocking == (GapKind.CALLER_LEFT.value,)
+    own = [entry.with_attributes({genai.ERROR_CHAIN: values.encode_exception(TimeoutError())}), *others]
+    assert ready(own).blocking == ()
 
 
 def test_a_kind_of_gap_of_a_later_version_is_a_gap() -> None:

@@ -55,7 +55,7 @@ def _decorate(function: Any, kind: Kind, name: str | None) -> Any:
 def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_wrap(function.__func__, kind=kind, name=name))
-    call_name = name or function.__name__
+    call_name = name or named(function).__name__
     bind = Binder(function)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
@@ -116,6 +116,13 @@ def watch(
     return wrapper
 
 
+def named(function: Any) -> Any:
+    """Return what has the name of a callable: the function of a partial, the class of an object that is called, else itself."""
+    if isinstance(function, functools.partial):
+        return named(function.func)
+    return function if hasattr(function, "__qualname__") else type(function)
+
+
 class Binder:
     """Writes arguments by name, so that ``f(1)`` and ``f(order_id=1)`` are one call. ``self`` and ``cls`` are left out."""
 
@@ -127,7 +134,7 @@ class Binder:
         except (TypeError, ValueError):
             self._signature = None
         first = next(iter(self._signature.parameters), "") if self._signature else ""
-        self._drop = first if first in ("self", "cls") and "." in function.__qualname__ else None
+        self._drop = first if first in ("self", "cls") and "." in named(function).__qualname__ else None
 
     @property
     def drops_self(self) -> bool:
