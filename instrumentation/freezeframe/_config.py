@@ -19,6 +19,9 @@ Root = Literal["auto", "always", "never"]
 
 _MIB: Final = 1024 * 1024
 
+DEFAULT_ENDPOINT: Final = "http://127.0.0.1:4318"
+"""Where `freezeframe up` listens."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -214,7 +217,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="endpoint",
         form=_URL,
         otel=_exporter("ENDPOINT"),
-        default="http://127.0.0.1:4318",
+        default=DEFAULT_ENDPOINT,
         help="The collector. For HTTP, `/v1/traces` is added where the URL has no path.",
     ),
     Option(
