@@ -145,7 +145,7 @@ class Lookup:
 
     def _ignored(self, recorded: Exchange, call: Call) -> set[str]:
         """Return the components in which the call differs from the step and that do not decide: ignored, or transient."""
-        transient = {f"body.{name}" for name in transient_fields(call.request.method, call.request.url)}
+        transient = {f"body.{name}" for name in transient_fields(call.request)}
         if not (transient or self._ignore) or _fingerprint(recorded) == _fingerprint(call):
             return set()
         shape = self._values.shape
