@@ -6,7 +6,6 @@ The start finds the same faults, one after the other; ``--check`` names all of t
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Iterator
 
 from freezeframe_collector.auth import Authenticator
@@ -15,6 +14,7 @@ from freezeframe_collector.files import directory_fault
 from freezeframe_collector.policies import load_policies
 from freezeframe_collector.tls import http_context
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.same_origin import is_loopback
 
 
 def file_faults(config: CollectorConfig) -> Iterator[str]:
@@ -43,18 +43,11 @@ def cautions(config: CollectorConfig) -> Iterator[str]:
     receivers = [("http", config.http.host)] + ([("grpc", config.grpc.host)] if config.grpc.enabled else [])
     guarded = bool(config.auth.tokens_file or config.tls.client_ca_file)
     for name, host in receivers:
-        if _is_loopback(host):
+        if is_loopback(host):
             continue
         if not guarded:
             yield f"{name}.host: {host}, and neither auth.tokens_file nor tls.client_ca_file: whoever reaches it may send"
         if not config.tls.cert_file:
             yield f"{name}.host: {host}, and no tls.cert_file: spans and tokens cross the network readable, not redacted yet"
-    if config.clickhouse.enabled and not _is_loopback(config.clickhouse.host):
+    if config.clickhouse.enabled and not is_loopback(config.clickhouse.host):
         yield f"clickhouse.host: {config.clickhouse.host}: SQL asks for no password, so whoever reaches it reads every run"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

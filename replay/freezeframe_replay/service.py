@@ -43,6 +43,7 @@ from freezeframe_replay.web.replay import replay_page
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 from freezeframe_schemas.lifecycle import NOT_OK
+from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 if TYPE_CHECKING:
     from freezeframe_replay.report.align import Comparison
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOOPBACK: Final = "127.0.0.1"
-_OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _MOST_RUNS: Final = 1000
 _HOME: Final = web.AppKey("home", Home)
 _TOKEN: Final = web.AppKey("token", str)
@@ -61,9 +61,8 @@ _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
 """One replay at a time: each is a process that runs the agent's code."""
 
 _HEADERS: Final = {
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
+    **ANSWER_HEADERS,
+    "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
     "Cache-Control": "no-store",
 }
 
@@ -278,8 +277,9 @@ def _filters(query: Mapping[str, str]) -> dict[str, Any]:
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer to this machine's own names only, turn our errors into answers, and set the headers of every answer."""
-    if _host_name(request.headers.get("Host", "")) not in _OWN_NAMES:
-        answer: web.StreamResponse = web.json_response({"error": "Host: expected 127.0.0.1 or localhost"}, status=403)
+    why = why_foreign(request.headers, names=LOOPBACK_NAMES, links=True)
+    if why is not None:
+        answer: web.StreamResponse = web.json_response({"error": f"refused: {why}"}, status=403)
     else:
         try:
             answer = await handler(request)
@@ -290,13 +290,6 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     answer.headers.update(_HEADERS)
     answer.headers["Content-Security-Policy"] = pages.content_security_policy()
     return answer
-
-
-def _host_name(host: str) -> str:
-    """Return the name in a Host header: ``[::1]:4320`` is ``::1``."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
 
 
 def _error(request: web.Request, error: FreezeframeError) -> web.Response:

@@ -29,6 +29,7 @@ from freezeframe_collector.readers.reader import Shelf
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.embedded import EmbeddedEngine
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 _WORKERS: Final = 8
 ADMIN: Final = "admin"
@@ -39,7 +40,6 @@ _KILL: Final = re.compile(
 _MAX_STATEMENT_BYTES: Final = 16 << 20
 _ALWAYS_PLAIN: Final = frozenset({401, 403})
 """Status of answers that clickhouse-jdbc reads as text, even where it asked for blocks."""
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
 _CONTENT_TYPES: Final = {
     "JSON": "application/json; charset=UTF-8",
     "JSONCompact": "application/json; charset=UTF-8",
@@ -79,7 +79,7 @@ def build_app(
     if admin_token is not None:
         known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
     shelf = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
-    app = _app(_Facade(shelf, users=known, hosts=_LOOPBACK | set(hosts), max_workers=max_workers, writer=store.engine))
+    app = _app(_Facade(shelf, users=known, hosts=LOOPBACK_NAMES | set(hosts), max_workers=max_workers, writer=store.engine))
     if admin_token is not None:
         app.router.add_post(orders.PATH, orders.Orders(store, admin_token).post)
     return app
@@ -87,7 +87,7 @@ def build_app(
 
 def build_reading_app(shelf: Shelf, user: User) -> web.Application:
     """Return the application over a store that no collector has open: it reads, and takes no inserts."""
-    return _app(_Facade(shelf, users={user.name: user}, hosts=_LOOPBACK, max_workers=_WORKERS))
+    return _app(_Facade(shelf, users={user.name: user}, hosts=LOOPBACK_NAMES, max_workers=_WORKERS))
 
 
 def shelf_of(directory: Path, database: str, *, cold: Path | None) -> Shelf:
@@ -124,7 +124,7 @@ class _Facade:
         self._users = users
         self._hosts = hosts
         zone = time.tzname[0] if writer is None else str(writer.rows("SELECT timezone()")[1][0][0])
-        self._headers = {"X-ClickHouse-Server-Display-Name": "freezeframe", "X-ClickHouse-Timezone": zone}
+        self._headers = {"X-ClickHouse-Server-Display-Name": "freezeframe", "X-ClickHouse-Timezone": zone, **ANSWER_HEADERS}
 
     async def ping(self, request: web.Request) -> web.Response:
         return web.Response(text="Ok.\n", headers=self._headers)
@@ -166,13 +166,9 @@ class _Facade:
         return replace(request, sql=f"SELECT '{status}' AS kill_status, '{query_id}' AS query_id{where}".encode())
 
     def _check_origin(self, http: web.Request) -> None:
-        """Refuse what a web page of somebody else's can send to a port on loopback."""
-        host = (http.host or "").rpartition(":")[0] if (http.host or "").rpartition(":")[2].isdigit() else (http.host or "")
-        if host.lower() not in self._hosts:
-            raise denied(f"Host {host!r}")
-        origin = http.headers.get("Origin")
-        if origin is not None and origin.rpartition("://")[2].partition(":")[0].lower() not in self._hosts:
-            raise denied(f"Origin {origin!r}")
+        why = why_foreign(http.headers, names=self._hosts)
+        if why is not None:
+            raise denied(why)
 
     async def _watch(self, http: web.Request, query_id: str) -> None:
         """Stop the statement once nobody waits for its answer any more."""

@@ -1,7 +1,7 @@
 """Requests of web pages (CORS): taken from the origins that the configuration names, and from no other.
 
-A page of any origin can have its visitor's browser send bytes to this port. What it cannot do is send OTLP: both content types
-need a preflight, which is answered here, and the browser holds the request back where the answer does not name its origin.
+A page of any origin can have its visitor's browser send bytes to this port. They are refused (`same_origin`), and the browser
+asks by a preflight before it sends OTLP at all.
 
 Source: Fetch standard, "CORS protocol".
 """
@@ -13,6 +13,8 @@ from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
+
+from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 _PREFLIGHT: Final = {
     "Access-Control-Allow-Methods": "POST",
@@ -27,18 +29,33 @@ def parse_origins(text: str) -> frozenset[str]:
     return frozenset(filter(None, (part.strip() for part in text.split(","))))
 
 
-def admit_origins(origins: frozenset[str]) -> Middleware:
-    """Return the middleware that answers the preflights of these origins, and lets their pages read the answers."""
+def admit_origins(origins: frozenset[str], *, loopback: bool) -> Middleware:
+    """Return the middleware that refuses pages of other origins, answers preflights of these, and lets them read the answers.
+
+    Args:
+        origins: whose pages may send.
+        loopback: whether the listener is for this machine only; then ``Host`` must name it where our own pages are asked for,
+            which stops DNS rebinding. Spans are taken under any name: a container knows this machine as another.
+    """
 
     @web.middleware
     async def admit(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        origin = request.headers.get("Origin", "")
-        if origin not in origins or not request.path.startswith("/v1/"):
-            return await handler(request)
-        named = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
-        if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
-            return web.Response(status=204, headers={**named, **_PREFLIGHT})
-        answer = await handler(request)
+        own = request.path.startswith("/v1/")
+        if own and request.headers.get("Origin", "") in origins:
+            named = {"Access-Control-Allow-Origin": request.headers["Origin"], "Vary": "Origin"}
+            if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+                return web.Response(status=204, headers={**named, **_PREFLIGHT})
+        else:
+            named = ANSWER_HEADERS
+        names = LOOPBACK_NAMES if loopback and not own else None
+        why = why_foreign(request.headers, names=names, origins=origins if own else (), links=True)
+        if why is not None:
+            return web.Response(status=403, text=f"refused: {why}\n", headers=ANSWER_HEADERS)
+        try:
+            answer = await handler(request)
+        except web.HTTPException as error:
+            error.headers.update(named)
+            raise
         answer.headers.update(named)
         return answer
 

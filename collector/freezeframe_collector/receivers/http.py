@@ -31,6 +31,7 @@ from freezeframe_collector.receivers.compression import decompress
 from freezeframe_collector.receivers.cross_origin import admit_origins, parse_origins
 from freezeframe_collector.receivers.pages import Pages, PagesReceiver
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.same_origin import is_loopback
 
 _LOG = logging.getLogger(__name__)
 _PROTOBUF: Final = "application/x-protobuf"
@@ -87,7 +88,8 @@ class HttpReceiver:
     def _build_app(self) -> web.Application:
         origins = parse_origins(self._config.allowed_origins)
         app = web.Application(
-            client_max_size=self._config.max_body_bytes, middlewares=[admit_origins(origins)] if origins else []
+            client_max_size=self._config.max_body_bytes,
+            middlewares=[admit_origins(origins, loopback=is_loopback(self._config.host))],
         )
         app.add_routes(
             [

@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 from aiohttp import web
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.receivers.cross_origin import admit_origins
 
 _T = TypeVar("_T")
 
@@ -45,7 +46,7 @@ class PagesReceiver:
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:
         """Return a server of nothing but the pages, not yet listening."""
-        app = web.Application()
+        app = web.Application(middlewares=[admit_origins(frozenset(), loopback=False)])
         app.add_routes(self.routes())
         return web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
 
