@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,15 @@ def pytest_configure(config: pytest.Config) -> None:
     An audit hook sees connections that no patch of `socket` would. It cannot be taken out again, so it is for the session.
     """
     sys.addaudithook(_loopback_only)
+    _keep_out_of_the_home_directory(config)
+
+
+def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
+    """Have whatever a test starts keep its state and its keys elsewhere than the user's own, and spool only if it asks to."""
+    state = tempfile.mkdtemp(prefix="freezeframe-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
+    os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
+    os.environ["FREEZEFRAME_SPOOL"] = "off"
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

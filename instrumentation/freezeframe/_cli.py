@@ -163,7 +163,9 @@ def drain_parser() -> argparse.ArgumentParser:
         epilog=_DRAIN_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--spool", metavar="DIR", help="the spool's directory (default: FREEZEFRAME_SPOOL)")
+    parser.add_argument(
+        "--spool", metavar="DIR", help="the spool's directory (default: FREEZEFRAME_SPOOL, else this collector's)"
+    )
     parser.add_argument("--endpoint", metavar="URL", help="the collector (default: as instrument() finds it)")
     parser.add_argument("--key", metavar="PATH", help="the key that it is protected with (default: FREEZEFRAME_SPOOL_KEY)")
     return parser
@@ -175,14 +177,14 @@ def _drain(arguments: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     from freezeframe._config import load_settings
-    from freezeframe._instrument import make_spooling_exporter
+    from freezeframe._instrument import make_spooling_exporter, spool_directory
 
     try:
         settings = load_settings({"spool": given.spool, "endpoint": given.endpoint, "spool_key": given.key})
-        if settings.spool is None:
-            print("freezeframe drain: found no spool, expected --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
+        if settings.spool is False:
+            print("freezeframe drain: the spool is off, expected --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
             return USAGE_ERROR
-        exporter = make_spooling_exporter(settings, settings.spool)
+        exporter = make_spooling_exporter(settings, spool_directory(settings))
     except FreezeframeError as error:
         print(f"freezeframe drain: {error}", file=sys.stderr)
         return USAGE_ERROR

@@ -42,10 +42,11 @@ class Settings:
     record_env: tuple[str, ...]
     framework_state: bool
     compression: Literal["none", "gzip", "zstd"]
-    spool: str | None
+    spool: str | bool | None
     spool_protection: Literal["encrypt", "redact"]
     spool_key: str | None
     spool_bytes: int
+    spool_days: float
     max_body_bytes: int
     max_queue_bytes: int
     batch_bytes: int
@@ -153,6 +154,18 @@ def _parse_switch(text: str) -> bool:
     ]
 
 
+def _parse_spool(text: str) -> str | bool:
+    """Read a switch, or else a directory."""
+    try:
+        return _parse_switch(text)
+    except LookupError:
+        return text
+
+
+def _is_days(value: object) -> bool:
+    return _is_seconds(value) and value != 0
+
+
 def _is_switch(value: object) -> bool:
     return isinstance(value, bool)
 
@@ -205,7 +218,10 @@ def _texts(what: str) -> Form:
 
 _TEXT: Final = Form(expected="a text", accepts=_is_text)
 _PATH: Final = Form(expected="a path", accepts=_is_text)
-_DIRECTORY: Final = Form(expected="a directory", accepts=_is_text)
+_SPOOL: Final = Form(
+    expected="a directory, true or false", accepts=lambda value: isinstance(value, str | bool), parse=_parse_spool
+)
+_DAYS: Final = Form(expected="a number of days above zero", accepts=_is_days, parse=float)
 _URL: Final = Form(expected="a URL, http://host:port", accepts=_is_url)
 _HEADERS: Final = Form(expected="key=value pairs joined by commas (a dict in code)", accepts=_is_pairs, parse=_parse_headers)
 _SWITCH: Final = Form(expected="true or false", accepts=_is_switch, parse=_parse_switch)
@@ -326,10 +342,11 @@ OPTIONS: Final[tuple[Option, ...]] = (
     ),
     Option(
         name="spool",
-        form=_DIRECTORY,
+        form=_SPOOL,
         default=None,
-        help="Keep spans in this directory while the collector is down; this process, a later one, or `freezeframe drain`"
-        " delivers them. See [delivery](delivery.md).",
+        help="Keep spans on the disk, sealed, while the collector is down; this process, a later one, or `freezeframe drain`"
+        " delivers them. A directory; `True`: one below `~/.local/state/freezeframe/spool` (`XDG_STATE_HOME`); `False`: off. By"
+        " default `True` if the content can be sealed, else `False`, and a warning says so. See [delivery](delivery.md).",
     ),
     Option(
         name="spool_protection",
@@ -351,6 +368,12 @@ OPTIONS: Final[tuple[Option, ...]] = (
         form=_bytes("256M"),
         default=256 * _MIB,
         help="The most that the spool holds, of all processes that share it; beyond it spans wait in memory as without one.",
+    ),
+    Option(
+        name="spool_days",
+        form=_DAYS,
+        default=7.0,
+        help="The longest that a batch stays in the spool; after that it is deleted undelivered, and said.",
     ),
     Option(
         name="max_body_bytes",

@@ -51,16 +51,22 @@ def _sampling(settings: Settings) -> Iterable[DeliveryReport]:
 
 
 def _spool(settings: Settings) -> Iterable[DeliveryReport]:
-    if settings.spool is None or settings.file is not None:
+    if settings.file is not None:
         return
-    from freezeframe._instrument import make_spooling_exporter
+    if settings.spool is False:
+        yield DeliveryReport(subject="spool", ok=True, found="off: spans are lost while the collector is away")
+        return
+    from freezeframe._instrument import make_default_spooling_exporter, make_spooling_exporter, spool_directory
 
     try:
-        exporter = make_spooling_exporter(settings, settings.spool)
+        directory = spool_directory(settings)
+        by_default = settings.spool is None
+        exporter = make_default_spooling_exporter(settings) if by_default else make_spooling_exporter(settings, directory)
     except ConfigError as error:
-        yield DeliveryReport(subject="spool", ok=False, found=error.message, do=error.do or "")
+        found = f"off, so spans are lost while the collector is away: {error.message}"
+        yield DeliveryReport(subject="spool", ok=False, found=found, do=error.do or "")
         return
-    waiting, where = exporter.waiting, f"in {settings.spool}, protected by: {settings.spool_protection}"
+    waiting, where = exporter.waiting, f"in {directory}, protected by: {settings.spool_protection}"
     if waiting:
         do = "freezeframe drain, or let the next process deliver them"
         yield DeliveryReport(subject="spool", ok=False, found=f"{waiting} batches wait {where}", do=do)

@@ -146,6 +146,7 @@ class Pipeline:
         self._busy = False
         self._hurry = False
         self._closing = False
+        self._draining = False
         self._deadline: Deadline | None = None
         self._in_flight = 0
         self._due_s = math.inf
@@ -210,6 +211,8 @@ class Pipeline:
     def close(self, timeout_s: float) -> bool:
         """Deliver what is queued, within `timeout_s`, and take no more."""
         done = self.flush_for_the_end(timeout_s)
+        if done:
+            self._drain(min(timeout_s, _DRAIN_AT_END_S))
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -224,6 +227,16 @@ class Pipeline:
                 *(counts.exported, counts.spooled, counts.dropped, counts.failed),
             )
         return done
+
+    def _drain(self, timeout_s: float) -> None:
+        """Let the exporter deliver for a while what earlier processes left."""
+        deadline_s = time.monotonic() + timeout_s
+        with self._changed:
+            self._draining = self._thread is not None and self._thread.is_alive()
+            self._changed.notify_all()
+            while self._draining and (left_s := deadline_s - time.monotonic()) > 0:
+                self._changed.wait(min(left_s, 0.5))
+            self._draining = False
 
     # -- the thread -----------------------------------------------------------------------------------------------------
 
@@ -269,12 +282,13 @@ class Pipeline:
                 with self._changed:
                     self._busy = False
                     self._in_flight = 0
+                    self._draining = self._draining and (more or bool(batch))
                     self._changed.notify_all()
 
     def _wait_for_batch(self) -> None:
         """Wait for a full batch, for the interval, or until what is to go promptly is due."""
         until_s = time.monotonic() + self._batch_interval_s
-        while not (self._hurry or self._closing or self._queued_bytes >= self._batch_bytes):
+        while not (self._hurry or self._closing or self._draining or self._queued_bytes >= self._batch_bytes):
             left_s = min(until_s, self._due_s) - time.monotonic()
             if left_s <= 0:
                 break
@@ -328,6 +342,8 @@ class Pipeline:
 
 _PROMPT_EVERY_S = 0.05
 """At most so often a batch goes before its time: many runs that begin at once share a request."""
+_DRAIN_AT_END_S = 2.0
+"""How long the end of a process goes on delivering what earlier ones left."""
 _SPAN_BYTES = 1000
 """What a span without content comes to, about."""
 

@@ -13,6 +13,7 @@ from freezeframe._export import Deadline, Fate
 from freezeframe._guard import logger, say_once
 from freezeframe._seal import DamagedBatch, Seal
 from freezeframe._spool import Spool, SpoolFileError, SpoolFull
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 
 _PATIENCE_S: Final = 5.0
@@ -49,6 +50,7 @@ class SpoolingExporter:
         self._skipped: set[Path] = set()
         self.drained = DrainCounts()
         spool.sweep()
+        self._expire()
 
     @property
     def waiting(self) -> int:
@@ -67,7 +69,7 @@ class SpoolingExporter:
                 return fate
         try:
             self._spool.put(*self._seal.seal(records))
-        except (OSError, SpoolFull) as error:
+        except (OSError, SpoolFull, ConfigError) as error:
             say_once("spool.put", "freezeframe: %s; spans wait in memory only", error)
             return self._live.export(records, deadline)
         return Fate(spooled=len(records))
@@ -107,6 +109,9 @@ class SpoolingExporter:
         except Unreachable as error:
             self._rest(error)
             return False
+        except ConfigError as error:  # the key cannot be used
+            say_once("spool.key", "freezeframe: %s; what is spooled stays where it is", error)
+            return False
         except SpoolFileError as error:
             say_once(f"spool.foreign:{path.parent}", "freezeframe: %s; left where it is", error)
             self.drained.foreign += 1
@@ -119,8 +124,14 @@ class SpoolingExporter:
     def _rest(self, error: Unreachable) -> None:
         """Leave the collector alone for a while, longer each time."""
         say_once("spool.begin", "freezeframe: %s; spans are kept in %s until it is back", error, self._spool.directory)
+        self._expire()
         self._rest_s = min(max(self._rest_s * 2, _FIRST_REST_S), _LONGEST_REST_S)
         self._rest_until_s = time.monotonic() + self._rest_s
+
+    def _expire(self) -> None:
+        expired = self._spool.expire()
+        if expired:
+            logger.warning("freezeframe: %d spooled batches were too old and are deleted (%s)", expired, self._spool.directory)
 
     def close(self) -> None:
         """Close the connection; what is on the disk stays there."""

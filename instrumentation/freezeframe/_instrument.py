@@ -14,6 +14,7 @@ from freezeframe._config import Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
 from freezeframe._terminate import flush_before_termination
 from freezeframe.seams import _port
+from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from freezeframe._delivery import CollectorExporter
@@ -237,7 +238,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     root.begin(recorder)
     if _port.serving() is None:  # a replay has fences
         _unmarked.start()
-    if settings.spool is not None:
+    if getattr(exporter, "waiting", 0):
         pipeline.wake()  # what an earlier process left waits for no span of ours
     return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
 
@@ -265,7 +266,16 @@ def make_exporter(settings: Settings) -> Exporter:
         from freezeframe._export_file import FileExporter
 
         return FileExporter(settings.file)
-    return make_collector_exporter(settings) if settings.spool is None else make_spooling_exporter(settings, settings.spool)
+    if settings.spool is False:
+        return make_collector_exporter(settings)
+    if settings.spool is not None:
+        return make_spooling_exporter(settings, spool_directory(settings))
+    try:
+        return make_default_spooling_exporter(settings)
+    except (ConfigError, OSError) as error:
+        told = "freezeframe: %s: spans are lost while the collector is away (spool=False turns this warning off)"
+        say_once("spool.off", told, str(error).replace("\n  do:", ";"))
+        return make_collector_exporter(settings)
 
 
 def make_collector_exporter(settings: Settings) -> CollectorExporter:
@@ -295,6 +305,34 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     return CollectorExporter(wire, compression.compress)
 
 
+def spool_directory(settings: Settings) -> str:
+    """Return the directory of the spool: the one that is named, else that for this collector below the user's state directory.
+
+    Raises:
+        ConfigError: none is named, and the user has no home directory.
+    """
+    from freezeframe._default_spool import default_spool_directory
+
+    return settings.spool if isinstance(settings.spool, str) else str(default_spool_directory(settings))
+
+
+def make_default_spooling_exporter(settings: Settings) -> SpoolingExporter:
+    """Return the exporter with the spool that is on by default, whose key is read or made when it is first needed.
+
+    Raises:
+        ConfigError: it cannot be had here.
+    """
+    from freezeframe._default_spool import LazySeal, check_seal
+    from freezeframe._export_spool import SpoolingExporter
+    from freezeframe._seal import make_seal
+    from freezeframe._spool import Spool
+
+    check_seal(settings)
+    spool = Spool(Path(spool_directory(settings)), limit_bytes=settings.spool_bytes, limit_days=settings.spool_days)
+    seal = LazySeal(lambda: make_seal(settings.spool_protection, settings.spool_key))
+    return SpoolingExporter(make_collector_exporter(settings), spool, seal)
+
+
 def make_spooling_exporter(settings: Settings, directory: str) -> SpoolingExporter:
     """Return the exporter with a spool in `directory` behind it.
 
@@ -306,7 +344,7 @@ def make_spooling_exporter(settings: Settings, directory: str) -> SpoolingExport
     from freezeframe._spool import Spool
 
     seal = make_seal(settings.spool_protection, settings.spool_key)
-    spool = Spool(Path(directory), limit_bytes=settings.spool_bytes)
+    spool = Spool(Path(directory), limit_bytes=settings.spool_bytes, limit_days=settings.spool_days)
     return SpoolingExporter(make_collector_exporter(settings), spool, seal)
 
 

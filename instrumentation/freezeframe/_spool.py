@@ -78,7 +78,7 @@ class Claim:
 class Spool:
     """A directory of batches, `limit_bytes` at most."""
 
-    def __init__(self, directory: Path, *, limit_bytes: int) -> None:
+    def __init__(self, directory: Path, *, limit_bytes: int, limit_days: float = 7.0) -> None:
         """Make the directory.
 
         Raises:
@@ -88,6 +88,7 @@ class Spool:
             raise ConfigError("spool: this system has no fcntl locks", do="leave the option `spool` out")
         self.directory = directory
         self._limit_bytes = limit_bytes
+        self._limit_days = limit_days
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -140,6 +141,19 @@ class Spool:
     def batches(self) -> list[Path]:
         """Return the files that wait, oldest first."""
         return sorted(self.directory.glob("*" + _SUFFIX))
+
+    def expire(self) -> int:
+        """Delete batches that are too old; return how many, damaged ones among them."""
+        oldest_ns = time.time_ns() - int(self._limit_days * 86_400e9)
+        expired = 0
+        for pattern in ("*" + _SUFFIX, "*" + _DAMAGED):
+            for path in self.directory.glob(pattern):
+                written_ns = path.name.partition("-")[0]
+                if written_ns.isdecimal() and int(written_ns) < oldest_ns:
+                    with suppress(OSError):
+                        path.unlink()
+                        expired += 1
+        return expired
 
     def sweep(self) -> None:
         """Delete what a process that died left half written."""

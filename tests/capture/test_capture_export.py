@@ -78,7 +78,9 @@ def recording_to(url: str, **options: Any) -> freezeframe.Handle:
     """Record into a collector with a provider of its own, so that the process's global one stays unset."""
     from freezeframe._tracing import make_provider
 
-    settings = load_settings({"endpoint": url, "root": "never", "batch_interval_s": 0.01, **options}, environ={})
+    settings = load_settings(
+        {"endpoint": url, "root": "never", "spool": False, "batch_interval_s": 0.01, **options}, environ={}
+    )
     exporter = _instrument.make_exporter(settings)
     handle = _instrument.start_recording(settings, exporter, provider=make_provider("shop"), environment=dict)
     seams.install()

@@ -260,7 +260,9 @@ def test_the_command_delivers_and_says_what_is_left(receiver: Receiver, spool: P
     receiver.start()
     assert _cli.main(command) == 0
     assert capsys.readouterr().out == "1 spans delivered, 0 refused, 0 batches damaged, 0 batches left\n"
-    assert _cli.main(["drain"]) == 2
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("FREEZEFRAME_SPOOL", "off")
+        assert _cli.main(["drain"]) == 2
 
 
 CHILD = """

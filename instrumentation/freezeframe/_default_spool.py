@@ -1,0 +1,109 @@
+"""The spool of a process that names none: on where its content can be sealed, below the user's state directory.
+
+One directory for each collector, and on this machine for each project: what was recorded for one collector, under one token, is
+never delivered to another. Nothing is loaded and no key is made before there is something to keep or to deliver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from freezeframe_schemas.data_directory import find_data_directory
+from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freezeframe._config import Settings
+    from freezeframe._seal import Seal
+    from freezeframe._spool import Claim, Header
+    from freezeframe_schemas.span import SpanRecord
+
+_DIGITS: Final = 16
+
+
+def default_spool_root() -> Path:
+    """Return the directory of all default spools of this user.
+
+    Source: XDG Base Directory Specification.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    if not os.path.isabs(base):
+        raise ConfigError("spool: no home directory is known", do="set HOME or XDG_STATE_HOME, or name a directory: spool=...")
+    return Path(base) / "freezeframe" / "spool"
+
+
+def default_spool_directory(settings: Settings) -> Path:
+    """Return the directory of the spool for this collector.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
+    told = [settings.endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
+    if _is_on_this_machine(settings.endpoint):  # whose collector listens there depends on the project that started it
+        told.append(str(find_data_directory()))
+    return default_spool_root() / hashlib.sha256("\0".join(told).encode()).hexdigest()[:_DIGITS]
+
+
+def check_seal(settings: Settings) -> None:
+    """Look whether a spool's content can be protected here, without loading what does it.
+
+    Raises:
+        ConfigError: what it needs is not installed.
+    """
+    needed, extra = (
+        ("freezeframe_redaction", "redaction") if settings.spool_protection == "redact" else ("cryptography", "spool")
+    )
+    try:
+        found = find_spec(needed)
+    except ImportError:
+        found = None
+    if found is None:
+        raise ConfigError(
+            f"spool: {needed} is not installed, and nothing is written in the clear", do=f"pip install 'freezeframe[{extra}]'"
+        )
+
+
+def _is_on_this_machine(endpoint: str) -> bool:
+    host = urlsplit(endpoint).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+class LazySeal:
+    """A seal that is made when it is first used: it loads libraries, and makes a key where there is none."""
+
+    def __init__(self, make: Callable[[], Seal]) -> None:
+        self._make = make
+        self._made: Seal | None = None
+
+    def _seal(self) -> Seal:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def seal(self, records: Sequence[SpanRecord]) -> tuple[Header, bytes]:
+        """Return a batch's header and its protected content.
+
+        Raises:
+            ConfigError: the key cannot be used.
+        """
+        return self._seal().seal(records)
+
+    def open(self, claim: Claim) -> bytes:
+        """Return the request that the batch holds.
+
+        Raises:
+            ConfigError: the key cannot be used.
+        """
+        return self._seal().open(claim)
