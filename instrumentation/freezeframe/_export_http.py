@@ -42,10 +42,13 @@ class HttpWire:
         """Post one request."""
         import http.client
 
+        from freezeframe.seams.recording import while_sending
+
         try:
             connection = self._connect(timeout_s)
-            connection.request("POST", self._path, body=body, headers=self._headers)
-            response = connection.getresponse()
+            with while_sending():  # nothing of ours is recorded, or answered from a recording
+                connection.request("POST", self._path, body=body, headers=self._headers)
+                response = connection.getresponse()
             answer = response.read()
         except (OSError, http.client.HTTPException) as error:
             self.close()

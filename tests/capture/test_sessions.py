@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -40,9 +41,13 @@ def answers() -> Iterator[str]:
 
     class Echo(grpc.GenericRpcHandler):
         def service(self, handler_call_details: Any) -> Any:
-            return grpc.unary_unary_rpc_method_handler(lambda request, _: request)
+            def give_back(request: Any, context: Any) -> Any:
+                del context
+                return request
 
-    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=(Echo(),))
+            return grpc.unary_unary_rpc_method_handler(give_back)
+
+    server = grpc.server(futures.ThreadPoolExecutor(2), handlers=[Echo()])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield f"127.0.0.1:{port}"
@@ -109,6 +114,6 @@ def test_a_session_inside_a_tool_is_no_gap(
     async def asked(address: str) -> Any:
         return await tool(address)
 
-    agent = freezeframe.run(asked if asyncio.iscoroutinefunction(client) else lambda address: tool(address))
+    agent = freezeframe.run(asked if inspect.iscoroutinefunction(client) else lambda address: tool(address))
     run = run_of(agent, request.getfixturevalue(server))
     assert [gap for gap in run.gaps if gap.kind is GapKind.CONNECTION] == []

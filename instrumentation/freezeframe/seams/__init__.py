@@ -100,8 +100,14 @@ SEAMS: Final = (
     ),
 )
 
-_WITHOUT_SEAM: Final = ("websockets.client", "grpc._channel", "grpc.aio._channel")
-"""Patched only to name what a run does there."""
+_OTHERS: Final = (
+    ("http.client", "http_client"),  # of the standard library
+    # patched only to name what a run does there
+    ("websockets.client", "sessions"),
+    ("grpc._channel", "sessions"),
+    ("grpc.aio._channel", "sessions"),
+)
+"""Modules without a row of a distribution's, with their installers."""
 
 _patches: Final = Patches()
 _installed: Final[set[str]] = set()
@@ -114,8 +120,8 @@ def install() -> None:
     _installed.add("lanes")
     lanes.install(_patches)
     IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
-    for name in _WITHOUT_SEAM:
-        IMPORT_HOOK.when_imported(name, _install_sessions)
+    for name, installer in _OTHERS:
+        IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
     for seam in SEAMS:
         IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
 
@@ -128,11 +134,9 @@ def _install(seam: Seam, module: ModuleType) -> None:
         _installed.add(seam.module)
 
 
-def _install_sessions(module: ModuleType) -> None:
+def _install_other(installer: str, module: ModuleType) -> None:
     with guard(f"install of {module.__name__}"):
-        from freezeframe.seams import sessions
-
-        sessions.install(module, _patches)
+        importlib.import_module(f"freezeframe.seams.{installer}").install(module, _patches)
 
 
 def uninstall() -> None:

@@ -11,12 +11,37 @@ from freezeframe._guard import guard
 from freezeframe.seams.recording import Body
 
 
+def known_bytes(body: Any) -> bytes | None:
+    """Return a body that is there as bytes, None for one that is read piece by piece."""
+    if body is None:
+        return b""
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    return None
+
+
+def read_whole(body: Any) -> bytes | None:
+    """Return the body as bytes; one that is streamed is read: should the call go out after all, the bytes do."""
+    if body is None or isinstance(body, str | bytes | bytearray | memoryview):
+        return None if body is None else known_bytes(body)
+    pieces = iter(functools.partial(body.read, 65536), None) if hasattr(body, "read") else iter(body)
+    read: list[bytes] = []
+    for piece in pieces:
+        if not piece and hasattr(body, "read"):
+            break
+        read.append(piece.encode() if isinstance(piece, str) else bytes(piece))
+    return b"".join(read)
+
+
 class Upload:
     """An upload that is read piece by piece, watched. Everything but reading is the original's."""
 
-    def __init__(self, inner: Any, body: Body) -> None:
+    def __init__(self, inner: Any, body: Body, encoding: str = "utf-8") -> None:
         self._inner = inner
         self._body = body
+        self._encoding = encoding
         self._encodes = isinstance(inner, io.TextIOBase)  # which urllib3 asks of the body, too
         if hasattr(inner, "read"):
             self.read = self._read  # only what the original has: urllib3 chooses by it
@@ -29,13 +54,13 @@ class Upload:
     def _read(self, *args: Any) -> Any:
         piece = self._inner.read(*args)
         if self._encodes:
-            piece = piece.encode()
+            piece = piece.encode(self._encoding)
         self._see(piece)
         return piece
 
     def _see(self, piece: Any) -> None:
         with guard("urllib3.upload"):
-            self._body.add(piece.encode() if isinstance(piece, str) else bytes(piece))
+            self._body.add(piece.encode(self._encoding) if isinstance(piece, str) else bytes(piece))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

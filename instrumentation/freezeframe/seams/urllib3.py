@@ -21,7 +21,7 @@ from freezeframe.seams import _port
 from freezeframe.seams import http as shared
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
-from freezeframe.seams.uploads import Upload
+from freezeframe.seams.uploads import Upload, known_bytes, read_whole
 from freezeframe.seams.urllib3_response import served_response, undelivered
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
@@ -73,8 +73,8 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         responder = _port.serving()
         written = _write(pool, method, url, headers)
         if responder is not None:
-            known = _bytes(body)
-            body = _whole(body)
+            known = known_bytes(body)
+            body = read_whole(body)
             edited = _port.edited(replace(written, body=body or b"")) if _LIBRARY.get().edits else None
             if edited is not None:
                 body, headers, options["chunked"] = edited, _with_length(headers, len(edited)), False
@@ -151,7 +151,7 @@ def _start(written: Request, body: Any) -> tuple[Recording | None, Any]:
         return None, body
     recording: Recording | None = None
     with guard("urllib3.request"):
-        known = _bytes(body)
+        known = known_bytes(body)
         subject = shared.subject_of(written, known)
         if not shared.is_recorded(subject, written.url, recorder):
             return None, body
@@ -169,17 +169,6 @@ def _write(pool: Any, method: str, url: str, headers: Mapping[Any, Any] | None) 
         url = f"{pool.scheme}://{host}{port}{url}"
     pairs: Iterable[tuple[Any, Any]] = () if headers is None else headers.items()
     return Request(method=str(method), url=shared.clean_url(url), headers=shared.clean_headers(pairs))
-
-
-def _bytes(body: Any) -> bytes | None:
-    """Return a body that is there as bytes, None for one that is read piece by piece."""
-    if body is None:
-        return b""
-    if isinstance(body, str):
-        return body.encode()
-    if isinstance(body, bytes | bytearray | memoryview):
-        return bytes(body)
-    return None
 
 
 class Watch:
@@ -250,19 +239,6 @@ class Watch:
 
 
 # -- serve --------------------------------------------------------------------------------------------------------------
-
-
-def _whole(body: Any) -> bytes | None:
-    """Return the body as bytes; one that is streamed is read: should the call go out after all, the bytes do."""
-    if body is None or isinstance(body, str | bytes | bytearray | memoryview):
-        return None if body is None else _bytes(body)
-    pieces = iter(functools.partial(body.read, 65536), None) if hasattr(body, "read") else iter(body)
-    read: list[bytes] = []
-    for piece in pieces:
-        if not piece and hasattr(body, "read"):
-            break
-        read.append(piece.encode() if isinstance(piece, str) else bytes(piece))
-    return b"".join(read)
 
 
 def _with_length(headers: Any, size: int) -> dict[str, Any]:

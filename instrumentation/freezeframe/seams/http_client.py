@@ -1,0 +1,342 @@
+"""``http.client`` and what stands on it (``urllib.request``, ``xmlrpc``): every request of every connection.
+
+urllib3 stands on it, too, and has a seam of its own. A response is served as the bytes of its wire: ``http.client`` reads them
+as it read the recorded ones, and fails over a cut body as it did.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import io
+import weakref
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._context import current_place
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe.seams import http as shared
+from freezeframe.seams.patching import Patches
+from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.uploads import Upload, known_bytes, read_whole
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Completion, Exchange, Request
+
+SEAM: Final = "http.client"
+
+_ASKED: Final = "_freezeframe_asked"
+_STATE: Final = "_HTTPConnection__state"
+_HAVE_SEAMS: Final = frozenset({"urllib3", "botocore"})
+_READS: Final = ("read", "read1", "readinto", "readline")
+
+
+class _Asked:
+    """A request under way on a connection."""
+
+    def __init__(self, method: str, target: str) -> None:
+        self.method = method
+        self.target = target
+        self.headers: list[tuple[str, str]] = []
+        self.body: bytes | None = None
+        """In a replay, the body, once its head is over."""
+        self.known: bytes | None = None
+        self.seen: Body | None = None
+        """What is recorded of the body, once its head is sent."""
+        self.recording: Recording | None = None
+        self.end: Callable[[bytes], None] | None = None
+        """In a replay, sends the request for real after all."""
+        self.answer: Exchange | None = None
+        """In a replay, what answers it; None if nothing does, or before it was asked."""
+        self.is_asked = False
+
+    def announces_a_body(self) -> bool:
+        """Tell whether the head says that a body follows."""
+        return any(name.lower() in ("content-length", "transfer-encoding") and value != "0" for name, value in self.headers)
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``http.client``."""
+    for name, wrap in (
+        ("putrequest", _wrap_putrequest),
+        ("putheader", _wrap_putheader),
+        ("endheaders", _wrap_endheaders),
+        ("send", _wrap_send),
+        ("getresponse", _wrap_getresponse),
+    ):
+        patches.replace(module.HTTPConnection, name, wrap)
+
+
+@functools.lru_cache(maxsize=64)
+def _has_a_seam(cls: type) -> bool:
+    return any(base.__module__.partition(".")[0] in _HAVE_SEAMS for base in cls.__mro__)
+
+
+def _asked(conn: Any) -> _Asked | None:
+    return vars(conn).get(_ASKED)
+
+
+def _wrap_putrequest(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def putrequest(conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> None:
+        vars(conn).pop(_ASKED, None)
+        on = _port.serving() is not None or _port.recorder() is not None
+        if on and not _has_a_seam(type(conn)) and not current_place().sending:
+            setattr(conn, _ASKED, _Asked(str(method), str(url)))
+        original(conn, method, url, *args, **kwargs)
+
+    return putrequest
+
+
+def _wrap_putheader(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def putheader(conn: Any, header: Any, *values: Any) -> None:
+        original(conn, header, *values)
+        asked = _asked(conn)
+        if asked is not None:
+            with guard("http.client.header"):
+                asked.headers.append((_text(header), ", ".join(map(_text, values))))
+
+    return putheader
+
+
+def _wrap_endheaders(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def endheaders(conn: Any, message_body: Any = None, *, encode_chunked: bool = False) -> None:
+        asked = _asked(conn)
+        if asked is None:
+            return original(conn, message_body, encode_chunked=encode_chunked)
+        asked.known = known_bytes(message_body)
+        responder = _port.serving()
+        if responder is not None:
+            asked.body = read_whole(message_body) or b""
+            asked.end = functools.partial(_send_for_real, original, conn, asked, encode_chunked)
+            if message_body is not None or not asked.announces_a_body():
+                _ask(responder, conn, asked, asked.body)
+                if asked.answer is not None and (error := _error_of_connecting(asked.answer)) is not None:
+                    raise error
+            return setattr(conn, _STATE, http.client._CS_REQ_SENT)  # pyright: ignore[reportAttributeAccessIssue] - where it stands then
+        return _send_recorded(original, conn, asked, message_body, encode_chunked)
+
+    return endheaders
+
+
+def _wrap_send(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def send(conn: Any, data: Any) -> None:
+        asked = _asked(conn)
+        if asked is None or current_place().sending:
+            return original(conn, data)
+        if asked.end is not None and asked.body is not None:
+            asked.body += read_whole(data) or b""
+            return None
+        if asked.seen is not None:
+            with guard("http.client.send"):
+                known = known_bytes(data)
+                if known is None:
+                    data = Upload(data, asked.seen, encoding="iso-8859-1")
+                else:
+                    asked.seen.add(known)
+        return original(conn, data)
+
+    return send
+
+
+def _wrap_getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def getresponse(conn: Any) -> Any:
+        asked: _Asked | None = vars(conn).pop(_ASKED, None)
+        if asked is None:
+            return original(conn)
+        responder = _port.serving()
+        if responder is not None and asked.end is not None and asked.body is not None:
+            if not asked.is_asked:
+                _ask(responder, conn, asked, asked.body)
+            answer = asked.answer
+            if answer is not None:
+                setattr(conn, _STATE, http.client._CS_IDLE)  # pyright: ignore[reportAttributeAccessIssue] - for the next one
+                return _serve(conn, answer, asked.method)
+            asked.end(asked.body)
+        recording = asked.recording
+        if recording is None:
+            with unrecorded():
+                return original(conn)
+        try:
+            with while_sending():
+                response = original(conn)
+        except BaseException as error:
+            recording.finish(Completion.NONE, error)
+            raise
+        with guard("http.client.response"):
+            headers = shared.clean_headers(response.headers.items())
+            recording.answered(response.status, headers, response.reason, shared.version_of(response.version))
+            _watch(response, recording)
+        return response
+
+    return getresponse
+
+
+# -- record -------------------------------------------------------------------------------------------------------------
+
+
+def _send_recorded(original: Callable[..., None], conn: Any, asked: _Asked, message_body: Any, encode_chunked: bool) -> None:
+    recorder = _port.recorder()
+    if recorder is not None:
+        with guard("http.client.request"):
+            written = _write(conn, asked, b"")
+            subject = shared.subject_of(written, asked.known)
+            if shared.is_recorded(subject, written.url, recorder):
+                body = Body(recorder.settings.max_body_bytes, asked.known)
+                asked.recording = shared.start(recorder, SEAM, subject, written, body)
+                if asked.recording is not None and asked.known is None:
+                    message_body = Upload(message_body, body, encoding="iso-8859-1")
+                asked.seen = body
+    if asked.recording is None:
+        asked.seen = None
+        with unrecorded():
+            return original(conn, message_body, encode_chunked=encode_chunked)
+    seen, asked.seen = asked.seen, None
+    try:
+        with while_sending():
+            original(conn, message_body, encode_chunked=encode_chunked)
+    except BaseException as error:
+        asked.recording.finish(Completion.NONE, error)
+        raise
+    asked.seen = seen
+    return None
+
+
+def _send_for_real(original: Callable[..., None], conn: Any, asked: _Asked, encode_chunked: bool, body: bytes) -> None:
+    """Send what a replay held back; it is never edited here, where the head with its length is written."""
+    setattr(conn, _STATE, http.client._CS_REQ_STARTED)  # pyright: ignore[reportAttributeAccessIssue] - where it stood
+    asked.known = body
+    _send_recorded(original, conn, asked, body or None, encode_chunked)
+
+
+def _write(conn: Any, asked: _Asked, body: bytes) -> Request:
+    url = asked.target
+    if not url.startswith(("http://", "https://")):  # else it is for a proxy
+        secure = isinstance(conn, http.client.HTTPSConnection)
+        host = conn._tunnel_host or conn.host
+        port = conn._tunnel_port if conn._tunnel_host else conn.port
+        place = f"[{host}]" if ":" in host else host
+        scheme = "https" if secure else "http"
+        url = f"{scheme}://{place}{'' if port in (None, 443 if secure else 80) else f':{port}'}{url}"
+    headers = shared.clean_headers(pair for pair in asked.headers if pair[0].lower() != "host")
+    return Request(method=asked.method, url=shared.clean_url(url), headers=headers, body=body)
+
+
+def _watch(response: Any, recording: Recording) -> None:
+    """Watch the reads of one response: instance attributes in front of the class's methods."""
+    if response.isclosed() or response.length == 0:
+        recording.finish(Completion.COMPLETE)
+        return
+    reading = [False]
+    for name in _READS:
+        setattr(
+            response, name, functools.partial(_read, weakref.ref(response), recording, reading, getattr(type(response), name))
+        )
+    weakref.finalize(response, recording.finish, Completion.CLOSED_EARLY)
+
+
+def _read(held: Callable[[], Any], recording: Recording, reading: list[bool], read: Callable[..., Any], *args: Any) -> Any:
+    response = held()
+    if reading[0]:  # one of them calls another
+        return read(response, *args)
+    reading[0] = True
+    try:
+        data = read(response, *args)
+    except BaseException as error:
+        if isinstance(error, http.client.IncompleteRead) and error.partial:
+            recording.chunk(error.partial)
+        recording.finish(Completion.BROKEN, error)
+        raise
+    finally:
+        reading[0] = False
+    with guard("http.client.read"):
+        piece = bytes(memoryview(args[0]).cast("B")[:data]) if isinstance(data, int) else data
+        if piece:
+            recording.chunk(piece)
+        if response.isclosed():
+            recording.finish(Completion.COMPLETE)
+    return data
+
+
+# -- serve --------------------------------------------------------------------------------------------------------------
+
+
+def _ask(responder: _port.Responder, conn: Any, asked: _Asked, body: bytes) -> None:
+    request = _write(conn, asked, body)
+    edited = _port.edited(request)
+    if edited is not None:
+        request = _write(conn, asked, edited)
+    subject = shared.subject_of(request, asked.known)
+    asked.is_asked, asked.answer = True, shared.ask(responder, seam=SEAM, subject=subject, request=request)
+    if edited is not None and asked.answer is None:
+        raise ReplayMiss(
+            f"{request.method} {request.url}: http.client has written the head with the body's length, so the body cannot be "
+            "edited any more; change the agent's code instead"
+        )
+
+
+def _error_of_connecting(answer: Exchange) -> BaseException | None:
+    """Return the recorded error if it came before the response was waited for: ``urllib`` tells the two apart."""
+    error = shared.recorded_error(answer) if answer.response.completion is Completion.NONE else None
+    return error if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | TimeoutError) else None
+
+
+def _serve(conn: Any, answer: Exchange, method: str) -> Any:
+    if answer.response.completion is Completion.NONE:
+        raise shared.recorded_error(answer) or ConnectionError("recorded without a response and without its error")
+    response = conn.response_class(_Wire(answer), method=method)
+    response.begin()
+    return response
+
+
+class _Wire(io.RawIOBase):
+    """The bytes of a response as they were on the wire, and the socket that they come from."""
+
+    def __init__(self, answer: Exchange) -> None:
+        recorded = answer.response
+        size = str(sum(len(chunk.data) for chunk in recorded.chunks))
+        whole = recorded.completion is Completion.COMPLETE
+        headers = [(name, size if whole and name.lower() == "content-length" else value) for name, value in recorded.headers]
+        chunked = any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers)
+        status = f"HTTP/{recorded.version or '1.1'} {recorded.status or 200} {shared.served_reason(answer)}"
+        head = "".join([f"{status}\r\n", *(f"{name}: {value}\r\n" for name, value in headers), "\r\n"])
+        data = [chunk.data for chunk in recorded.chunks if chunk.data]
+        self._pieces = [
+            head.encode("latin-1", "replace"),
+            *(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece for piece in data),
+        ]
+        if chunked and whole:
+            self._pieces.append(b"0\r\n\r\n")
+        end = shared.end_of_stream(answer)
+        self._end = None if isinstance(end, http.client.IncompleteRead) else end  # which is made of the cut bytes, as it was
+
+    def makefile(self, *args: Any, **options: Any) -> io.BufferedReader:
+        """As a socket."""
+        del args, options
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Return the next bytes; at the end nothing, or the recorded error."""
+        if not self._pieces:
+            if self._end is not None:
+                raise self._end
+            return 0
+        piece = self._pieces.pop(0)
+        taken = piece[: len(buffer)]
+        if len(taken) < len(piece):
+            self._pieces.insert(0, piece[len(taken) :])
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
+def _text(value: Any) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
