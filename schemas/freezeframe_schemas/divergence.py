@@ -210,6 +210,8 @@ class Report:
     """Set where the replay was asked to stop before a step, and did."""
     inside: int = 0
     """Recorded steps inside of other steps: those answer for them, so that a replay does not ask for them."""
+    begun_inside: bool = False
+    """The replay began in the middle of the run, at a border of a framework: what lies before it was left out."""
     input_check: Check = Check.NOT_SEEN
     outcome_check: Check = Check.NOT_SEEN
     input_relaxed: tuple[str, ...] = ()

@@ -208,6 +208,8 @@ def _not_compared(report: Report) -> Iterable[str]:
     for check, why in _LEFT_OPEN.items():
         if found := [end for end, its in ends if its is check]:
             yield f"{' and '.join(found)} ({why})"
+    if report.begun_inside:
+        yield "the steps before the border at which the replay began"
     if report.beyond:
         yield f"{_count(len(report.beyond), 'call')} beyond it ({', '.join(dict.fromkeys(report.beyond))})"
         asked = {item.step for item in (*report.served, *report.live) if item.step is not None}

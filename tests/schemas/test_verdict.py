@@ -131,6 +131,10 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
             "identical, except 1 call made for real: 1 of 2 steps and the outcome, run r1",
         ),
         (
+            {"begun_inside": True},
+            "identical, except the steps before the border at which the replay began: 2 of 2 steps and the outcome, run r1",
+        ),
+        (
             {"exit_status": 1},
             "identical, except the program's exit status (1, not recorded): 2 of 2 steps and the outcome, run r1",
         ),

@@ -263,6 +263,7 @@ class ReplaySession:
                 made=tuple(self._made),
                 live=tuple(self._live),
                 stopped=self._stopped,
+                begun_inside=bool(self._fixture.begin),
                 input_check=self._ends.input_check,
                 outcome_check=self._ends.outcome_check,
                 input_relaxed=self._ends.input_relaxed,
