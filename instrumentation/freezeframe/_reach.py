@@ -65,11 +65,11 @@ class Reach:
         return self._gaps or ()
 
     def _look(self) -> Iterator[Gap]:
-        if not hasattr(self._function, "__qualname__"):
+        function = inspect.unwrap(self._function)
+        if not hasattr(self._function, "__qualname__") or not hasattr(function, "__code__"):
             kind = type(self._function).__qualname__
             yield _unreachable(f"the entry point is a {kind}, which has no name to be found by", "mark a function")
             return
-        function = inspect.unwrap(self._function)
         name = self._function.__qualname__
         shown = f"the entry point {name} ({_place(function)})"
         if is_nested(name):
@@ -120,14 +120,12 @@ def _unreachable(text: str, do: str) -> Gap:
 
 def _source(function: Any) -> str | None:
     """Return the file that the function's code came from, where there is one."""
-    code = getattr(function, "__code__", None)
-    file = getattr(code, "co_filename", "")
-    return file if file and Path(file).is_file() else None
+    file = function.__code__.co_filename
+    return file if Path(file).is_file() else None
 
 
 def _place(function: Any) -> str:
-    code = getattr(function, "__code__", None)
-    return "no Python code" if code is None else f"{_shown(code.co_filename)}:{code.co_firstlineno}"
+    return f"{_shown(function.__code__.co_filename)}:{function.__code__.co_firstlineno}"
 
 
 def _shown(file: str) -> str:

@@ -187,6 +187,8 @@ class RunScope:
 
 
 def _wrap(function: Any, options: _Options) -> Any:
+    if isinstance(function, staticmethod | classmethod):
+        return type(function)(_wrap(function.__func__, options))
     bind = Binder(function)
     name = options.name or named(function).__name__
     operation = genai.OP_INVOKE_AGENT if options.agent else genai.OP_INVOKE_WORKFLOW

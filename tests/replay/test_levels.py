@@ -74,6 +74,7 @@ REQUEST = """
 class Request(collections.UserDict):
     def __init__(self): super().__init__(path="/ask", app=object()); self.scope = self.data
 """
+MAIN = "if __name__ == '__main__':\n    answer('where?')\n"
 PROGRAMS = {
     # nothing outside the process but what is marked
     "plain": Program(source=entry("random.random()")),
@@ -156,6 +157,37 @@ PROGRAMS = {
         source=entry("pass", before="class Command:\n    def __init__(self, f): self.f = f\n    def main(self): self.f('where?')",
                      decorators="@Command\n@freezeframe.run", call="answer.main()"),
         level=2, gap=GapKind.ENTRY_UNREACHABLE, text="found a Command", do="freezeframe.run outermost",
+    ),
+    "a lambda": Program(
+        source="marked = freezeframe.run(lambda question: look(question))\nif __name__ == '__main__':\n    marked('where?')\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="found nothing", do="under its own name",
+    ),
+    "a partial": Program(
+        source=f"import functools\ndef f(a, question):\n    return look(question)\nanswer = freezeframe.run(functools.partial(f, 1))\n{MAIN}",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="is a partial, which has no name", do="mark a function",
+    ),
+    "an object that can be called": Program(
+        source=f"class Agent:\n    def __call__(self, question):\n        return look(question)\nanswer = freezeframe.run(Agent())\n{MAIN}",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="is a Agent, which has no name", do="mark a function",
+    ),
+    "a name that was bound again": Program(
+        source="@freezeframe.run\ndef answer(question):\n    return look(question)\nfirst = answer\ndef answer(question):\n    return look(2)\n"
+        "if __name__ == '__main__':\n    first('where?')\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="found another function", do="under its own name",
+    ),
+    "a static method below the mark": Program(
+        source="class Agent:\n    @freezeframe.run\n    @staticmethod\n    def answer(question):\n        return look(question)\n"
+        "if __name__ == '__main__':\n    Agent.answer('where?')\n"
+    ),
+    "cancelled by the caller": Program(
+        source="@freezeframe.run\nasync def answer(question):\n    look(question)\n    await asyncio.sleep(60)\n"
+        "async def main():\n    task = asyncio.ensure_future(answer('where?'))\n    await asyncio.sleep(0.01)\n    task.cancel()\n"
+        "    await asyncio.wait([task])\nif __name__ == '__main__':\n    asyncio.run(main())\n",
+        level=5, gap=GapKind.CALLER_LEFT, text="ended from outside (CancelledError)", do="mark the function that sets the deadline",
+    ),
+    "a generator that is left": Program(
+        source="@freezeframe.run\ndef answer(question):\n    yield from look(question, 2, 3)\n"
+        "if __name__ == '__main__':\n    items = answer('where?')\n    next(items)\n    items.close()\n",
     ),
     "globals under the main guard": Program(
         source=entry("look(client)").replace("    answer('where?')", "    client = 'a client'\n    answer('where?')"),

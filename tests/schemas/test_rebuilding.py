@@ -9,7 +9,7 @@ import decimal
 import enum
 import socket
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 import pydantic
 import pytest
@@ -37,7 +37,9 @@ class Bare(pydantic.BaseModel):
     sku: str
 
 
-Pair = collections.namedtuple("Pair", "left right")
+class Pair(NamedTuple):
+    left: int
+    right: list[int]
 
 
 class Name(str):
