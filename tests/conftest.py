@@ -1,4 +1,4 @@
-"""What every test runs under: loopback only, and no deadline in property tests (the machine may be busy)."""
+"""What every test runs under: loopback only, its processes end with it, and no deadline in property tests."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from started_processes import StartedProcesses
 
 settings.register_profile("full", deadline=None)
 settings.register_profile("check", deadline=None, max_examples=15)
@@ -26,6 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
     An audit hook sees connections that no patch of `socket` would. It cannot be taken out again, so it is for the session.
     """
     sys.addaudithook(_loopback_only)
+    config.pluginmanager.register(StartedProcesses())
     _keep_out_of_the_home_directory(config)
 
 
