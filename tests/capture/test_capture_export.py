@@ -148,7 +148,7 @@ def test_a_full_queue_drops_and_counts_and_the_application_goes_on(collector: Co
             self.free = threading.Event()
 
         def export(self, records: Any, deadline: Any) -> Any:
-            self.free.wait(10)
+            self.free.wait()
             return super().export(records, deadline)
 
     from freezeframe._tracing import make_provider

@@ -92,7 +92,9 @@ def make_client(url: str) -> Any:
         region_name="us-east-1",
         aws_access_key_id="AKIASECRET",
         aws_secret_access_key="secret",
-        config=botocore_config.Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=2, read_timeout=2),
+        config=botocore_config.Config(
+            retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=60, read_timeout=60
+        ),
     )
 
 

@@ -234,8 +234,8 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
     """The fixture that it hands out is the one that the command writes; pages name the run and run no script."""
     base = f"http://127.0.0.1:{port_of(project, 'replay')}"
     assert daemon.get_json(f"{base}/healthz")["status"] == "ok"
-    assert good_run in [run["trace_id"] for run in daemon.get_json(f"{base}/api/runs", timeout_s=20)]
-    assert daemon.get_json(f"{base}/api/runs/{good_run[:12]}", timeout_s=20)["run_id"] == good_run
+    assert good_run in [run["trace_id"] for run in daemon.get_json(f"{base}/api/runs", timeout_s=60)]
+    assert daemon.get_json(f"{base}/api/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
     with (
         urllib.request.urlopen(f"{base}/api/runs/{good_run}/fixture") as answer,
         tarfile.open(fileobj=io.BytesIO(answer.read())) as archive,

@@ -128,7 +128,7 @@ class _Loop:
     def stop(self, runner: web.AppRunner) -> None:
         asyncio.run_coroutine_threadsafe(runner.cleanup(), self.loop).result(10)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(10)
+        self._thread.join()
         self.loop.close()
 
 

@@ -22,8 +22,8 @@ def test_a_request_that_waits_enters_when_another_ends() -> None:
     with budget.reserve(80):
         waiting.start()
         assert not entered.wait(0.05)
-    assert entered.wait(10)
-    waiting.join(10)
+    assert entered.wait()
+    waiting.join()
     assert (budget.used_bytes, budget.refused) == (0, 0)
 
 
@@ -51,8 +51,8 @@ def test_a_larger_budget_lets_in_who_waits() -> None:
         waiting.start()
         assert not entered.wait(0.05)
         budget.renew(200, wait_s=60.0, retry_after_s=1.0)
-        assert entered.wait(10)
-        waiting.join(10)
+        assert entered.wait()
+        waiting.join()
 
 
 def test_what_fails_gives_its_room_back() -> None:

@@ -221,13 +221,13 @@ def test_a_log_that_has_ended_refuses_at_once(tmp_path: Path) -> None:
 
     def held(descriptor: int) -> None:
         syncing.set()
-        assert go_on.wait(10)
+        assert go_on.wait()
         sync(descriptor)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fdatasync", held)
         last = log.submit(batch(1))
-        assert syncing.wait(10)
+        assert syncing.wait()
         closing = threading.Thread(target=log.close)
         closing.start()
         while log._queue.empty():  # pyright: ignore[reportPrivateUsage]  # until the end is in line, before the next one

@@ -45,7 +45,7 @@ def test_a_full_segment_goes_to_the_writer_at_once(tmp_path: Path) -> None:
     writer = threading.Thread(target=lambda: handed.append(log.next_sealed()), daemon=True)
     writer.start()
     log.append(batch(*range(40)))
-    writer.join(10)
+    writer.join()
     assert [numbers([segment]) for segment in handed if segment] == [list(range(40))]
     log.close()
 
@@ -82,7 +82,7 @@ def test_a_segment_that_waited_for_the_writer_is_sealed_when_it_is_free(tmp_path
     handed: list[Segment | None] = []
     writer = threading.Thread(target=lambda: handed.append(log.next_sealed()), daemon=True)
     writer.start()
-    writer.join(10)
+    writer.join()
     assert [segment.number for segment in handed if segment] == [2]
     log.close()
 

@@ -45,7 +45,7 @@ def stage(tmp_path: Path) -> RedactStage:
 def _send(port: int, body: bytes, kind: str = "application/x-protobuf") -> str:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/traces", body, {"content-type": kind}, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return answer.read().decode("utf-8", "replace")
     except urllib.error.HTTPError as error:
         with error:
@@ -56,7 +56,7 @@ def _said(collector: Any, caplog: pytest.LogCaptureFixture, *answers: str) -> st
     """Return everything that the collector said: answers, log, metrics, health, and what it noted of rejected spans."""
     told = [*answers, caplog.text, *(record.getMessage() + str(record.exc_info) for record in caplog.records)]
     for path in ("metrics", "status", "healthz"):
-        with urllib.request.urlopen(f"http://127.0.0.1:{collector.http_port}/{path}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{collector.http_port}/{path}", timeout=120) as answer:
             told.append(answer.read().decode())
     return "\n".join([*told, repr(collector.store.rejected), repr(collector.pipeline.meter.drain())])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -67,12 +68,11 @@ def test_a_graceful_stop_stores_everything(data: Path) -> None:
 def test_a_stop_under_load_stores_all_that_was_acked(data: Path) -> None:
     """SIGTERM between requests of eight senders: each ack, the last ones too, is for a span that is stored at the exit."""
     collector = CollectorProcess(data)
-    load = Load(collector.ports["http"], range(20_000), senders=8)
+    load = Load(collector.ports["http"], itertools.count(), senders=8)  # without end, however fast they are
     while len(load.acked) < 500:
         time.sleep(0.01)
     assert collector.stop() == 0
     load.join()
-    assert 500 <= len(load.acked) < 20_000
     again = CollectorProcess(data)
     stored = {int(name[5:]) for (name,) in again.rows("SELECT name FROM freezeframe.spans")}
     audit = again.status()["audit"]

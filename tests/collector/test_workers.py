@@ -49,7 +49,7 @@ def test_spans_through_several_workers_are_in_one_log(data: Path) -> None:
     assert len(load.acked) == 1000
     with grpc.insecure_channel(f"127.0.0.1:{collector.ports['grpc']}") as channel:
         send = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
-        answer = ExportTraceServiceResponse.FromString(send(encode_traces([span(1000), span(0)]), timeout=30))
+        answer = ExportTraceServiceResponse.FromString(send(encode_traces([span(1000), span(0)]), timeout=120))
     assert not answer.HasField("partial_success")
     collector.flush()
     assert collector.rows("SELECT toUInt32(count()) FROM freezeframe.spans") == [[1001]]

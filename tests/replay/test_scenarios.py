@@ -259,7 +259,7 @@ def tool_that_uses_requests(world: World) -> Any:
     @freezeframe.tool
     def price(sku: str) -> Any:
         world.touched.append(sku)
-        return requests.get(f"{world.url}/prices/{sku}", timeout=5).json()
+        return requests.get(f"{world.url}/prices/{sku}", timeout=60).json()
 
     return [price("A"), price("A"), world.ask("done" if not world.changed else "over")]
 
@@ -296,7 +296,7 @@ def generator_tools(world: World) -> Any:
 def requests_cut_in_a_429(world: World) -> Any:
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "limited" if not world.changed else "unlimited"}]}
     try:
-        return requests.post(f"{world.url}/v1/chat/completions", json=body, timeout=5).text
+        return requests.post(f"{world.url}/v1/chat/completions", json=body, timeout=60).text
     except requests.RequestException as error:
         return type(error).__name__
 

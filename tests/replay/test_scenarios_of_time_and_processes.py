@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,9 +98,12 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     assert report.identical
     assert len(gaps) == len(recorded) + 1 or len(gaps) == len(recorded)
     assert sum(gaps) >= 0.8 * sum(recorded)
-    gaps.clear()
-    replay(agent, fixture)
-    assert max(gaps) < max(recorded)
+    (step,) = fixture.steps
+    response = step.exchange.response
+    of_days = tuple(replace(chunk, offset_ns=chunk.offset_ns * 10**7) for chunk in response.chunks)
+    exchange = replace(step.exchange, response=replace(response, chunks=of_days))
+    report, _ = replay(agent, replace(fixture, steps=(replace(step, exchange=exchange),)))
+    assert report.identical  # and is here: it did not wait for what would take days
 
 
 def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:
@@ -143,8 +147,8 @@ async def look(place):
 
 @freezeframe.run
 async def answer(place):
-    async with asyncio.timeout(5):
-        seen = await asyncio.wait_for(look(place), timeout=2)
+    async with asyncio.timeout(90):
+        seen = await asyncio.wait_for(look(place), timeout=60)
     await asyncio.sleep(0.02)
     note = Note(text=seen)
     again = Note.model_validate_json(note.model_dump_json())

@@ -126,7 +126,7 @@ def test_the_default_database_of_the_engine_is_out_of_reach(facade_url: str, sec
 @pytest.mark.parametrize("header", [("Host", "evil.example:8123"), ("Origin", "https://evil.example")])
 def test_another_web_page_cannot_ask_through_a_browser(facade_url: str, header: tuple[str, str]) -> None:
     parts = urlsplit(facade_url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
     connection.request("POST", "/", body=b"SELECT 1", headers=dict([header]))
     answer = connection.getresponse()
     assert answer.status == 403

@@ -103,7 +103,7 @@ class Node:
     def close(self) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
 

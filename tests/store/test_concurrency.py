@@ -56,7 +56,7 @@ def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, facad
         store.insert(spans[number * size : (number + 1) * size], token=f"concurrent-{number}")
     done.set()
     for reader in readers:
-        reader.join(60)
+        reader.join()
     assert failures == []
     ids = ", ".join(sorted({f"'{span.trace_id}'" for span in spans}))
     _, rows = store.query(f"SELECT count() FROM freezeframe.spans WHERE trace_id IN ({ids})")

@@ -78,7 +78,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
             if len(acked) % 7 == 6:  # in the middle of the next insert
                 break
         writer.send_signal(signal.SIGKILL)
-        writer.wait(20)
+        writer.wait()
         writer.stdout.close()
         stats = answer(tmp_path, "stats")
         # the batch that was under way may be there too, whole or in part: it is sent again under the same token
@@ -117,7 +117,7 @@ def test_a_second_process_is_told_who_has_the_store(tmp_path: Path) -> None:
     writer.stdout.readline()
     refused = order(tmp_path, {"action": "stats"})
     writer.kill()
-    writer.wait(20)
+    writer.wait()
     writer.stdout.close()
     assert refused.returncode == 1
     assert "another process holds this data directory" in json.loads(refused.stdout)["error"]

@@ -38,7 +38,7 @@ def test_a_run_that_came_through_several_collectors_is_whole_and_counted_once(st
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(120)
+        writer.join()
     runs = open_runs(facade_url)
     sent: dict[str, list[SpanRecord]] = {}
     for span in spans:

@@ -117,9 +117,9 @@ def test_no_bytes_take_more_than_linear_time(part: bytes) -> None:
     def cpu_s(raw: bytes) -> float:
         taken: list[float] = []
         for _ in range(3):
-            start = time.process_time()
+            start = time.thread_time()
             assert filled(cut(raw)) == raw
-            taken.append(time.process_time() - start)
+            taken.append(time.thread_time() - start)
         return min(taken)
 
     small = b"[" + part * (50_000 // len(part))

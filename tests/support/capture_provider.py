@@ -109,8 +109,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "429":
             self._json({"error": {"message": f"busy {number}"}}, status=429, extra={"retry-after": "2", "retry-after-ms": "1"})
         elif fault == "late":
-            time.sleep(0.3)
-            self._json(_chat(number, {}))
+            self.connection.recv(1)  # later than the client waits: it has left
+            self.close_connection = True
         elif fault == "slow-stream":
             self._stream(_chat_events(number), pause_s=0.05)
         elif fault == "429-cut":

@@ -157,8 +157,8 @@ class Clients:
         self.chunks: list[bytes] = []
         self._url = url
         self._openai: dict[str, openai.OpenAI] = {}
-        self._client2 = httpx2.Client(event_hooks={"response": [self._tap(httpx2)]}, timeout=30, verify=False)
-        self._client = httpx.Client(event_hooks={"response": [self._tap(httpx)]}, timeout=30, verify=False)
+        self._client2 = httpx2.Client(event_hooks={"response": [self._tap(httpx2)]}, timeout=120, verify=False)
+        self._client = httpx.Client(event_hooks={"response": [self._tap(httpx)]}, timeout=120, verify=False)
         self._anthropic = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0, http_client=self._client2)
 
     def close(self) -> None:
@@ -239,7 +239,7 @@ def _call(method: Any, body: dict[str, Any], options: dict[str, Any]) -> Any:
     known = inspect.signature(method).parameters
     typed = {name: value for name, value in body.items() if name in known}
     others = {name: value for name, value in body.items() if name not in known}
-    return method(**typed, **options, extra_body=others or None, timeout=30)  # SDKs refuse long answers without a time-out
+    return method(**typed, **options, extra_body=others or None, timeout=120)  # SDKs refuse long answers without a time-out
 
 
 def _result(answer: Any) -> Any:

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +98,11 @@ class CollectorProcess:
 class Load:
     """Senders that go on until the collector is gone, and remember what it acked."""
 
-    def __init__(self, port: int, numbers: Sequence[int], senders: int = 4) -> None:
+    def __init__(self, port: int, numbers: Iterable[int], senders: int = 4) -> None:
         self.acked: list[int] = []
         self._port = port
         self._lock = threading.Lock()
-        self._left = list(reversed(numbers))
+        self._left = iter(numbers)
         self._threads = [threading.Thread(target=self._send) for _ in range(senders)]
         for thread in self._threads:
             thread.start()
@@ -113,12 +114,10 @@ class Load:
 
     def _take(self) -> list[int]:
         with self._lock:
-            taken = self._left[-20:]
-            del self._left[-20:]
-            return taken
+            return list(islice(self._left, 20))
 
     def _send(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
         try:
             while numbers := self._take():
                 body = encode_traces([span(number) for number in numbers])

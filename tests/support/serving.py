@@ -33,9 +33,9 @@ def serving(store: Store, *, admin_token: str | None = None) -> Generator[str]:
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
-    assert started.wait(20)
+    assert started.wait()
     try:
         yield f"http://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(20)
+        thread.join()
