@@ -73,8 +73,9 @@ class Session:
         """Start pytest in the folder."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", "test_it.py"]
         environment = {**os.environ, "PYTHONPATH": self._support, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-        output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(command, cwd=self.folder, env=environment, text=True, **output)
+        return subprocess.Popen(
+            command, cwd=self.folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
 
     def run(self) -> str:
         """Run the tests and return what pytest says."""
