@@ -179,7 +179,10 @@ def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
     [
         ("test_nowhere", "manifest.json: not found"),
         ("test_command_as_text", "expected a list of arguments"),
-        ("test_misspelt", "found paht, expected command, cwd, folder, hermetic, ignore, path, redact, timeout_s"),
+        (
+            "test_misspelt",
+            "found paht, expected command, cwd, folder, hermetic, ignore, path, redact, require_values, timeout_s",
+        ),
     ],
 )
 def test_a_wrong_marker_says_what_is_wrong(outcomes: dict[str, str], test: str, message: str) -> None:
