@@ -34,6 +34,8 @@ class DivergenceKind(StrEnum):
     """A task or thread asked for its recorded steps in another order."""
     FENCED = "REPLAY-108"
     """The program tried to start a process, or to touch a file, that a fence keeps it from."""
+    STILL_WAITED = "REPLAY-109"
+    """The program waits for a call that the run gave up before it was answered, and nothing else can happen any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

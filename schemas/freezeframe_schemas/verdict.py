@@ -43,6 +43,7 @@ TITLES: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.NETWORK: "tried to reach the network",
     DivergenceKind.ORDER_CHANGED: "recorded steps asked for in another order",
     DivergenceKind.FENCED: "tried what a fence keeps it from",
+    DivergenceKind.STILL_WAITED: "waits for a call that the run gave up",
 }
 
 _SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {

@@ -94,4 +94,5 @@ def test_the_codes_of_divergences_are_stable() -> None:
         "NETWORK": "REPLAY-106",
         "ORDER_CHANGED": "REPLAY-107",
         "FENCED": "REPLAY-108",
+        "STILL_WAITED": "REPLAY-109",
     }

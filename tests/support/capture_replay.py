@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -40,6 +41,16 @@ class Recorded:
 
     async def turn(self, answer: Exchange) -> None:
         """Answer at once."""
+
+    def turn_in_thread(self, answer: Exchange) -> None:
+        """Answer at once."""
+
+    async def stay_open(self, answer: Exchange) -> None:
+        """Wait until the reader is cancelled."""
+        await asyncio.get_running_loop().create_future()
+
+    def loop_time(self, loop: object) -> None:
+        """Leave the loop its own time."""
 
     def enter(self, target: str, input_json: str) -> None:
         self.entries.append((target, input_json))

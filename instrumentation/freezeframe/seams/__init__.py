@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams import lanes, uuids
+from freezeframe.seams import lanes, uuids, waits
 from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 
@@ -124,6 +124,13 @@ def install() -> None:
         IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
     for seam in SEAMS:
         IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
+
+
+def install_waits() -> None:
+    """Let a replay keep the time of event loops, once."""
+    if "waits" not in _installed:
+        _installed.add("waits")
+        waits.install(_patches)
 
 
 def _install(seam: Seam, module: ModuleType) -> None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from freezeframe_schemas import exchange
 from freezeframe_schemas.exchange import Exchange, Kind, Request
@@ -61,7 +61,19 @@ class Responder(Protocol):
         ...
 
     async def turn(self, answer: Exchange) -> None:
-        """Wait, in an asynchronous seam, until it is this answer's turn among those that tasks wait for."""
+        """Wait in a task until it is this answer's turn; for good, if the run gave the call up before it was answered."""
+        ...
+
+    def turn_in_thread(self, answer: Exchange) -> None:
+        """Wait for the same in a seam that blocks its thread."""
+        ...
+
+    async def stay_open(self, answer: Exchange) -> None:
+        """Wait in a task that has read all of a stream which the run gave up, until it gives it up again."""
+        ...
+
+    def loop_time(self, loop: Any) -> float | None:
+        """Return the time of an event loop in seconds, None for its own."""
         ...
 
     def enter(self, target: str, input_json: str) -> None:
@@ -118,6 +130,7 @@ def serve(
     _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
     _switch.on_instrument = on_instrument
     seams.install()
+    seams.install_waits()
 
 
 def stop_serving() -> None:
@@ -142,9 +155,11 @@ def is_real_time() -> bool:
 
 
 async def take_turn(responder: Responder, answer: Exchange) -> None:
-    """Let the responder order concurrent answers, where asyncio runs (other event loops take them as they come)."""
+    """Let the responder order concurrent answers; it cannot order those of an event loop that is not asyncio's."""
     if asyncio._get_running_loop() is not None:
         await responder.turn(answer)
+    else:
+        responder.turn_in_thread(answer)
 
 
 def instrumented() -> None:

@@ -62,6 +62,7 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
         if answer is not None:
             if _port.is_real_time():
                 time.sleep(_port.time_to_take_s(answer))
+            responder.turn_in_thread(answer)
             return load(_result(answer))
     recording = _start(describe)
     if recording is None:
@@ -110,7 +111,9 @@ def begin_generator(
     """
     responder = _port.serving()
     if responder is not None:
-        return _replay(_recorded(responder, describe())), UNWATCHED
+        answer = _recorded(responder, describe())
+        responder.turn_in_thread(answer)
+        return _replay(answer), UNWATCHED
     recording = _start(describe)
     return invoke(), UNWATCHED if recording is None else _Items(recording)
 

@@ -231,10 +231,11 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
 class Schedule:
     """The chunks of a served response, one after another; where the replay keeps the recorded times, each when it came."""
 
-    __slots__ = ("_chunks", "_started_ns")
+    __slots__ = ("_answer", "_chunks", "_started_ns")
 
-    def __init__(self, response: Response) -> None:
-        self._chunks = response.chunks
+    def __init__(self, answer: Exchange) -> None:
+        self._answer = answer
+        self._chunks = answer.response.chunks
         self._started_ns = time.perf_counter_ns() if _port.is_real_time() else 0
 
     def __iter__(self) -> Iterator[bytes]:
@@ -248,6 +249,12 @@ class Schedule:
             if self._started_ns:
                 await asyncio.sleep(self._left_s(chunk))
             yield chunk.data
+
+    async def stay_open(self) -> None:
+        """Wait until the reader gives the stream up."""
+        responder = _port.serving()
+        if responder is not None:
+            await responder.stay_open(self._answer)
 
     def _left_s(self, chunk: Chunk) -> float:
         return max(self._started_ns + chunk.offset_ns - time.perf_counter_ns(), 0) / 1e9

@@ -273,6 +273,8 @@ def _ask(responder: _port.Responder, conn: Any, asked: _Asked, body: bytes) -> N
         request = _write(conn, asked, edited)
     subject = shared.subject_of(request, asked.known)
     asked.is_asked, asked.answer = True, shared.ask(responder, seam=SEAM, subject=subject, request=request)
+    if asked.answer is not None:
+        responder.turn_in_thread(asked.answer)
     if edited is not None and asked.answer is None:
         raise ReplayMiss(
             f"{request.method} {request.url}: http.client has written the head with the body's length, so the body cannot be "

@@ -65,6 +65,7 @@ class _Seam:
                 answer = self._ask(responder, request, known)
                 if answer is not None:
                     request.stream = streamed
+                    responder.turn_in_thread(answer)
                     return self._response(client, request, answer, self._streams.Served)
             streamed = request.stream
             recording = self._start(request)
@@ -194,7 +195,7 @@ class _Seam:
         response = self._module.Response(
             answer.response.status or 200,
             headers=http.served_headers(answer),
-            stream=stream(http.Schedule(answer.response), end and self._with_request(end, request)),
+            stream=stream(http.Schedule(answer), end and self._with_request(end, request)),
             request=request,
             extensions={"http_version": f"HTTP/{answer.response.version or '1.1'}".encode(), **_reason(answer)},
         )
@@ -325,7 +326,7 @@ def _make_streams(module: Any) -> _Streams:
             async for chunk in self._schedule:
                 yield chunk
             if isinstance(self._end, asyncio.CancelledError):
-                await asyncio.get_running_loop().create_future()  # the stream stayed open until its reader was cancelled
+                await self._schedule.stay_open()
             if self._end is not None:
                 raise self._end
 

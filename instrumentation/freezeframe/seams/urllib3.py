@@ -81,6 +81,7 @@ def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
                 written = _write(pool, method, url, headers)
             answer = _ask(responder, replace(written, body=body or b""), known)
             if answer is not None:
+                responder.turn_in_thread(answer)
                 return _serve(pool, method, answer, options)
             _open_tunnel(pool, conn)
         recording, body = _start(written, body)

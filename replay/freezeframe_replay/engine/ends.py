@@ -105,6 +105,10 @@ class Ends:
             return None
         return first_difference(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or found
 
+    def was_cut_off(self) -> bool:
+        """Tell whether the recorded run was ended by whoever called it."""
+        return bool(_of_the_caller(self._outcome(None, self._entry.error)["raised"]))
+
     def _outcome(self, output: str | None, error: str | None) -> dict[str, Any]:
         returned, raised = (None if text is None else self._comparable(text) for text in (output, error))
         return {"raised": _class_and_text(raised), "returned": returned}

@@ -1,86 +1,345 @@
-"""Pace: recorded answers reach concurrent tasks in the order in which they came, at full speed.
+"""Pace: recorded answers reach the program's tasks and threads in the order in which they came, at full speed.
 
-A recording that is answered at once lets the event loop decide which of several tasks goes on first, and code that races them
-(``FIRST_COMPLETED``, ``as_completed``) may take another way than the run did. Here an answer is parked until the loop has
-nothing else to run; then the earliest is released, with those that came before anything else was asked.
+If all answers came at once, the scheduler would decide which of several tasks or threads goes on first, and code that races
+them (``FIRST_COMPLETED``, ``as_completed``, a queue) might not go the way that it went in the run. Here an answer is parked
+until the program rests: nothing runs, every thread waits. Then the next event is due: the answer that came next in the run, or
+the next timer of an event loop (a timeout, a sleep), whichever is earlier. Time stands still in between, for event loops and
+for the wall clock. So a timeout of a minute takes no minute, and still fires before the answers that came after it. While a
+thread waits for time itself (a timeout, a sleep, a process), time passes as it does outside.
 
-Why with those: answers reach tasks on the loop's one thread, and so does the code that goes on with them. Had that code run
-between two answers, it would have asked its next question between them. Where it asked nothing, both were there when it ran
-(under load, answers many milliseconds apart are).
+A call that the run gave up was never answered. It is parked until the program gives it up again. If nothing else can happen
+any more, it fails instead of hanging.
+
+Answers to tasks of one loop are released together if nothing was asked between them: answers reach tasks on the loop's one
+thread, and so does the code that goes on with them. Had that code run between two answers, it would have asked its next
+question between them. Where it asked nothing, both were there when it ran (under load, answers many milliseconds apart are).
+Threads run beside each other, so they get their answers one by one.
 """
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import contextlib
 import heapq
 import itertools
+import threading
+import time
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-_QUIET_TURNS: Final = 3
-"""Turns of the loop without anything ready, before the next answer is released."""
-_THREAD_GRACE_S: Final = 0.0005
-"""Pause in which executor threads can hand their results back to the loop."""
+from freezeframe.seams import waits
+from freezeframe_replay.engine import threads
+
+_LOOK_S: Final = 0.0003
+_LOOK_LONGEST_S: Final = 0.005
+"""Between two looks at the threads; the longer the program is busy, the longer."""
+_BUSY_NS: Final = 1_000_000_000
+"""So long without rest, and time passes by itself: for code that waits by turning."""
+_RESTLESS_NS: Final = 5_000_000_000
+"""So long without rest, and the next event is due all the same."""
+_PATIENCE_NS: Final = 5_000_000_000
+"""How long a program may wait for something else than answers, where only calls are left that the run gave up."""
+_GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000
+"""How much later than in the run, by the replay's time, a call may be given up."""
+
+
+@dataclass(slots=True, order=True, kw_only=True)
+class _Event:
+    """What is parked: an answer until it is due, or a call that was never answered (`due_ns`: when it was given up)."""
+
+    due_ns: int
+    number: int
+    loop: Any = field(compare=False)
+    """The event loop of the task that waits; None where a thread does."""
+    resume: Callable[[], None] = field(compare=False)
+    """Lets it go on; called on the loop's own thread, if there is a loop."""
+    in_vain: Callable[[], BaseException] | None = field(default=None, compare=False)
+    """Returns what is raised where nothing else can happen any more."""
+    failed: BaseException | None = field(default=None, compare=False)
+    left: bool = field(default=False, compare=False)
+    """Nobody waits any more."""
 
 
 class Pace:
-    """The parked answers of each event loop.
+    """The events of one replay. Safe to use from any thread.
 
     Args:
         asked_ns: when each call of the run was made.
+        start_ns: when the run began, by the same clock.
+        on_time: called with the time whenever it moves on.
+        skips: skip the times that nothing happens in. Not where calls are made for real.
     """
 
-    def __init__(self, asked_ns: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        asked_ns: Iterable[int] = (),
+        *,
+        start_ns: int = 0,
+        on_time: Callable[[int], None] = lambda _: None,
+        skips: bool = True,
+    ) -> None:
         self._asked_ns = sorted(asked_ns)
-        self._parked: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Parked] = weakref.WeakKeyDictionary()
+        self._on_time = on_time
+        self._skips = skips
+        self._numbers = itertools.count()
+        self._loops: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._now_ns = start_ns
+        self._passes_since_ns: int | None = None
+        """When time began to pass by itself, by the monotonic clock; None where it stands still."""
+        self._origin_ns = time.monotonic_ns() - start_ns
+        """What the time of event loops is ahead by."""
+        self.after_fork()
 
-    async def wait(self, recorded_ns: int) -> None:
-        """Return when it is this answer's turn. `recorded_ns`: when it came in the run, by the clock of `asked_ns`."""
-        loop = asyncio.get_running_loop()
-        parked = self._parked.get(loop)
-        if parked is None:
-            parked = self._parked[loop] = _Parked()
-        await parked.park(loop, bisect_right(self._asked_ns, recorded_ns), recorded_ns)
+    def begin(self, start_ns: int) -> None:
+        """Set the time to the start of the run: the program enters it now."""
+        with self._lock:
+            self._origin_ns += self._now() - start_ns
+            self._now_ns, self._passes_since_ns = start_ns, None
 
+    def after_fork(self) -> None:
+        """Make it usable in a process that was just forked: what waits, waits in the other one."""
+        self._lock = threading.RLock()
+        self._answers: list[_Event] = []
+        self._unanswered: list[_Event] = []
+        self._waiting_threads: set[int] = set()
+        self._pumps = False
 
-class _Parked:
-    """The answers parked on one loop, and the task that releases them."""
+    # -- what waits ------------------------------------------------------------------------------------------------------
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, int, int, asyncio.Future[None]]] = []
-        """(calls made before it came, when it came, order of parking, its turn)"""
-        self._count = itertools.count()
-        self._pump: asyncio.Task[None] | None = None
+    async def wait(self, came_ns: int, asked_ns: int = 0) -> None:
+        """Return in a task when it is this answer's turn.
 
-    async def park(self, loop: asyncio.AbstractEventLoop, group: int, recorded_ns: int) -> None:
-        turn: asyncio.Future[None] = loop.create_future()
-        heapq.heappush(self._heap, (group, recorded_ns, next(self._count), turn))
-        if self._pump is None or self._pump.done():
-            # Made by the class itself, so that lane bookkeeping (which wraps create_task) never counts it.
-            self._pump = asyncio.Task(self._release_all(loop), loop=loop)
-        await turn
+        Args:
+            came_ns: when it came in the run.
+            asked_ns: when it was asked for.
+        """
+        self._reach(asked_ns)
+        await self._wait_in_task(self._answers, came_ns)
 
-    async def _release_all(self, loop: asyncio.AbstractEventLoop) -> None:
-        while self._heap:
-            await _quiet(loop)
-            group = self._heap[0][0] if self._heap else None
-            while self._heap and self._heap[0][0] == group:
-                turn = heapq.heappop(self._heap)[-1]
-                if not turn.done():
-                    turn.set_result(None)
+    async def wait_for_good(self, given_up_ns: int, in_vain: Callable[[], BaseException], asked_ns: int = 0) -> None:
+        """Return never: the task is cancelled, or this raises what `in_vain` returns, as nothing else can happen any more.
 
+        Args:
+            given_up_ns: when it was cancelled in the run.
+            in_vain: called at most once.
+            asked_ns: when the call was made in the run.
+        """
+        self._reach(asked_ns)
+        await self._wait_in_task(self._unanswered, given_up_ns, in_vain)
 
-async def _quiet(loop: Any) -> None:
-    """Return once the loop has had nothing but us to run for a few turns."""
-    quiet = 0
-    while quiet < _QUIET_TURNS:
-        await asyncio.sleep(0)
-        ready = getattr(loop, "_ready", ())  # a loop that hides it (uvloop) gets the turns without the look
-        if len(ready) == 0:
-            quiet += 1
-            if quiet == _QUIET_TURNS - 1:
-                await asyncio.sleep(_THREAD_GRACE_S)
+    def wait_in_thread(self, came_ns: int, asked_ns: int = 0) -> None:
+        """As `wait`, for a call that blocks its thread."""
+        self._reach(asked_ns)
+        if threading.active_count() == 1 and not self._answers:  # nobody to race with
+            self._move(came_ns)
         else:
-            quiet = 0
+            self._wait_in_thread(self._answers, came_ns)
+
+    def wait_in_thread_for_good(self, given_up_ns: int, in_vain: Callable[[], BaseException], asked_ns: int = 0) -> None:
+        """As `wait_for_good`, for a call that blocks its thread."""
+        self._reach(asked_ns)
+        self._wait_in_thread(self._unanswered, given_up_ns, in_vain)
+
+    async def _wait_in_task(
+        self, events: list[_Event], due_ns: int, in_vain: Callable[[], BaseException] | None = None
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+
+        def resume() -> None:
+            if not turn.done():
+                turn.set_result(None)
+
+        event = self._park(events, _Event(due_ns=due_ns, number=next(self._numbers), loop=loop, resume=resume, in_vain=in_vain))
+        try:
+            await turn
+        finally:
+            event.left = True
+        if event.failed is not None:
+            raise event.failed
+
+    def _wait_in_thread(self, events: list[_Event], due_ns: int, in_vain: Callable[[], BaseException] | None = None) -> None:
+        turn = _thread.allocate_lock()
+        turn.acquire()
+        ident = threading.get_ident()
+        self._waiting_threads.add(ident)
+        number = next(self._numbers)
+
+        def resume() -> None:
+            self._waiting_threads.discard(ident)  # here: it is about to run, though it may take the system a while
+            turn.release()
+
+        event = self._park(events, _Event(due_ns=due_ns, number=number, loop=None, resume=resume, in_vain=in_vain))
+        try:
+            turn.acquire()
+        finally:
+            event.left = True
+            self._waiting_threads.discard(ident)
+        if event.failed is not None:
+            raise event.failed
+
+    def _park(self, events: list[_Event], event: _Event) -> _Event:
+        with self._lock:
+            heapq.heappush(events, event)
+            self._start_pump()
+        return event
+
+    # -- time ------------------------------------------------------------------------------------------------------------
+
+    def loop_time(self, loop: Any) -> float | None:
+        """Return the time of an event loop in seconds; None for its own."""
+        if not self._skips:
+            return None
+        if loop not in self._loops:
+            self._loops.add(loop)
+        if not self._pumps and loop.is_running():
+            with self._lock:
+                self._start_pump()
+        return (self._origin_ns + self._now()) / 1e9
+
+    def _now(self) -> int:
+        since_ns = self._passes_since_ns
+        return self._now_ns if since_ns is None else self._now_ns + time.monotonic_ns() - since_ns
+
+    def _move(self, to_ns: int) -> None:
+        """Stop time at a moment, or where it is if that is later."""
+        with self._lock:
+            now_ns = self._now()
+            self._now_ns, self._passes_since_ns = max(to_ns, now_ns), None
+        if to_ns > now_ns:
+            self._on_time(to_ns)
+
+    def _reach(self, asked_ns: int) -> None:
+        """Take in what the program's own code took up to a call; what else was to happen in the meantime still does."""
+        with self._lock:
+            due_ns = self._answers[0].due_ns if self._answers else asked_ns
+        if min(asked_ns, due_ns) > self._now():
+            self._move(min(asked_ns, due_ns))
+
+    def _let_pass(self) -> None:
+        with self._lock:
+            if self._passes_since_ns is None:
+                self._passes_since_ns = time.monotonic_ns()
+
+    # -- what happens next -----------------------------------------------------------------------------------------------
+
+    def _start_pump(self) -> None:
+        if not self._pumps:
+            self._pumps = True
+            _thread.start_new_thread(self._pump, ())  # not by `threading`: it is no thread of the program's, and takes no lane
+
+    def _is_wanted(self) -> bool:
+        return bool(self._answers or self._unanswered) or any(loop.is_running() for loop in list(self._loops))
+
+    def _pump(self) -> None:
+        pause_s, happened_ns = _LOOK_S, time.monotonic_ns()
+        while True:
+            with self._lock:
+                if not self._is_wanted():
+                    self._pumps, self._passes_since_ns = False, None
+                    return
+            seen = threads.look(self._waiting_threads)
+            waits.real_sleep(pause_s)
+            idle_ns = time.monotonic_ns() - happened_ns
+            rests = threads.rest_since(seen, self._waiting_threads)
+            if not rests and idle_ns > _BUSY_NS:
+                self._let_pass()
+            if (rests or idle_ns > _RESTLESS_NS) and self._happen(idle_ns):
+                pause_s, happened_ns = _LOOK_S, time.monotonic_ns()
+            else:
+                pause_s = min(pause_s * 2, _LOOK_LONGEST_S)
+
+    def _happen(self, idle_ns: int) -> bool:
+        """Let the next event happen; False where it is not due, or there is none."""
+        with self._lock:
+            answer, unanswered = _first(self._answers), _first(self._unanswered)
+        timer_ns, loop = self._next_timer()
+        waits_for_time = threads.waits_for_time(self._waiting_threads)
+        if answer is not None and (loop is None or answer.due_ns <= timer_ns):
+            if waits_for_time and self._skips and self._now() < answer.due_ns:
+                self._let_pass()
+                return False
+            self._move(answer.due_ns)
+            self._release(answer)
+            return True
+        is_held = waits_for_time or threads.has_processes() or any(map(_waits_for_files, list(self._loops)))
+        if loop is not None and (unanswered is None or timer_ns < unanswered.due_ns + _GIVE_UP_WITHIN_NS):
+            if is_held:
+                self._let_pass()
+                return False
+            self._move(timer_ns)
+            _wake(loop)
+            return True
+        if unanswered is not None and self._skips and (not is_held or idle_ns > _PATIENCE_NS):
+            self._fail(unanswered)
+            return True
+        return False
+
+    def _next_timer(self) -> tuple[int, Any]:
+        """Return when the next timer of an event loop is due, and the loop; None where there is none."""
+        found: tuple[int, Any] = (0, None)
+        for loop in list(self._loops) if self._skips else ():
+            timers: list[Any] = list(getattr(loop, "_scheduled", ())) if loop.is_running() else []
+            # Rounded up, and the microsecond that a float of this size may be off.
+            due = [int(timer.when() * 1e9) - self._origin_ns + 1000 for timer in timers if not timer.cancelled()]
+            if due and (found[1] is None or min(due) < found[0]):
+                found = (min(due), loop)
+        return found
+
+    def _release(self, first: _Event) -> None:
+        """Release an answer, with those that came to tasks of its loop before anything else was asked."""
+        group = bisect_right(self._asked_ns, first.due_ns)
+        with self._lock:
+            released = [heapq.heappop(self._answers)]
+            while (
+                first.loop is not None
+                and (following := _first(self._answers)) is not None
+                and following.loop is first.loop
+                and bisect_right(self._asked_ns, following.due_ns) == group
+            ):
+                released.append(heapq.heappop(self._answers))
+        _let_go(released)
+
+    def _fail(self, event: _Event) -> None:
+        """Tell a call that it waits in vain."""
+        event.failed = None if event.in_vain is None else event.in_vain()
+        with self._lock:
+            self._unanswered.remove(event)
+            heapq.heapify(self._unanswered)
+        _let_go([event])
+
+
+def _first(events: list[_Event]) -> _Event | None:
+    """Return the event that is due first, without those that nobody waits for any more."""
+    while events and events[0].left:
+        heapq.heappop(events)
+    return events[0] if events else None
+
+
+def _let_go(events: list[_Event]) -> None:
+    """Let what waits in one thread, or in tasks of one loop, go on: all of them before any."""
+
+    def resume_all() -> None:
+        for event in events:
+            event.resume()
+
+    if events[0].loop is None:
+        resume_all()
+    else:
+        _wake(events[0].loop, resume_all)
+
+
+def _wake(loop: Any, callback: Callable[[], None] = lambda: None) -> None:
+    with contextlib.suppress(RuntimeError):  # it has just been closed
+        loop.call_soon_threadsafe(callback)
+
+
+def _waits_for_files(loop: Any) -> bool:
+    """Tell whether a loop waits for a pipe or a socket, besides the one that it is woken by."""
+    selector = getattr(loop, "_selector", None)
+    files = None if selector is None or not loop.is_running() else selector.get_map()
+    return files is not None and len(files) > 1

@@ -9,7 +9,6 @@ Knows nothing of HTTP libraries: the seams of the instrumentation turn answers i
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections import deque
@@ -20,17 +19,17 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from freezeframe._context import current_place
-from freezeframe.seams import Call
+from freezeframe.seams import Call, http
 from freezeframe.seams._port import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
 from freezeframe_replay.engine.miss import Recorded, miss_message
 from freezeframe_replay.engine.order import Order
-from freezeframe_replay.engine.pace import Pace
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_replay.engine.standstill import stop_before
+from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,
@@ -58,7 +57,7 @@ class ReplaySession:
     Args:
         fixture: what to answer from.
         policy: what is relaxed, and what may be made for real.
-        on_step: called with each step that is served, before the answer is given (moves the clock).
+        on_time: called with the time of the run whenever it moves on (moves the clock).
         on_enter: called when the program has reached its entry point.
         on_leave: called when it is about to leave it.
         on_divergence: called when the program has left the recording, before it is told.
@@ -71,7 +70,7 @@ class ReplaySession:
         fixture: Fixture,
         *,
         policy: Policy = _STRICT,
-        on_step: Callable[[Step], None] | None = None,
+        on_time: Callable[[int], None] = lambda _: None,
         on_enter: Callable[[], None] | None = None,
         on_leave: Callable[[], None] | None = None,
         on_divergence: Callable[[], None] | None = None,
@@ -80,13 +79,16 @@ class ReplaySession:
     ) -> None:
         self._fixture = fixture
         self._policy = policy
-        self._on_step = on_step
         self._on_enter = on_enter
         self._on_leave = on_leave
         self._on_divergence = on_divergence
         self._claims = claims or Alone()
         self._values = PrivateValues(fixture.redaction, key)
-        self._pace = Pace(step.exchange.start_time_unix_nano for step in fixture.askable)
+        self._turns = Turns(
+            fixture, real_time=policy.real_time, is_live=policy.goes_live, on_time=on_time, on_standstill=self._waits_in_vain
+        )
+        self.turn, self.turn_in_thread, self.stay_open = self._turns.wait, self._turns.wait_in_thread, self._turns.stay_open
+        self.loop_time = self._turns.loop_time
         self._lock = threading.Lock()
         self._lookup = Lookup(fixture, ignore=(*fixture.ignore, *policy.ignore), values=self._values)
         self._made: list[Made] = []
@@ -123,11 +125,7 @@ class ReplaySession:
         finally:
             if self._on_divergence is not None and len(self._divergences) > known:
                 self._on_divergence()
-        if found is None:
-            return None
-        if self._on_step is not None:
-            self._on_step(found.step)
-        return found.step.exchange
+        return None if found is None else found.step.exchange
 
     def _answer(self, call: Call) -> Recorded | None:
         key = self._lookup.key_of(call)
@@ -164,16 +162,14 @@ class ReplaySession:
         with self._lock:
             return left.popleft() if (left := self._readings.get(key)) else None
 
-    async def turn(self, answer: Exchange) -> None:
-        """Let answers reach concurrent tasks in the order in which they came in the run; in real time, when they came."""
-        if self._policy.real_time:
-            if not answer.request.method:
-                await asyncio.sleep((answer.end_time_unix_nano - answer.start_time_unix_nano) / 1e9)
-            return
-        chunks = answer.response.chunks
-        offset_ns = chunks[0].offset_ns if answer.request.method and chunks else 0
-        came_ns = answer.start_time_unix_nano + offset_ns if offset_ns else answer.end_time_unix_nano
-        await self._pace.wait(came_ns)
+    def _waits_in_vain(self, answer: Exchange) -> BaseException:
+        """Return what a call raises that the run gave up, and this program does not."""
+        recorded = http.recorded_error(answer)
+        if recorded is not None and self._ends.was_cut_off():
+            return recorded  # whoever ended the run as a whole ended this call
+        known = self._missed or self._left  # what is left of a run that is over is no part of it
+        divergence = still_waited(self._fixture, answer)
+        return ReplayMiss(miss_message(divergence)) if known else self._cut_short(divergence)
 
     def enter(self, target: str, input_json: str) -> None:
         """Note that the program reached its entry point, and compare its input."""
@@ -186,6 +182,7 @@ class ReplaySession:
                 self._divergences.append(changed)
             else:
                 self._assume(settled, is_input=True)
+        self._turns.begin()
         if self._on_enter is not None:
             self._on_enter()
 
@@ -226,6 +223,7 @@ class ReplaySession:
         """Make a session usable in a process that was just forked: another thread may have held the lock."""
         self._lock = threading.Lock()
         self._order.after_fork()
+        self._turns.after_fork()
 
     # -- the account ------------------------------------------------------------------------------------------------------
 

@@ -59,12 +59,17 @@ def frames_of_program() -> tuple[Frame, ...]:
     found: list[Frame] = []
     frame: FrameType | None = sys._getframe()
     while frame is not None and len(found) < _FRAMES:
-        file = frame.f_code.co_filename
-        if not file.startswith(_FOREIGN):
+        if is_of_program(frame):
+            file = frame.f_code.co_filename
             variables = {name: _shown(value) for name, value in frame.f_locals.items() if not name.startswith("__")}
             found.append(Frame(place=f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}", variables=variables))
         frame = frame.f_back
     return tuple(found)
+
+
+def is_of_program(frame: FrameType) -> bool:
+    """Tell whether a frame is the program's own code."""
+    return not frame.f_code.co_filename.startswith(_FOREIGN)
 
 
 def _shown(value: object) -> str:

@@ -98,7 +98,7 @@ def activate() -> None:
     session = ReplaySession(
         fixture,
         policy=policy,
-        on_step=clock.reach,
+        on_time=clock.reach,
         on_enter=enter,
         on_leave=leave,
         on_divergence=_tell_first,

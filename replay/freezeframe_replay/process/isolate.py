@@ -16,7 +16,6 @@ from importlib.machinery import SourceFileLoader
 from typing import Any
 
 from freezeframe_schemas.errors import ReplayError
-from freezeframe_schemas.fixture import Step
 from freezeframe_schemas.run import Entry
 
 _SETTLED_AFTER_S = 2
@@ -75,7 +74,7 @@ def _address(args: tuple[Any, ...]) -> str:
 
 
 class RecordedClock:
-    """The wall clock as the run saw it: starts at the entry point, moves to each step's end as it is served, and ticks.
+    """The wall clock as the run saw it: starts at the entry point, moves on with each answer, and ticks.
 
     Monotonic clocks are left alone: event loops and timeouts live by them. Needs ``time-machine``.
     """
@@ -105,15 +104,14 @@ class RecordedClock:
         if self._traveller is not None:
             self._traveller.move_to(self._start_ns / 1e9, tick=True)
 
-    def reach(self, step: Step) -> None:
-        """Move the clock to the moment at which the recorded step had ended. Never moves it back."""
+    def reach(self, now_ns: int) -> None:
+        """Move the clock to a moment of the run. Never moves it back."""
         if self._traveller is None:
             return
         with self._lock:
-            end_ns = step.exchange.end_time_unix_nano
-            if end_ns > self._reached_ns:
-                self._reached_ns = end_ns
-                self._traveller.move_to(end_ns / 1e9, tick=True)
+            if now_ns > self._reached_ns:
+                self._reached_ns = now_ns
+                self._traveller.move_to(now_ns / 1e9, tick=True)
 
 
 def restore_random(entry: Entry) -> None:

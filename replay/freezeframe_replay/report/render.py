@@ -39,6 +39,7 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
     "with --allow-program or --allow-path",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
+    DivergenceKind.STILL_WAITED: "how the call would have been answered was never received: record the run again",
 }
 
 

@@ -1,0 +1,44 @@
+"""How a replay keeps time for programs that wait: event loops ask it for the time, and a sleeping thread is known by its frame.
+
+Only a replay installs it. A program that is recorded waits as it always did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable
+from types import CodeType
+from typing import Any, Final
+
+from freezeframe.seams import _port
+from freezeframe.seams.patching import Patches
+
+
+def install(patches: Patches) -> None:
+    """Stand in for the clock of asyncio's own event loops, and for ``time.sleep``."""
+    patches.replace(asyncio.BaseEventLoop, "time", _wrap_time)
+    patches.replace(time, "sleep", lambda original: _sleep)
+
+
+def _wrap_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
+    @functools.wraps(original)
+    def loop_time(loop: Any) -> float:
+        responder = _port.serving()
+        told = None if responder is None else responder.loop_time(loop)
+        return original(loop) if told is None else told
+
+    return loop_time
+
+
+real_sleep: Final = time.sleep
+
+
+def _sleep(seconds: float, /) -> None:
+    """Sleep."""
+    real_sleep(seconds)
+
+
+SLEEP: Final[CodeType] = _sleep.__code__
+"""The code in which a thread sleeps while a replay is served."""

@@ -1,0 +1,127 @@
+"""What the threads of this process are doing: whether any of them runs, and whether one waits for time to pass.
+
+Seen from outside, since a thread that runs in C or waits for a lock tells nobody. On Linux the system says of each thread
+whether it sleeps and how much CPU time it has used; elsewhere a thread rests if its frame stands still.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures.thread as pools
+import multiprocessing
+import os
+import selectors
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from freezeframe.seams import waits
+from freezeframe_replay.engine.standstill import is_of_program
+
+_TASKS: Final = Path("/proc/self/task")
+_KNOWS_STATES: Final = sys.platform == "linux" and _TASKS.is_dir()
+_ASLEEP: Final = b"SI"
+_CPU_CLOCK_OF_THREAD: Final = 6
+"""The low bits of the id of a thread's CPU clock (``CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`` in Linux's posix-timers.h)."""
+
+_WAITS: Final[Mapping[CodeType, str]] = {
+    code: name
+    for code, name in (
+        (threading.Condition.wait.__code__, "timeout"),
+        (threading.Thread.join.__code__, "timeout"),
+        (getattr(getattr(threading.Thread, "_wait_for_tstate_lock", None), "__code__", None), "timeout"),
+    )
+    if code is not None
+}
+"""Functions in which a thread waits for another -> their local variable that says how long."""
+_WORKER: Final[CodeType] = pools._worker.__code__  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - there is no other way to know an idle worker
+_OTHER_PROCESSES: Final = (subprocess.__file__, str(Path(multiprocessing.__file__).parent))
+
+Look = Mapping[int, object]
+"""Thread -> what changes when it runs."""
+
+
+def look(apart_from: Collection[int]) -> Look:
+    """Return where the threads stand, but for those with these idents."""
+    return {thread: _progress(thread) for thread in _native_ids(apart_from)} if _KNOWS_STATES else _frames(apart_from)
+
+
+def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
+    """Tell whether no thread has run since the look, and none is about to."""
+    now = look(apart_from)
+    if now.keys() != seen.keys() or threading._limbo:  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - threads that are about to begin
+        return False
+    return all(now[thread] == seen[thread] for thread in now) and (not _KNOWS_STATES or all(map(_is_asleep, now)))
+
+
+def waits_for_time(apart_from: Collection[int]) -> bool:
+    """Tell whether the program has a thread that waits for something other than answers and threads: a timeout, a process."""
+    frames = sys._current_frames()
+    return any(_waits_for_time(frames[ident]) for ident in _active() if ident in frames and ident not in apart_from)
+
+
+def has_processes() -> bool:
+    """Tell whether this process has started others that are not over."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (ChildProcessError, AttributeError):
+        return False
+    return True
+
+
+def _active() -> dict[int, threading.Thread]:
+    known: Any = threading
+    return dict(known._active)  # without the lock, which the program may hold
+
+
+def _native_ids(apart_from: Collection[int]) -> list[int]:
+    return [thread.native_id for ident, thread in _active().items() if ident not in apart_from and thread.native_id]
+
+
+def _progress(thread: int) -> object:
+    try:
+        return time.clock_gettime_ns((~thread << 3) | _CPU_CLOCK_OF_THREAD)
+    except OSError:  # it has just ended
+        return None
+
+
+def _is_asleep(thread: int) -> bool:
+    try:
+        stat = (_TASKS / str(thread) / "stat").read_bytes()
+    except OSError:
+        return True
+    return stat[stat.rindex(b")") + 2] in _ASLEEP
+
+
+def _frames(apart_from: Collection[int]) -> Look:
+    frames = sys._current_frames()
+    return {
+        ident: (id(frames[ident]), frames[ident].f_lasti) for ident in _active() if ident in frames and ident not in apart_from
+    }
+
+
+def _waits_for_time(top: FrameType) -> bool:
+    waits_untimed = top.f_code in _WAITS and top.f_locals.get(_WAITS[top.f_code]) in (None, -1)
+    if waits_untimed or top.f_code is _WORKER or top.f_code.co_filename == selectors.__file__:
+        return False
+    # A timed wait, a sleep or another process; in code of the program's, or handed over by it.
+    if not (top.f_code in _WAITS or top.f_code is waits.SLEEP or _stands_in(top, _OTHER_PROCESSES)):
+        return False
+    frame: FrameType | None = top
+    while frame is not None:
+        if frame.f_code is _WORKER or is_of_program(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _stands_in(frame: FrameType | None, files: tuple[str, ...]) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(files):
+            return True
+        frame = frame.f_back
+    return False
