@@ -13,6 +13,7 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe._draws import Draws
 from freezeframe._sights import Sights
 from freezeframe_schemas import exchange, genai, values
 
@@ -71,17 +72,22 @@ class RunContext:
     """Host -> how many HTTP calls to it were not recorded (see `genai.UNRECORDED_HTTP`)."""
     sights: Sights = field(default_factory=Sights)
     """What its unmarked code reached outside the process."""
+    draws: Draws = field(default_factory=Draws)
+    """What it drew from random generators that are shared."""
     span: Span | None = None
 
     def shared(self) -> dict[str, Any]:
         """Return the fields that a run inside this one has in common with it."""
-        return {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded, "sights": self.sights}
+        shared = {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
+        return {**shared, "sights": self.sights, "draws": self.draws}
 
-    def note_reading(self, feed: str, value: str) -> None:
-        """Keep what a feed gave."""
+    def note_reading(self, feed: str, value: str) -> list[str] | None:
+        """Keep what a feed gave; return the row that it ends, None where that is full."""
         row = self.readings.setdefault(feed, [])
-        if len(row) < MAX_READINGS:
-            row.append(value)
+        if len(row) >= MAX_READINGS:
+            return None
+        row.append(value)
+        return row
 
     def note_flag(self, key: str, value: object, **details: str | None) -> None:
         """Keep the value of a feature flag, and put the conventions' event on the run's span.

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._context import MAX_READINGS, PLACE, Lane, Place, RunContext, current_place, leave
+from freezeframe._draws import Draws
 from freezeframe._environment import told_environment
 from freezeframe._guard import guard
 from freezeframe._sights import Sights
 from freezeframe._streams import StandardStreams
-from freezeframe.seams import _port
+from freezeframe.seams import _port, randoms
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.gaps import Gap, gaps_to_json
 from freezeframe_schemas.run import EntryKind
@@ -53,7 +54,18 @@ class EntryPoint:
 class EntryPayload:
     """What is kept beside an entry span until its export."""
 
-    __slots__ = ("_environment", "_point", "_random_state", "error", "flags", "output", "readings", "sights", "unrecorded")
+    __slots__ = (
+        "_draws",
+        "_environment",
+        "_point",
+        "_random_state",
+        "error",
+        "flags",
+        "output",
+        "readings",
+        "sights",
+        "unrecorded",
+    )
 
     def __init__(
         self,
@@ -64,8 +76,10 @@ class EntryPayload:
         unrecorded: Mapping[str, int] | None = None,
         random_state: object = None,
         sights: Sights | None = None,
+        draws: Draws | None = None,
     ) -> None:
         self.sights = Sights() if sights is None else sights
+        self._draws = Draws() if draws is None else draws
         self.unrecorded = {} if unrecorded is None else unrecorded
         self.flags = flags
         self.readings = {} if readings is None else readings
@@ -100,7 +114,8 @@ class EntryPayload:
             genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
         }
         with guard("entry.gaps"):
-            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *self.sights.gaps(point.target.rpartition(":")[2]))
+            seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
+            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen)
             optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,
@@ -152,8 +167,16 @@ class EntryScope:
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
             environment = told_environment(recorder.settings.record_env)
+            run = self.run
             self._payload = EntryPayload(
-                point, self.run.flags, environment, self.run.readings, self.run.unrecorded, sights=self.run.sights
+                point,
+                run.flags,
+                environment,
+                run.readings,
+                run.unrecorded,
+                random_state=randoms.mark(run.draws),
+                sights=run.sights,
+                draws=run.draws,
             )
             recorder.sink.announce(span, self._payload.beginning())
 
@@ -233,13 +256,14 @@ class ProcessRoot:
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
         self._random_state: object = None
+        self._draws = Draws()
         self._streams = StandardStreams()
         self._pid = os.getpid()
 
     def begin(self, recorder: Recorder) -> None:
         """Take the recorder; open the span now where the policy says so."""
         self._recorder = recorder
-        self._random_state = random.getstate()  # before the program draws from it; the span may be opened much later
+        self._random_state = randoms.mark(self._draws)  # before the program draws; the span may be opened much later
         if self._wanted():
             self._streams.begin()
         if self._settings.root == "always":
@@ -249,11 +273,18 @@ class ProcessRoot:
             if span is not None:
                 context.attach(trace.set_span_in_context(span))
 
-    def note_reading(self, feed: str, value: str) -> None:
+    def note_reading(self, feed: str, value: str) -> list[str] | None:
         """Keep what a feed gave to a program that is a run as a whole; `MAX_READINGS` in all, since a process may be long."""
-        if self._readings_left and self._wanted():
-            self._readings_left -= 1
-            self._readings.setdefault(feed, []).append(value)
+        if not self._readings_left or not self._wanted():
+            return None
+        self._readings_left -= 1
+        row = self._readings.setdefault(feed, [])
+        row.append(value)
+        return row
+
+    def draws(self) -> Draws | None:
+        """Return where it is kept what such a program draws; None where the process is no run."""
+        return self._draws if self._wanted() else None
 
     def sights(self) -> Sights | None:
         """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
@@ -327,7 +358,14 @@ class ProcessRoot:
             span = self._recorder.tracer.start_span(point.name)
             environment = told_environment(self._settings.record_env)
             self._payload = EntryPayload(
-                point, {}, environment, self._readings, self.unrecorded, random_state=self._random_state, sights=self._sights
+                point,
+                {},
+                environment,
+                self._readings,
+                self.unrecorded,
+                random_state=self._random_state,
+                sights=self._sights,
+                draws=self._draws,
             )
             self._span = span
         return self._span

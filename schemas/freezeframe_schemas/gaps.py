@@ -39,6 +39,7 @@ class GapKind(StrEnum):
     """The run's end was not recorded, and so neither its outcome nor the gaps that are told with it."""
     CALLER_LEFT = "caller_left"
     """The run was ended from outside, as its caller gave up or went away, which a replay does not do."""
+    RANDOM_UNRECORDED = "random_unrecorded"
     UNSEEN = "unseen"
     """Something that this version cannot read."""
 

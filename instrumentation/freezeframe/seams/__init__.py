@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams import lanes, uuids, waits
+from freezeframe.seams import lanes, randoms, uuids, waits
 from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 
@@ -119,11 +119,19 @@ def install() -> None:
         return
     _installed.add("lanes")
     lanes.install(_patches)
+    IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
+    IMPORT_HOOK.when_imported("numpy.random", _install_numpy)
     IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
     for name, installer in _OTHERS:
         IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
     for seam in SEAMS:
         IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
+
+
+def _install_numpy(module: ModuleType) -> None:
+    from freezeframe.seams import numpy_random
+
+    numpy_random.install(module, _patches)
 
 
 def install_waits() -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from freezeframe._config import Settings
+    from freezeframe._draws import Draws
     from freezeframe._sights import Sights
     from freezeframe_schemas.span import Attributes
 
@@ -214,8 +215,12 @@ class RootSpan(Protocol):
         """Host -> HTTP calls outside any run that were not recorded."""
         ...
 
-    def note_reading(self, feed: str, value: str) -> None:
-        """Keep what a feed gave outside any run."""
+    def note_reading(self, feed: str, value: str) -> list[str] | None:
+        """Keep what a feed gave outside any run; return the row that it ends, None where it is not kept."""
+        ...
+
+    def draws(self) -> Draws | None:
+        """Return where it is kept what is drawn outside any run; None where that is part of no run."""
         ...
 
     def sights(self) -> Sights | None:

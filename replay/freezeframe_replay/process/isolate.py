@@ -6,7 +6,6 @@ Installed once per child process by `child`; never in a process that runs anythi
 from __future__ import annotations
 
 import json
-import random
 import socket
 import threading
 import time
@@ -15,6 +14,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
+from freezeframe.seams import randoms
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
 
@@ -119,7 +119,7 @@ def restore_random(entry: Entry) -> None:
     if entry.random_state is None:
         return
     version, internal, gauss = json.loads(entry.random_state)
-    random.setstate((version, tuple(internal), gauss))
+    randoms.restore((version, tuple(internal), gauss))
 
 
 def keep_byte_code_of_settled_sources() -> None:

@@ -5,6 +5,7 @@ A fix that was tried against the real model is frozen so: its answers are in the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,7 @@ def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
         made,
         environment=origin.environment,
         random_state=origin.random_state,
+        clock_readings=_with_random(made.clock_readings, origin.clock_readings),
         start_time_unix_nano=origin.start_time_unix_nano,
     )
     if made.kind is origin.kind:  # a script's functions have another module in a replay
@@ -101,6 +103,13 @@ def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
     return replace(
         entry, input=origin.input, output=None if raised else report.outcome, error=report.outcome if raised else None
     )
+
+
+def _with_random(made: str | None, origin: str | None) -> str | None:
+    """Return the readings with what `random` gave the origin: a replay gives that again, and notes nothing of it."""
+    given: dict[str, list[str]] = json.loads(origin or "{}")
+    drawn = {feed: row for feed, row in given.items() if feed.startswith("random")}
+    return json.dumps({**json.loads(made or "{}"), **drawn}) if drawn else made
 
 
 def _told(report: Report) -> list[str]:

@@ -1,0 +1,86 @@
+"""What one run drew from random generators that its tasks and threads share, and what of it cannot be given again."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from freezeframe_schemas.gaps import Gap, GapKind
+
+MAX_DRAWS: Final = 20_000
+"""Rows of readings that one run keeps; it takes one whenever another lane draws than before."""
+
+_OWN: Final = str(Path(__file__).parent)
+
+UNRECORDED: Final = "os.urandom"
+TOO_MANY: Final = "draws"
+NUMPY: Final = "numpy.random"
+MAX_STATES: Final = 100
+"""States of numpy's shared generator that one run keeps, 3.4 kB each."""
+
+_WORDS: Final = {
+    UNRECORDED: (
+        "{count} times the program drew from os.urandom, secrets or SystemRandom, which are not recorded",
+        "draw what is no secret from random or uuid, or do it in a function marked @freezeframe.tool",
+    ),
+    NUMPY: (
+        "tasks or threads took turns at the functions of numpy.random more often than is recorded",
+        "give each a numpy.random.default_rng() of its own",
+    ),
+    TOO_MANY: (
+        "tasks or threads took turns at a shared random generator more often than is recorded",
+        "give each a random.Random of its own",
+    ),
+}
+
+
+class Draws:
+    """Of one run, or of a process that is one as a whole. Shared by all that works for it."""
+
+    __slots__ = ("_left", "base", "epochs", "lost", "states")
+
+    def __init__(self) -> None:
+        self.base: tuple[int, int] | None = None
+        """Where the shared generator stood when the run began: its epoch, and the words drawn in it."""
+        self.epochs: set[int] = set()
+        """Those whose first state the run has noted."""
+        self.lost: Counter[str] = Counter()
+        """What cannot be given again -> how often."""
+        self.states = 0
+        """How many of numpy's are kept."""
+        self._left = MAX_DRAWS
+
+    def take(self) -> bool:
+        """Tell whether there is room for one more row."""
+        if self._left <= 0:
+            self.lost[TOO_MANY] += 1
+            return False
+        self._left -= 1
+        return True
+
+    def gaps(self) -> Iterator[Gap]:
+        """Yield what a replay cannot give again."""
+        for name, count in sorted(self.lost.items()):
+            text, do = _WORDS[name]
+            yield Gap(kind=GapKind.RANDOM_UNRECORDED, text=text.format(count=count), do=do)
+
+
+def asker(frame: FrameType | None, libraries: tuple[str, ...]) -> str:
+    """Return the file of the first frame that is not in one of the files `libraries`."""
+    while frame is not None and frame.f_code.co_filename in libraries:
+        frame = frame.f_back
+    return "" if frame is None else frame.f_code.co_filename
+
+
+@functools.cache
+def is_of_program(file: str) -> bool:
+    """Tell whether a file is the program's own: neither ours, nor installed, nor Python's."""
+    if not file or file.startswith(("<", _OWN)):
+        return False
+    path = Path(file).resolve()
+    return not any(path.is_relative_to(Path(prefix).resolve()) for prefix in (sys.prefix, sys.base_prefix))

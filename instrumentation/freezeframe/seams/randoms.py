@@ -1,0 +1,522 @@
+"""`random`: what each task and thread drew from the generator that the whole program shares; in a replay it draws the same.
+
+The program's numbers stay what they are without us. We record where a lane drew, not what: a generator gives a row of words
+that follows from its state, and a reading says at which of them a lane went on after another one had drawn. So a loop of a
+million draws is one reading. In a replay each lane draws its own words, whatever the scheduler does.
+
+An *epoch* is a row of words from one state. A new one begins where the program seeds, and where somebody drew unseen (by a
+name that was imported before capture began, or from C).
+
+Readings are kept by lane and by the file that asked, as for `uuids`:
+
+- ``random LANE FILE``: ``EPOCH+WORD:WORDS``, the last one of a lane without a length while it draws; and what `gauss` gave.
+- ``random-epoch N``: the state that an epoch began with.
+- ``random-seed LANE FILE``: a digest of the state that a seed led to. If a replay comes to another one, the program draws for
+  itself from there on.
+- ``random-own LANE FILE``: the seed of a generator that the program made without one.
+
+What `secrets`, `os.urandom` and ``SystemRandom`` give is meant to be known to nobody. That the program used them is a gap of
+the run.
+"""
+
+from __future__ import annotations
+
+import _thread
+import base64
+import functools
+import hashlib
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, ModuleType
+from typing import Any, Final
+
+from freezeframe._context import PLACE, Place, current_place
+from freezeframe._draws import UNRECORDED, Draws, asker, is_of_program
+from freezeframe._guard import guard
+from freezeframe.seams import _port
+from freezeframe.seams.patching import Patches
+from freezeframe_schemas.exchange import format_lane
+
+_STATE_WORDS: Final = 624
+_WORD_BITS: Final = 32
+_GIVEN: Final = "gauss "
+"""Begins a reading of `gauss`: a number that it had made for another lane."""
+_GONE: Final = "gauss"
+"""The same number, to the lane that it was made for."""
+_STRIDE: Final = 8192
+"""Words between two states that a replay remembers of an epoch, to find a word without drawing all before it."""
+_FILES: Final = (random.__file__, __file__)
+_SEED_BYTES: Final = 32
+_LARGEST_SEED: Final = 1 << 64
+_NOWHERE: Final = object()
+"""No place in the context, not even none."""
+_system_random: Final = os.urandom
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Watch the generator that the functions of ``random`` share, wherever they were imported to, and seed the others."""
+    shared: Any = vars(module)["_inst"]
+    SHARED.watch(shared)
+    for name, wrap in (
+        ("random", _wrap_random),
+        ("getrandbits", _wrap_getrandbits),
+        ("gauss", _wrap_gauss),
+        ("seed", _wrap_seed),
+        ("setstate", _wrap_seed),
+        ("getstate", _wrap_getstate),
+    ):
+        original = getattr(module, name)
+        ours = wrap(original)
+        patches.replace(shared, name, lambda _, ours=ours: ours)
+        for importer, alias in _importers(name, original):
+            patches.replace(importer, alias, lambda _, ours=ours: ours)
+    patches.replace(module.Random, "seed", _wrap_seed_of_own)
+    patches.replace(module, "_urandom", _wrap_urandom)
+    patches.replace(os, "urandom", _wrap_urandom)
+
+
+def _importers(name: str, original: Any) -> Iterator[tuple[ModuleType, str]]:
+    """Yield the modules that hold the function, and as what; modules of the program by any name, others by its own."""
+    for module in list(sys.modules.values()):
+        held = getattr(module, "__dict__", {})
+        if (held.get("__file__") or "<").startswith((sys.prefix, sys.base_prefix, "<")) and module.__name__ != "__main__":
+            names = [name] if held.get(name) is original else []
+        else:
+            names = [alias for alias, value in list(held.items()) if value is original]
+        yield from ((module, alias) for alias in names)
+
+
+class _Shared:
+    """The shared generator as it is drawn from: by whom, and how far."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # reentrant: a signal's handler may draw, too
+        self.generator: Any = None
+        self.getstate: Callable[[], Any] = random.getstate
+        self.words = 0
+        self._epoch = 0
+        self._epoch_text = ""
+        self._began_at = 0
+        """The index into the state's words that the epoch began with."""
+        self._place: Place | None = None
+        self.code: CodeType | None = None
+        self.raw_place: object = _NOWHERE
+        self.thread = 0
+        self._file = ""
+        self._drawer: tuple[Draws, str] | None = None
+        self._row: list[str] | None = None
+        self._row_from = 0
+        self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
+        """Who made the number that `gauss` will give next."""
+        self.served = _Served(self)
+
+    def watch(self, generator: Any) -> None:
+        """Watch a generator from its present state on."""
+        self.generator, self.getstate = generator, generator.getstate
+        self.begin_epoch()
+        self.served = _Served(self)
+
+    def after_fork(self) -> None:
+        """Make it usable in a process that was just forked; `random` seeds it there."""
+        self.lock = threading.RLock()
+
+    def mark(self, draws: Draws) -> Any:
+        """Let a run begin; return the state that it begins with, None where nothing is watched."""
+        with self.lock:
+            self._go_on_elsewhere()
+            self._verify()
+            draws.base = (self._epoch, self.words)
+            return self.getstate()
+
+    def begin_epoch(self, text: str = "") -> None:
+        """Count from the generator's present state; `text` writes it, where there is a shorter way."""
+        self._go_on_elsewhere()
+        state = self.getstate()[1]
+        self._epoch += 1
+        self._epoch_text = text or _state_to_text(state)
+        self._began_at, self.words = state[-1], 0
+
+    def come(self, frame: FrameType) -> None:
+        """Hear that a frame is about to draw: the same code in the same place as the last time, or somebody else."""
+        raw, thread = PLACE.get(None), _thread.get_ident()
+        file = asker(frame, _FILES)
+        if raw is self.raw_place and thread == self.thread and file is self._file:
+            return
+        place = current_place()
+        # Code of `random` itself is called by anybody.
+        self.code = None if frame.f_code.co_filename == _FILES[0] else frame.f_code
+        self.raw_place, self.thread = raw, thread
+        if place is self._place and file is self._file:
+            return
+        draws = draws_of(place)
+        drawer = None if draws is None else (draws, feed_of("random", place, file))
+        self._place, self._file = place, file
+        if drawer == self._drawer:
+            return
+        self._close_row()
+        self._drawer = drawer
+        if drawer is not None:
+            with guard("randoms.row"):
+                self._open_row(place, *drawer)
+
+    def come_anew(self, frame: FrameType) -> None:
+        """Begin a row with a frame, whoever drew before."""
+        self._go_on_elsewhere()
+        self.come(frame)
+
+    def take_gauss(self) -> None:
+        """Hear that who has come calls `gauss`, which gives what it made with the last one, for whomever that was."""
+        made, made_by = self.generator.gauss_next, self._made_gauss
+        if made is None:
+            self._made_gauss = None if self._place is None else (self._place, self._drawer)
+        elif made_by is None or made_by[1] != self._drawer:
+            self._close_row()
+            maker_place, maker = made_by or (None, None)
+            _note_gauss(self._place, self._drawer, f"{_GIVEN}{made.hex()}")
+            _note_gauss(maker_place, maker, _GONE)
+            self._go_on_elsewhere()
+
+    def _open_row(self, place: Place, draws: Draws, feed: str) -> None:
+        self._verify()
+        if not draws.take():
+            return
+        base_epoch, base_words = draws.base or (self._epoch, 0)
+        if self._epoch != base_epoch and self._epoch not in draws.epochs:
+            draws.epochs.add(self._epoch)
+            note(place, f"random-epoch {self._epoch - base_epoch}", self._epoch_text)
+        start = self.words - (base_words if self._epoch == base_epoch else 0)
+        self._row = note(place, feed, f"{self._epoch - base_epoch}+{start}")
+        self._row_from = self.words
+
+    def _close_row(self) -> None:
+        if self._row:
+            self._row[-1] += f":{self.words - self._row_from}"
+        self._row = None
+
+    def _go_on_elsewhere(self) -> None:
+        self._close_row()
+        self._place = self.code = self._drawer = None
+        self.raw_place = _NOWHERE
+
+    def _verify(self) -> None:
+        """Begin an epoch if the generator is not where our count has it."""
+        expected = self._began_at if not self.words else (self._began_at + self.words - 1) % _STATE_WORDS + 1
+        if self.getstate()[1][-1] != expected:
+            drawer, place, code = self._drawer, self._place, self.code
+            self.begin_epoch()
+            self._drawer, self._place, self.code = drawer, place, code
+
+
+# -- serve --------------------------------------------------------------------------------------------------------------
+
+
+class _Served:
+    """What the lanes of a replay draw."""
+
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+        self._lanes: dict[str, _Lane] = {}
+        self._last: tuple[Place, str, _Lane] | None = None
+        self._epochs: dict[int, list[Any]] = {}
+        """Epoch -> a state for each `_STRIDE` words."""
+        self.is_left = False
+        """Whether the program seeded otherwise than the run did."""
+
+    def restore(self, state: Any) -> None:
+        """Begin with the state that the run began with."""
+        self._lanes.clear()
+        self._last = None
+        self._epochs = {0: [state]}
+        self.is_left = False
+
+    def lane(self, frame: FrameType, *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
+        """Return whose words a frame draws; None where nothing was recorded of it, or it is at work for real."""
+        responder, place = _port.serving(), current_place()
+        if self.is_left or responder is None or place.inside_call:
+            return None
+        file = asker(frame, _FILES)
+        if self._last is not None and self._last[0] is place and self._last[1] is file:
+            found = self._last[2]
+        else:
+            feed = feed_of("random", place, file)
+            found = self._lanes.setdefault(feed, _Lane(feed))
+            self._last = place, file, found
+        if anew:
+            found.left = 0
+        return found if found.is_ready(responder, self, for_gauss=for_gauss) else None
+
+    def generator_at(self, epoch: int, word: int, responder: _port.Responder) -> Any:
+        """Return a generator that gives the words of an epoch from `word` on."""
+        if epoch not in self._epochs:
+            text = responder.recall(_port.Feed.READING, f"random-epoch {epoch}")
+            if text is None:
+                return None
+            self._epochs[epoch] = [_state_from_text(text)]
+        states = self._epochs[epoch]
+        generator = random.Random(0)  # noqa: S311 - it stands for the program's own
+        while len(states) <= word // _STRIDE:
+            generator.setstate(states[-1])
+            generator.getrandbits(_STRIDE * _WORD_BITS)
+            states.append(generator.getstate())
+        generator.setstate(states[word // _STRIDE])
+        generator.getrandbits(word % _STRIDE * _WORD_BITS)
+        return generator
+
+
+class _Lane:
+    """One lane and file of a replay, and what is left of the words that it drew in a row."""
+
+    __slots__ = ("_feed", "_next", "gauss_next", "generator", "left")
+
+    def __init__(self, feed: str) -> None:
+        self._feed = feed
+        self.generator: Any = None
+        self.left: int | None = 0
+        """None: all that follow."""
+        self.gauss_next: float | None = None
+        self._next = ""
+        """A reading that is not due yet."""
+
+    def is_ready(self, responder: _port.Responder, served: _Served, *, for_gauss: bool) -> bool:
+        """Tell whether there is a generator; it is the next one where this one's words are drawn."""
+        while self.left is not None and self.left <= 0:
+            reading = self._next or responder.recall(_port.Feed.READING, self._feed)
+            self._next = ""
+            if reading is None:
+                break
+            if reading == _GONE:
+                self.gauss_next = None
+            elif reading.startswith(_GIVEN):
+                self.gauss_next = float.fromhex(reading.removeprefix(_GIVEN))
+                if for_gauss:
+                    return True
+            else:
+                if for_gauss and self.gauss_next is not None:
+                    self._next = reading  # the number is there already, and needs no words
+                    return True
+                where, _, count = reading.partition(":")
+                epoch, _, word = where.partition("+")
+                found = served.generator_at(int(epoch), int(word), responder)
+                if found is None:
+                    break
+                self.generator, self.left = found, int(count) if count else None
+        return self.generator is not None or (for_gauss and self.gauss_next is not None)
+
+    def drew(self, words: int) -> None:
+        """Count."""
+        if self.left is not None:
+            self.left -= words
+
+
+SHARED: Final = _Shared()
+os.register_at_fork(after_in_child=SHARED.after_fork)
+
+
+def restore(state: Any) -> None:
+    """Put `random` into the state that the replayed run began with."""
+    with SHARED.lock:
+        if SHARED.generator is None:
+            random.setstate(state)
+            return
+        type(SHARED.generator).setstate(SHARED.generator, state)
+        SHARED.begin_epoch()
+        SHARED.served.restore(state)
+
+
+def mark(draws: Draws) -> Any:
+    """Let a recorded run begin; return the state of `random`."""
+    return SHARED.mark(draws)
+
+
+# -- the functions ------------------------------------------------------------------------------------------------------
+
+
+def _wrap_random(original: Callable[[], float]) -> Callable[[], float]:
+    shared, serving, frame_of, place_of, thread_of = SHARED, _port.serving, sys._getframe, PLACE.get, _thread.get_ident
+
+    def drawn_random() -> float:
+        with shared.lock:
+            if serving() is None:
+                if (
+                    place_of(None) is not shared.raw_place
+                    or frame_of(1).f_code is not shared.code
+                    or thread_of() != shared.thread
+                ):
+                    shared.come(frame_of(1))
+            elif (lane := shared.served.lane(sys._getframe(1))) is not None:
+                lane.drew(2)
+                return lane.generator.random()
+            shared.words += 2
+            return original()
+
+    return drawn_random
+
+
+def _wrap_getrandbits(original: Callable[[int], int]) -> Callable[[int], int]:
+    shared = SHARED
+
+    def getrandbits(k: int, /) -> int:
+        with shared.lock:
+            words = (k + _WORD_BITS - 1) // _WORD_BITS if k > 0 else 0
+            if _port.serving() is None:
+                shared.come(sys._getframe(1))
+            elif (lane := shared.served.lane(sys._getframe(1))) is not None:
+                lane.drew(words)
+                return lane.generator.getrandbits(k)
+            given = original(k)
+            shared.words += words
+            return given
+
+    return getrandbits
+
+
+def _wrap_gauss(original: Callable[..., float]) -> Callable[..., float]:
+    """Every other number of ``gauss`` was made together with the one before."""
+    shared = SHARED
+
+    @functools.wraps(original)
+    def gauss(*args: Any, **kwargs: Any) -> float:
+        with shared.lock:
+            generator = shared.generator
+            if _port.serving() is None:
+                shared.come(sys._getframe(1))
+                shared.take_gauss()
+            elif (lane := shared.served.lane(sys._getframe(1), for_gauss=True)) is not None:
+                generator.gauss_next, kept = lane.gauss_next, generator.gauss_next
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    lane.gauss_next, generator.gauss_next = generator.gauss_next, kept
+            return original(*args, **kwargs)
+
+    return gauss
+
+
+def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
+    """Both ``seed`` and ``setstate``."""
+    shared = SHARED
+
+    @functools.wraps(original)
+    def seed(*args: Any, **kwargs: Any) -> None:
+        place = current_place()
+        with shared.lock:
+            original(*args, **kwargs)
+            number = args[0] if len(args) == 1 and not kwargs and original.__name__ == "seed" else None
+            is_short = type(number) is int and abs(number) < _LARGEST_SEED
+            shared.begin_epoch(f"seed {number}" if is_short else "")
+            if place.inside_call:
+                return
+            with guard("randoms.seed"):
+                from_outside = original.__name__ == "seed" and (args or (kwargs.get("a"),))[0] is None
+                feed = feed_of("random-seed", place, asker(sys._getframe(1), _FILES))
+                now = "" if from_outside else hashlib.sha256(repr(shared.getstate()).encode()).hexdigest()[:16]
+                responder = _port.serving()
+                if responder is not None and responder.recall(_port.Feed.READING, feed) != now:
+                    shared.served.is_left = True
+                draws = draws_of(place)
+                if draws is not None and draws.take():
+                    note(place, feed, now)
+
+    return seed
+
+
+def _wrap_getstate(original: Callable[[], Any]) -> Callable[[], Any]:
+    """A reading of its own: a state is where the whole program stands, and not only its lane."""
+    shared = SHARED
+
+    @functools.wraps(original)
+    def getstate() -> Any:
+        with shared.lock:
+            if _port.serving() is None:
+                shared.come_anew(sys._getframe(1))
+            elif (lane := shared.served.lane(sys._getframe(1), anew=True)) is not None:
+                version, words, _ = lane.generator.getstate()
+                return version, words, lane.gauss_next
+            return original()
+
+    return getstate
+
+
+def _wrap_seed_of_own(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def seed(self: Any, a: Any = None, version: int = 2) -> None:
+        if a is None and self is not SHARED.generator:
+            with guard("randoms.own"):
+                a = recorded_seed(asker(sys._getframe(1), _FILES))
+        original(self, a, version)
+
+    return seed
+
+
+def recorded_seed(file: str) -> int | None:
+    """Return a seed for a generator that a file made without one, the recorded one in a replay; None if nothing is recorded."""
+    place = current_place()
+    responder, draws = _port.serving(), draws_of(place)
+    if place.inside_call or (responder is None and draws is None):
+        return None
+    feed = feed_of("random-own", place, file)
+    recorded = None if responder is None else responder.recall(_port.Feed.READING, feed)
+    given = _system_random(_SEED_BYTES).hex() if recorded is None else recorded
+    if draws is not None and draws.take():
+        note(place, feed, given)
+    return int(given, 16)
+
+
+def _wrap_urandom(original: Callable[[int], bytes]) -> Callable[[int], bytes]:
+    @functools.wraps(original)
+    def urandom(size: int, /) -> bytes:
+        with guard("randoms.urandom"):
+            place = current_place()
+            draws = None if place.inside_call else draws_of(place)
+            if draws is not None and is_of_program(asker(sys._getframe(1), _SECRET_FILES)):
+                draws.lost[UNRECORDED] += 1
+        return original(size)
+
+    return urandom
+
+
+_SECRET_FILES: Final = (random.__file__, os.path.join(os.path.dirname(random.__file__), "secrets.py"), __file__)
+
+
+# -- readings -----------------------------------------------------------------------------------------------------------
+
+
+def _note_gauss(place: Place | None, drawer: tuple[Draws, str] | None, value: str) -> None:
+    if place is not None and drawer is not None and drawer[0].take():
+        note(place, drawer[1], value)
+
+
+def draws_of(place: Place) -> Draws | None:
+    """Return where draws at a place are noted; None where they are not."""
+    recorder = _port.recorder()
+    if recorder is None or place.inside_call:
+        return None
+    return recorder.root.draws() if place.run is None else place.run.draws
+
+
+def note(place: Place, feed: str, value: str) -> list[str] | None:
+    """Keep a reading; return the row that it stands in."""
+    recorder = _port.recorder()
+    if recorder is None:
+        return None
+    return (place.run or recorder.root).note_reading(feed, value)
+
+
+def feed_of(kind: str, place: Place, file: str) -> str:
+    return f"{kind}{'' if place.run else '-outside'} {format_lane(place.lane.path)} {os.path.basename(file)}"
+
+
+def _state_to_text(state: tuple[int, ...]) -> str:
+    words = b"".join(word.to_bytes(4, "little") for word in state)
+    return f"state {base64.b64encode(words).decode()}"
+
+
+def _state_from_text(text: str) -> Any:
+    kind, _, value = text.partition(" ")
+    if kind == "seed":
+        return random.Random(int(value)).getstate()  # noqa: S311 - the program's own choice
+    words = base64.b64decode(value)
+    return 3, tuple(int.from_bytes(words[at : at + 4], "little") for at in range(0, len(words), 4)), None
