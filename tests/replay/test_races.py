@@ -558,3 +558,72 @@ def test_a_run_that_was_cancelled_from_outside_is_cancelled_again() -> None:
     with serving(session), pytest.raises(asyncio.CancelledError):
         asyncio.run(agent(provider.url))
     assert session.report().identical
+
+
+# -- time and order -----------------------------------------------------------------------------------------------------
+
+
+def test_a_lane_reads_the_time_of_its_own_answer_and_not_of_one_that_came_later() -> None:
+    fixture, _, url = record(first_wins_and_the_loser_goes_on, B_FIRST)
+    ends = {
+        json.loads(step.exchange.request.body)["messages"][0]["content"]: step.exchange.end_time_unix_nano
+        for step in fixture.steps
+    }
+    now_ns = [0]
+    read: dict[str, int] = {}
+
+    async def reads_the_clock(world: World) -> None:
+        async def read_after(prompt: str) -> None:
+            await ask(client, prompt)
+            read[prompt] = now_ns[0]
+
+        async with world.aclient() as client:
+            tasks = [asyncio.create_task(read_after(prompt)) for prompt in ("A", "B")]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await ask(client, next(prompt for prompt in ends if prompt.startswith("winner")))
+            await asyncio.gather(*tasks)
+
+    with serving(ReplaySession(fixture, on_time=lambda to_ns: now_ns.__setitem__(0, to_ns))):
+        _call(reads_the_clock, World(url=url))
+    assert read["B"] < ends["A"] <= read["A"] + 1_000_000_000
+    assert read["B"] < read["A"]
+
+
+def test_a_task_that_blocks_its_loop_is_answered_beside_timers_that_are_due() -> None:
+    async def program(world: World) -> Any:
+        async with world.aclient() as client:
+            timer = asyncio.create_task(asyncio.sleep(0.001))
+            other = asyncio.create_task(ask(client, "B"))
+            await asyncio.sleep(0)
+            blocking = world.ask(world.last("A"))
+            await timer
+            return [blocking, await other]
+
+    fixture, outcome, url = record(program, {})
+    for _ in range(5):
+        assert replay(program, fixture, url)[1] == outcome
+
+
+def test_workers_that_share_a_queue_may_take_each_others_items() -> None:
+    def program(world: World) -> Any:
+        items: queue.Queue[int | None] = queue.Queue()
+        for item in (*range(6), None, None):
+            items.put(item)
+        answers: dict[int, str] = {}
+
+        def work() -> None:
+            while (item := items.get()) is not None:
+                answers[item] = world.ask(f"item {item}")
+
+        workers = [threading.Thread(target=work) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return [world.ask(world.last("all done")), sorted(answers.items())]
+
+    fixture, outcome, url = record(program, {})
+    for _ in range(20):
+        report, again = replay(program, fixture, url)
+        assert (report.divergences, again) == ((), outcome)
+    assert not replay(program, fixture, url, changed=True)[0].identical

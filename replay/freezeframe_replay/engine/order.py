@@ -19,8 +19,10 @@ class Order:
     def broken_by(self, step: int, lane: Lane, asked_in: Lane) -> int:
         """Take in a step of a lane; return the later one that was asked for before it, or 0.
 
-        What is `asked_in` another lane has no order with it.
+        What is `asked_in` another lane has no order with it: of workers that share a queue, whichever is free takes the next.
         """
+        if asked_in != lane or self._forked:
+            return 0
         before = self._last.get(lane, 0)
         self._last[lane] = max(before, step)
-        return before if step < before and asked_in == lane and not self._forked else 0
+        return before if step < before else 0

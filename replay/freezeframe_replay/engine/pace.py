@@ -33,10 +33,10 @@ from typing import Any, Final
 
 from freezeframe.seams import waits
 from freezeframe_replay.engine import threads
+from freezeframe_schemas.errors import ReplayMiss
 
-_LOOK_S: Final = 0.0003
 _LOOK_LONGEST_S: Final = 0.005
-"""Between two looks at the threads; the longer the program is busy, the longer."""
+"""Between two looks at the threads of a program that is busy."""
 _BUSY_NS: Final = 1_000_000_000
 """So long without rest, and time passes by itself: for code that waits by turning."""
 _RESTLESS_NS: Final = 5_000_000_000
@@ -236,7 +236,19 @@ class Pace:
         return bool(self._answers or self._unanswered) or any(loop.is_running() for loop in list(self._loops))
 
     def _pump(self) -> None:
-        pause_s, happened_ns = _LOOK_S, time.monotonic_ns()
+        try:
+            self._let_things_happen()
+        except BaseException as error:  # nobody would be answered any more: so all are told
+            with self._lock:
+                self._pumps = False
+                failed, self._answers, self._unanswered = [*self._answers, *self._unanswered], [], []
+            for event in failed:
+                event.failed = ReplayMiss(f"the pace of the replay broke: {type(error).__name__}: {error}")
+                _let_go([event])
+            raise
+
+    def _let_things_happen(self) -> None:
+        pause_s, happened_ns = threads.LOOK_S, time.monotonic_ns()
         while True:
             with self._lock:
                 if not self._is_wanted():
@@ -249,9 +261,9 @@ class Pace:
             if not rests and idle_ns > _BUSY_NS:
                 self._let_pass()
             if (rests or idle_ns > _RESTLESS_NS) and self._happen(idle_ns):
-                pause_s, happened_ns = _LOOK_S, time.monotonic_ns()
+                pause_s, happened_ns = threads.LOOK_S, time.monotonic_ns()
             else:
-                pause_s = min(pause_s * 2, _LOOK_LONGEST_S)
+                pause_s = min(pause_s * 2, max(_LOOK_LONGEST_S, threads.LOOK_S))
 
     def _happen(self, idle_ns: int) -> bool:
         """Let the next event happen; False where it is not due, or there is none."""
@@ -282,10 +294,13 @@ class Pace:
     def _next_timer(self) -> tuple[int, Any]:
         """Return when the next timer of an event loop is due, and the loop; None where there is none."""
         found: tuple[int, Any] = (0, None)
+        now_ns = self._now()
         for loop in list(self._loops) if self._skips else ():
             timers: list[Any] = list(getattr(loop, "_scheduled", ())) if loop.is_running() else []
             # Rounded up, and the microsecond that a float of this size may be off.
             due = [int(timer.when() * 1e9) - self._origin_ns + 1000 for timer in timers if not timer.cancelled()]
+            # One that was due before fires as soon as its loop runs; at rest, the loop's thread waits in the program's code.
+            due = [due_ns for due_ns in due if due_ns > now_ns]
             if due and (found[1] is None or min(due) < found[0]):
                 found = (min(due), loop)
         return found

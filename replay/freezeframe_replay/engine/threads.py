@@ -24,6 +24,8 @@ from freezeframe_replay.engine.standstill import is_of_program
 
 _TASKS: Final = Path("/proc/self/task")
 _KNOWS_STATES: Final = sys.platform == "linux" and _TASKS.is_dir()
+LOOK_S: Final = 0.0003 if _KNOWS_STATES else 0.02
+"""Between two looks at a program that may have come to rest."""
 _ASLEEP: Final = b"SI"
 _CPU_CLOCK_OF_THREAD: Final = 6
 """The low bits of the id of a thread's CPU clock (``CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`` in Linux's posix-timers.h)."""
