@@ -38,6 +38,10 @@ from freezeframe_schemas.run import build_run
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
 NEVER = "never"
+TIMEOUT_S = 2.0
+"""Of tasks: long enough for the request to be on its way on a busy machine. A replay skips it."""
+THREAD_TIMEOUT_S = 0.5
+"""Of threads: a replay waits for it."""
 
 
 class Provider:
@@ -161,7 +165,7 @@ async def ask(client: openai.AsyncOpenAI, prompt: str) -> str:
 async def wait_for_then_a_fallback(world: World) -> Any:
     async with world.aclient() as client:
         try:
-            return await asyncio.wait_for(ask(client, "slow"), 0.3)
+            return await asyncio.wait_for(ask(client, "slow"), TIMEOUT_S)
         except TimeoutError:
             return await ask(client, world.last("fallback"))
 
@@ -169,7 +173,7 @@ async def wait_for_then_a_fallback(world: World) -> Any:
 async def timeout_block_then_a_fallback(world: World) -> Any:
     async with world.aclient() as client:
         try:
-            async with asyncio.timeout(0.3):
+            async with asyncio.timeout(TIMEOUT_S):
                 return await ask(client, "slow")
         except TimeoutError:
             return await ask(client, world.last("fallback"))
@@ -180,7 +184,7 @@ async def three_timeouts_then_an_answer(world: World) -> Any:
     async with world.aclient() as client:
         for attempt in ("slow", "slow", "slow", world.last("quick")):
             try:
-                seen.append(await asyncio.wait_for(ask(client, attempt), 0.3))
+                seen.append(await asyncio.wait_for(ask(client, attempt), TIMEOUT_S))
             except TimeoutError:
                 seen.append("timed out")
     return seen
@@ -246,7 +250,7 @@ async def anyio_takes_the_first_and_cancels_the_scope(world: World) -> Any:
 
 async def anyio_moves_on_after_a_while(world: World) -> Any:
     async with world.aclient() as client:
-        with anyio.move_on_after(0.3):
+        with anyio.move_on_after(TIMEOUT_S):
             return await ask(client, "slow")
         return await ask(client, world.last("fallback"))
 
@@ -254,7 +258,7 @@ async def anyio_moves_on_after_a_while(world: World) -> Any:
 async def a_hedged_request(world: World) -> Any:
     async with world.aclient() as client:
         tasks = [asyncio.create_task(ask(client, "A"))]
-        done, _ = await asyncio.wait(tasks, timeout=0.3)
+        done, _ = await asyncio.wait(tasks, timeout=TIMEOUT_S)
         if not done:
             tasks.append(asyncio.create_task(ask(client, "B")))
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -267,7 +271,7 @@ async def a_stream_cut_off_by_a_timeout(world: World) -> Any:
     seen: list[str | None] = []
     async with world.aclient() as client:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(TIMEOUT_S):
                 stream = await client.chat.completions.create(
                     model="m", messages=[{"role": "user", "content": "slow"}], stream=True
                 )
@@ -286,7 +290,7 @@ async def a_tool_given_up(world: World) -> Any:
 
     async with world.aclient() as client:
         try:
-            found = await asyncio.wait_for(look_up("x"), 0.3)
+            found = await asyncio.wait_for(look_up("x"), TIMEOUT_S)
         except TimeoutError:
             found = "nothing"
         return await ask(client, world.last(f"found {found}"))
@@ -296,7 +300,7 @@ async def a_thread_behind_a_task_is_left(world: World) -> Any:
     """The task is cancelled, its thread is not: its answer comes later."""
     async with world.aclient() as client:
         try:
-            return await asyncio.wait_for(asyncio.to_thread(world.ask, "A"), 0.3)
+            return await asyncio.wait_for(asyncio.to_thread(world.ask, "A"), TIMEOUT_S)
         except TimeoutError:
             return await ask(client, world.last("winner none"))
 
@@ -339,7 +343,7 @@ def threads_and_a_queue(world: World) -> Any:
 
 def a_client_timeout(world: World) -> Any:
     try:
-        return world.ask("slow", timeout=0.3)
+        return world.ask("slow", timeout=THREAD_TIMEOUT_S)
     except openai.APITimeoutError:
         return world.ask(world.last("fallback"))
 
@@ -348,7 +352,7 @@ def a_result_that_is_not_waited_for(world: World) -> Any:
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(world.ask, "A")
         try:
-            said = future.result(timeout=0.3)
+            said = future.result(timeout=THREAD_TIMEOUT_S)
         except FutureTimeoutError:
             said = "nothing"
         return [world.ask(world.last(f"winner {said}")), future.result()]
@@ -358,7 +362,7 @@ def an_abandoned_thread(world: World) -> Any:
     answers: queue.Queue[str] = queue.Queue()
     threading.Thread(target=lambda: answers.put(world.ask("slow", timeout=60)), daemon=True).start()
     try:
-        said = answers.get(timeout=0.3)
+        said = answers.get(timeout=THREAD_TIMEOUT_S)
     except queue.Empty:
         said = "nothing"
     return world.ask(world.last(f"found {said}"))
@@ -489,7 +493,7 @@ async def waits_on_where_it_gave_up(world: World) -> Any:
         if world.changed:
             return await ask(client, "slow")
         with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(ask(client, "slow"), 0.3)
+            return await asyncio.wait_for(ask(client, "slow"), TIMEOUT_S)
         return await ask(client, "fallback")
 
 
@@ -508,7 +512,7 @@ async def waits_beside_a_heartbeat(world: World) -> Any:
 def joins_the_thread_that_it_abandoned(world: World) -> Any:
     thread = threading.Thread(target=world.ask, args=("slow",), kwargs={"timeout": 60}, daemon=True)
     thread.start()
-    thread.join(None if world.changed else 0.3)
+    thread.join(None if world.changed else THREAD_TIMEOUT_S)
     return world.ask("fallback")
 
 
@@ -526,7 +530,7 @@ def test_a_call_that_is_no_longer_given_up_is_named_and_does_not_hang(program: P
 async def a_longer_timeout(world: World) -> Any:
     async with world.aclient() as client:
         try:
-            return await asyncio.wait_for(ask(client, "slow"), 600 if world.changed else 0.3)
+            return await asyncio.wait_for(ask(client, "slow"), 600 if world.changed else TIMEOUT_S)
         except TimeoutError:
             return await ask(client, "fallback")
 
@@ -549,7 +553,7 @@ def test_a_run_that_was_cancelled_from_outside_is_cancelled_again() -> None:
 
     async def client_goes_away(url: str) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(agent(url), 0.3)
+            await asyncio.wait_for(agent(url), TIMEOUT_S)
 
     with Provider(GIVEN_UP) as provider, capture() as captured:
         asyncio.run(client_goes_away(provider.url))
