@@ -1,4 +1,7 @@
-"""Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike."""
+"""Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike.
+
+It is long, as a run's span, what is kept beside it, and the span of a whole process are sides of one thing.
+"""
 
 from __future__ import annotations
 

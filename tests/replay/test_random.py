@@ -270,5 +270,5 @@ def test_what_is_meant_to_be_secret_is_not_recorded_and_named(draw: Agent) -> No
     with capture() as captured:
         outcome = freezeframe.run(draw)()
         run = build_run(captured.spans)
-    assert [gap.kind.value for gap in run.gaps] == ["random_unrecorded"]
+    assert "random_unrecorded" in {gap.kind.value for gap in run.gaps}
     assert str(outcome) not in (run.entry.clock_readings or "")

@@ -21,8 +21,9 @@ from freezeframe._context import Place, current_place
 from freezeframe._draws import MAX_STATES, NUMPY, Draws, asker
 from freezeframe._guard import guard
 from freezeframe.seams import _port
+from freezeframe.seams.drawn import feed_of
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.randoms import draws_of, feed_of, note, recorded_seed
+from freezeframe.seams.randoms import draws_of, note, recorded_seed
 
 _NO_DRAWS: Final = frozenset({"get_state", "set_state"})
 

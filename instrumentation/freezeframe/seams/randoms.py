@@ -22,7 +22,6 @@ the run.
 from __future__ import annotations
 
 import _thread
-import base64
 import functools
 import hashlib
 import os
@@ -37,17 +36,10 @@ from freezeframe._context import PLACE, Place, current_place
 from freezeframe._draws import UNRECORDED, Draws, asker, is_of_program
 from freezeframe._guard import guard
 from freezeframe.seams import _port
+from freezeframe.seams.drawn import GIVEN, GONE, WORD_BITS, Served, feed_of, state_to_text
 from freezeframe.seams.patching import Patches
-from freezeframe_schemas.exchange import format_lane
 
 _STATE_WORDS: Final = 624
-_WORD_BITS: Final = 32
-_GIVEN: Final = "gauss "
-"""Begins a reading of `gauss`: a number that it had made for another lane."""
-_GONE: Final = "gauss"
-"""The same number, to the lane that it was made for."""
-_STRIDE: Final = 8192
-"""Words between two states that a replay remembers of an epoch, to find a word without drawing all before it."""
 _FILES: Final = (random.__file__, __file__)
 _SEED_BYTES: Final = 32
 _LARGEST_SEED: Final = 1 << 64
@@ -111,13 +103,13 @@ class _Shared:
         self._row_from = 0
         self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
         """Who made the number that `gauss` will give next."""
-        self.served = _Served(self)
+        self.served = Served()
 
     def watch(self, generator: Any) -> None:
         """Watch a generator from its present state on."""
         self.generator, self.getstate = generator, generator.getstate
         self.begin_epoch()
-        self.served = _Served(self)
+        self.served = Served()
 
     def after_fork(self) -> None:
         """Make it usable in a process that was just forked; `random` seeds it there."""
@@ -136,7 +128,7 @@ class _Shared:
         self._go_on_elsewhere()
         state = self.getstate()[1]
         self._epoch += 1
-        self._epoch_text = text or _state_to_text(state)
+        self._epoch_text = text or state_to_text(state)
         self._began_at, self.words = state[-1], 0
 
     def come(self, frame: FrameType) -> None:
@@ -175,8 +167,8 @@ class _Shared:
         elif made_by is None or made_by[1] != self._drawer:
             self._close_row()
             maker_place, maker = made_by or (None, None)
-            _note_gauss(self._place, self._drawer, f"{_GIVEN}{made.hex()}")
-            _note_gauss(maker_place, maker, _GONE)
+            _note_gauss(self._place, self._drawer, f"{GIVEN}{made.hex()}")
+            _note_gauss(maker_place, maker, GONE)
             self._go_on_elsewhere()
 
     def _open_row(self, place: Place, draws: Draws, feed: str) -> None:
@@ -208,107 +200,6 @@ class _Shared:
             drawer, place, code = self._drawer, self._place, self.code
             self.begin_epoch()
             self._drawer, self._place, self.code = drawer, place, code
-
-
-# -- serve --------------------------------------------------------------------------------------------------------------
-
-
-class _Served:
-    """What the lanes of a replay draw."""
-
-    def __init__(self, shared: _Shared) -> None:
-        self._shared = shared
-        self._lanes: dict[str, _Lane] = {}
-        self._last: tuple[Place, str, _Lane] | None = None
-        self._epochs: dict[int, list[Any]] = {}
-        """Epoch -> a state for each `_STRIDE` words."""
-        self.is_left = False
-        """Whether the program seeded otherwise than the run did."""
-
-    def restore(self, state: Any) -> None:
-        """Begin with the state that the run began with."""
-        self._lanes.clear()
-        self._last = None
-        self._epochs = {0: [state]}
-        self.is_left = False
-
-    def lane(self, frame: FrameType, *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
-        """Return whose words a frame draws; None where nothing was recorded of it, or it is at work for real."""
-        responder, place = _port.serving(), current_place()
-        if self.is_left or responder is None or place.inside_call:
-            return None
-        file = asker(frame, _FILES)
-        if self._last is not None and self._last[0] is place and self._last[1] is file:
-            found = self._last[2]
-        else:
-            feed = feed_of("random", place, file)
-            found = self._lanes.setdefault(feed, _Lane(feed))
-            self._last = place, file, found
-        if anew:
-            found.left = 0
-        return found if found.is_ready(responder, self, for_gauss=for_gauss) else None
-
-    def generator_at(self, epoch: int, word: int, responder: _port.Responder) -> Any:
-        """Return a generator that gives the words of an epoch from `word` on."""
-        if epoch not in self._epochs:
-            text = responder.recall(_port.Feed.READING, f"random-epoch {epoch}")
-            if text is None:
-                return None
-            self._epochs[epoch] = [_state_from_text(text)]
-        states = self._epochs[epoch]
-        generator = random.Random(0)  # noqa: S311 - it stands for the program's own
-        while len(states) <= word // _STRIDE:
-            generator.setstate(states[-1])
-            generator.getrandbits(_STRIDE * _WORD_BITS)
-            states.append(generator.getstate())
-        generator.setstate(states[word // _STRIDE])
-        generator.getrandbits(word % _STRIDE * _WORD_BITS)
-        return generator
-
-
-class _Lane:
-    """One lane and file of a replay, and what is left of the words that it drew in a row."""
-
-    __slots__ = ("_feed", "_next", "gauss_next", "generator", "left")
-
-    def __init__(self, feed: str) -> None:
-        self._feed = feed
-        self.generator: Any = None
-        self.left: int | None = 0
-        """None: all that follow."""
-        self.gauss_next: float | None = None
-        self._next = ""
-        """A reading that is not due yet."""
-
-    def is_ready(self, responder: _port.Responder, served: _Served, *, for_gauss: bool) -> bool:
-        """Tell whether there is a generator; it is the next one where this one's words are drawn."""
-        while self.left is not None and self.left <= 0:
-            reading = self._next or responder.recall(_port.Feed.READING, self._feed)
-            self._next = ""
-            if reading is None:
-                break
-            if reading == _GONE:
-                self.gauss_next = None
-            elif reading.startswith(_GIVEN):
-                self.gauss_next = float.fromhex(reading.removeprefix(_GIVEN))
-                if for_gauss:
-                    return True
-            else:
-                if for_gauss and self.gauss_next is not None:
-                    self._next = reading  # the number is there already, and needs no words
-                    return True
-                where, _, count = reading.partition(":")
-                epoch, _, word = where.partition("+")
-                found = served.generator_at(int(epoch), int(word), responder)
-                if found is None:
-                    break
-                self.generator, self.left = found, int(count) if count else None
-        return self.generator is not None or (for_gauss and self.gauss_next is not None)
-
-    def drew(self, words: int) -> None:
-        """Count."""
-        if self.left is not None:
-            self.left -= words
 
 
 SHARED: Final = _Shared()
@@ -346,7 +237,7 @@ def _wrap_random(original: Callable[[], float]) -> Callable[[], float]:
                     or thread_of() != shared.thread
                 ):
                     shared.come(frame_of(1))
-            elif (lane := shared.served.lane(sys._getframe(1))) is not None:
+            elif (lane := shared.served.lane(sys._getframe(1), _FILES)) is not None:
                 lane.drew(2)
                 return lane.generator.random()
             shared.words += 2
@@ -360,10 +251,10 @@ def _wrap_getrandbits(original: Callable[[int], int]) -> Callable[[int], int]:
 
     def getrandbits(k: int, /) -> int:
         with shared.lock:
-            words = (k + _WORD_BITS - 1) // _WORD_BITS if k > 0 else 0
+            words = (k + WORD_BITS - 1) // WORD_BITS if k > 0 else 0
             if _port.serving() is None:
                 shared.come(sys._getframe(1))
-            elif (lane := shared.served.lane(sys._getframe(1))) is not None:
+            elif (lane := shared.served.lane(sys._getframe(1), _FILES)) is not None:
                 lane.drew(words)
                 return lane.generator.getrandbits(k)
             given = original(k)
@@ -384,7 +275,7 @@ def _wrap_gauss(original: Callable[..., float]) -> Callable[..., float]:
             if _port.serving() is None:
                 shared.come(sys._getframe(1))
                 shared.take_gauss()
-            elif (lane := shared.served.lane(sys._getframe(1), for_gauss=True)) is not None:
+            elif (lane := shared.served.lane(sys._getframe(1), _FILES, for_gauss=True)) is not None:
                 generator.gauss_next, kept = lane.gauss_next, generator.gauss_next
                 try:
                     return original(*args, **kwargs)
@@ -432,7 +323,7 @@ def _wrap_getstate(original: Callable[[], Any]) -> Callable[[], Any]:
         with shared.lock:
             if _port.serving() is None:
                 shared.come_anew(sys._getframe(1))
-            elif (lane := shared.served.lane(sys._getframe(1), anew=True)) is not None:
+            elif (lane := shared.served.lane(sys._getframe(1), _FILES, anew=True)) is not None:
                 version, words, _ = lane.generator.getstate()
                 return version, words, lane.gauss_next
             return original()
@@ -503,20 +394,3 @@ def note(place: Place, feed: str, value: str) -> list[str] | None:
     if recorder is None:
         return None
     return (place.run or recorder.root).note_reading(feed, value)
-
-
-def feed_of(kind: str, place: Place, file: str) -> str:
-    return f"{kind}{'' if place.run else '-outside'} {format_lane(place.lane.path)} {os.path.basename(file)}"
-
-
-def _state_to_text(state: tuple[int, ...]) -> str:
-    words = b"".join(word.to_bytes(4, "little") for word in state)
-    return f"state {base64.b64encode(words).decode()}"
-
-
-def _state_from_text(text: str) -> Any:
-    kind, _, value = text.partition(" ")
-    if kind == "seed":
-        return random.Random(int(value)).getstate()  # noqa: S311 - the program's own choice
-    words = base64.b64decode(value)
-    return 3, tuple(int.from_bytes(words[at : at + 4], "little") for at in range(0, len(words), 4)), None

@@ -217,23 +217,18 @@ class RootSpan(Protocol):
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
         """Keep what a feed gave outside any run; return the row that it ends, None where it is not kept."""
-        ...
 
     def draws(self) -> Draws | None:
         """Return where it is kept what is drawn outside any run; None where that is part of no run."""
-        ...
 
     def sights(self) -> Sights | None:
         """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
-        ...
 
     def context_for_exchange(self) -> Context | None:
         """Return the parent context of a new exchange, None for the current one."""
-        ...
 
     def context_for_run(self) -> Context | None:
         """Return the parent context of a run that begins, None for the current one."""
-        ...
 
 
 class Recording:

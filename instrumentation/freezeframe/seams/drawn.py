@@ -1,0 +1,136 @@
+"""What the tasks and threads of a replay draw from `random`, by the readings that `randoms` writes: each its own words."""
+
+from __future__ import annotations
+
+import base64
+import os
+import random
+from types import FrameType
+from typing import Any, Final
+
+from freezeframe._context import Place, current_place
+from freezeframe._draws import asker
+from freezeframe.seams import _port
+from freezeframe_schemas.exchange import format_lane
+
+WORD_BITS: Final = 32
+GIVEN: Final = "gauss "
+"""Begins a reading of `gauss`: a number that it had made for another lane."""
+GONE: Final = "gauss"
+"""The same number, to the lane that it was made for."""
+_STRIDE: Final = 8192
+"""Words between two states that a replay remembers of an epoch, to find a word without drawing all before it."""
+
+
+class Served:
+    """What the lanes of a replay draw."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, _Lane] = {}
+        self._last: tuple[Place, str, _Lane] | None = None
+        self._epochs: dict[int, list[Any]] = {}
+        """Epoch -> a state for each `_STRIDE` words."""
+        self.is_left = False
+        """Whether the program seeded otherwise than the run did."""
+
+    def restore(self, state: Any) -> None:
+        """Begin with the state that the run began with."""
+        self._lanes.clear()
+        self._last = None
+        self._epochs = {0: [state]}
+        self.is_left = False
+
+    def lane(self, frame: FrameType, files: tuple[str, ...], *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
+        """Return whose words a frame draws; None where nothing was recorded of it, or it is at work for real."""
+        responder, place = _port.serving(), current_place()
+        if self.is_left or responder is None or place.inside_call:
+            return None
+        file = asker(frame, files)
+        if self._last is not None and self._last[0] is place and self._last[1] is file:
+            found = self._last[2]
+        else:
+            feed = feed_of("random", place, file)
+            found = self._lanes.setdefault(feed, _Lane(feed))
+            self._last = place, file, found
+        if anew:
+            found.left = 0
+        return found if found.is_ready(responder, self, for_gauss=for_gauss) else None
+
+    def generator_at(self, epoch: int, word: int, responder: _port.Responder) -> Any:
+        """Return a generator that gives the words of an epoch from `word` on."""
+        if epoch not in self._epochs:
+            text = responder.recall(_port.Feed.READING, f"random-epoch {epoch}")
+            if text is None:
+                return None
+            self._epochs[epoch] = [_state_from_text(text)]
+        states = self._epochs[epoch]
+        generator = random.Random(0)  # noqa: S311 - it stands for the program's own
+        while len(states) <= word // _STRIDE:
+            generator.setstate(states[-1])
+            generator.getrandbits(_STRIDE * WORD_BITS)
+            states.append(generator.getstate())
+        generator.setstate(states[word // _STRIDE])
+        generator.getrandbits(word % _STRIDE * WORD_BITS)
+        return generator
+
+
+class _Lane:
+    """One lane and file of a replay, and what is left of the words that it drew in a row."""
+
+    __slots__ = ("_feed", "_next", "gauss_next", "generator", "left")
+
+    def __init__(self, feed: str) -> None:
+        self._feed = feed
+        self.generator: Any = None
+        self.left: int | None = 0
+        """None: all that follow."""
+        self.gauss_next: float | None = None
+        self._next = ""
+        """A reading that is not due yet."""
+
+    def is_ready(self, responder: _port.Responder, served: Served, *, for_gauss: bool) -> bool:
+        """Tell whether there is a generator; it is the next one where this one's words are drawn."""
+        while self.left is not None and self.left <= 0:
+            reading = self._next or responder.recall(_port.Feed.READING, self._feed)
+            self._next = ""
+            if reading is None:
+                break
+            if reading == GONE:
+                self.gauss_next = None
+            elif reading.startswith(GIVEN):
+                self.gauss_next = float.fromhex(reading.removeprefix(GIVEN))
+                if for_gauss:
+                    return True
+            else:
+                if for_gauss and self.gauss_next is not None:
+                    self._next = reading  # the number is there already, and needs no words
+                    return True
+                where, _, count = reading.partition(":")
+                epoch, _, word = where.partition("+")
+                found = served.generator_at(int(epoch), int(word), responder)
+                if found is None:
+                    break
+                self.generator, self.left = found, int(count) if count else None
+        return self.generator is not None or (for_gauss and self.gauss_next is not None)
+
+    def drew(self, words: int) -> None:
+        """Count."""
+        if self.left is not None:
+            self.left -= words
+
+
+def feed_of(kind: str, place: Place, file: str) -> str:
+    return f"{kind}{'' if place.run else '-outside'} {format_lane(place.lane.path)} {os.path.basename(file)}"
+
+
+def state_to_text(state: tuple[int, ...]) -> str:
+    words = b"".join(word.to_bytes(4, "little") for word in state)
+    return f"state {base64.b64encode(words).decode()}"
+
+
+def _state_from_text(text: str) -> Any:
+    kind, _, value = text.partition(" ")
+    if kind == "seed":
+        return random.Random(int(value)).getstate()  # noqa: S311 - the program's own choice
+    words = base64.b64decode(value)
+    return 3, tuple(int.from_bytes(words[at : at + 4], "little") for at in range(0, len(words), 4)), None
