@@ -101,6 +101,7 @@ def _app(facade: _Facade) -> web.Application:
     app.router.add_get("/replicas_status", facade.ping)
     app.router.add_route("*", "/", facade.query)
     app.router.add_post("/query", facade.query)
+    app.on_startup.append(facade.start)
     app.on_cleanup.append(facade.close)
     return app
 
@@ -128,6 +129,10 @@ class _Facade:
 
     async def ping(self, request: web.Request) -> web.Response:
         return web.Response(text="Ok.\n", headers=self._headers)
+
+    async def start(self, app: web.Application) -> None:
+        """Start the host of readers, so that the first question does not wait for it."""
+        self._host.start()
 
     async def close(self, app: web.Application) -> None:
         self._host.close()  # ends what runs, and so the threads that wait for it
