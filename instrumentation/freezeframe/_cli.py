@@ -21,14 +21,6 @@ NOT_INSTALLED: Final = 1
 CANNOT_EXECUTE: Final = 126
 NOT_FOUND: Final = 127
 
-_DESTINATIONS: Final = (
-    "FREEZEFRAME_ENDPOINT",
-    "FREEZEFRAME_FILE",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-)
-"""Variables that say where spans go."""
-
 _RUN_HELP: Final = """\
 examples:
   freezeframe run -- python agent.py --question "Where is AC-1?"   capture a script as one run
@@ -111,8 +103,6 @@ def _run(arguments: list[str]) -> int:
     if not command:
         print("freezeframe run: found no command, expected one after `--`: freezeframe run -- python agent.py", file=sys.stderr)
         return USAGE_ERROR
-    if not given.endpoint and not given.file and not _may_send():
-        return CANNOT_EXECUTE
     environ = capture_environment(command)
     for name, value in (
         ("FREEZEFRAME_ENDPOINT", given.endpoint),
@@ -129,30 +119,6 @@ def _run(arguments: list[str]) -> int:
     except (OSError, FreezeframeError) as error:
         print(f"freezeframe run: {command[0]}: cannot be started: {error}", file=sys.stderr)
         return CANNOT_EXECUTE
-
-
-def _may_send() -> bool:
-    """Tell whether nobody else's collector is where spans go by default. Whoever names an endpoint or a file has decided."""
-    from freezeframe._config import DEFAULT_ENDPOINT
-    from freezeframe._whose import foreign_directory_at
-    from freezeframe_schemas.data_directory import find_data_directory
-
-    if any(os.environ.get(name, "").strip() for name in _DESTINATIONS):
-        return True
-    own = find_data_directory()
-    other = foreign_directory_at(DEFAULT_ENDPOINT, own)
-    if other is None:
-        return True
-    if not own.is_dir():
-        print(f"freezeframe run: the spans go to the collector of {other}", file=sys.stderr)
-        return True
-    print(
-        f"freezeframe run: {DEFAULT_ENDPOINT} is the collector of {other}, and this project's data directory is {own}\n"
-        f"  do: start this project's own with `freezeframe up --http-port N` and name it with --endpoint, or send there on "
-        f"purpose: --endpoint {DEFAULT_ENDPOINT}",
-        file=sys.stderr,
-    )
-    return False
 
 
 def drain_parser() -> argparse.ArgumentParser:

@@ -19,9 +19,6 @@ Root = Literal["auto", "always", "never"]
 
 _MIB: Final = 1024 * 1024
 
-DEFAULT_ENDPOINT: Final = "http://127.0.0.1:4318"
-"""Where `freezeframe up` listens."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -233,7 +230,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="endpoint",
         form=_URL,
         otel=_exporter("ENDPOINT"),
-        default=DEFAULT_ENDPOINT,
+        default="http://127.0.0.1:4318",
         help="The collector. For HTTP, `/v1/traces` is added where the URL has no path.",
     ),
     Option(

@@ -24,13 +24,11 @@ def execute(arguments: argparse.Namespace) -> int:
     services = daemon.services(home)
     figures = {service.name: _figures(home, service) for service in services}
     pids = {service.name: _pid(service, figures[service.name]) for service in services}
-    foreign = daemon.foreign_collector(home)
     is_supervised = pids[daemon.COLLECTOR] is not None and services[0].note is None
     if arguments.json:
         print_json(
             {
                 "data": str(home.directory),
-                "agents_send_to": None if foreign is None else {"url": foreign[0], "data": str(foreign[1])},
                 "services": {
                     service.name: {
                         "running": pids[service.name] is not None,
@@ -46,8 +44,6 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"data       {home.directory}")
         for service in services:
             print(_service_text(service, pids[service.name], figures[service.name]))
-        if foreign is not None:
-            print(printable(f"agents     started here send to {foreign[0]}, the collector of {foreign[1]}: not to this one"))
     return 0 if is_supervised or None not in pids.values() else 1
 
 

@@ -39,6 +39,8 @@ _SPOILERS: Final = (
     ("OTEL_TRACES_SAMPLER", "always_off", "no spans are recorded"),
 )
 _CUTTERS: Final = ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT")
+_ENDPOINTS: Final = ("FREEZEFRAME_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+"""Where `instrument()` looks for the collector, the first that is set wins."""
 _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -196,7 +198,7 @@ def _ports(home: Home) -> Iterable[Finding]:
         elif processes.port_is_free(port):
             yield _ok(check, f"{what}: free")
         else:
-            owner = daemon.owner_of(port) or "another process"
+            owner = processes.who_listens(port) or "another process"
             do = f"end that process, or freezeframe up {option} N"
             yield Finding(check=check, grade=Grade.WARN, found=f"{what}: taken by {owner}", do=do)
 
@@ -255,7 +257,7 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
             found = True
             means = "bodies are cut, and a run with cut bodies cannot be re-enacted"
             yield Finding(check="instrument()", grade=Grade.FAIL, found=f"{name}={environ[name]}: {means}", do=f"unset {name}")
-    variable = next((name for name in daemon.ENDPOINTS if environ.get(name, "").strip()), None)
+    variable = next((name for name in _ENDPOINTS if environ.get(name, "").strip()), None)
     if variable and urlsplit(environ[variable]).hostname not in _LOCAL:
         found = True
         do = f"unset {variable} to send to the collector of `freezeframe up`"
@@ -265,20 +267,10 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
             found=f"{variable}={shown_address(environ[variable])}: spans go there",
             do=do,
         )
-    foreign = daemon.foreign_collector(home, environ=environ)
-    if foreign is not None:
-        found = True
-        url, directory = foreign
-        yield Finding(
-            check="instrument()",
-            grade=Grade.WARN,
-            found=f"spans go to {url}, the collector of {directory}, and not to that of {home.directory}",
-            do=f"freezeframe up --http-port N here, and {daemon.ENDPOINTS[0]}=http://127.0.0.1:N for the agent",
-        )
     if not found:
         url = otlp_url(home)
         usual = url in (None, f"http://127.0.0.1:{daemon.Ports().http}") or variable is not None
-        hint = "" if usual else f"; set {daemon.ENDPOINTS[0]}={url} for the agent"
+        hint = "" if usual else f"; set {_ENDPOINTS[0]}={url} for the agent"
         yield _ok("instrument()", f"nothing in the environment stands in its way{hint}")
 
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe._config import DEFAULT_ENDPOINT
-from freezeframe._whose import data_directory_at, foreign_directory_at
 from freezeframe_replay.local import processes
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
 from freezeframe_replay.local.processes import Note
@@ -26,9 +24,6 @@ COLLECTOR: Final = "collector"
 REPLAY: Final = "replay"
 NAMES: Final = (COLLECTOR, REPLAY)
 _TITLES: Final = {COLLECTOR: "collector", REPLAY: "replay service"}
-
-ENDPOINTS: Final = ("FREEZEFRAME_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-"""Where `instrument()` looks for the collector, the first that is set wins."""
 
 STOP_GRACE_S: Final = 30.0
 """The collector itself gives up after 20 s; what is not stored by then is in its log."""
@@ -168,15 +163,13 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
     port = read_ports(home).get("clickhouse")
     if port and collector_answers(home):
         return f"clickhouse://127.0.0.1:{port}/freezeframe"
-    foreign = foreign_collector(home, environ=environ)
-    elsewhere = "" if foreign is None else f"; agents started here send to {foreign[0]}, the collector of {foreign[1]}"
     if has_store(home):
         waiting = waiting_bytes(home)
         held = f"; {waiting:,} bytes in its log are not stored yet and not shown" if waiting else ""
-        print(f"note: no collector is running for {home.directory}, reading its files{held}{elsewhere}", file=sys.stderr)
+        print(f"note: no collector is running for {home.directory}, reading its files{held}", file=sys.stderr)
         return open_stopped_store(home.directory)
     raise ConfigError(
-        f"no store: no collector is running for {home.directory}, and nothing was recorded there{elsewhere}",
+        f"no store: no collector is running for {home.directory}, and nothing was recorded there",
         do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
         f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
     )
@@ -238,28 +231,12 @@ def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
     faults: list[str] = []
     for what, option, port in wanted:
         if port and not processes.port_is_free(port):
-            owner = owner_of(port)
+            owner = processes.who_listens(port)
             faults.append(f"port {port} ({what}, {option}) is taken by {owner or 'another process'}")
     if faults:
         raise ConfigError(
             "\n".join(faults), do="end that process, or choose another port with the option named (0: any free one)"
         )
-
-
-def owner_of(port: int) -> str | None:
-    """Return who listens on a port of this machine: the collector of another data directory by that, others by process."""
-    process = processes.who_listens(port)
-    directory = data_directory_at(f"http://127.0.0.1:{port}")
-    if directory is None:
-        return process
-    return f"the collector of {directory}" + (f", {process}" if process else "")
-
-
-def foreign_collector(home: Home, *, environ: Mapping[str, str] = os.environ) -> tuple[str, Path] | None:
-    """Return where an agent started here sends, and whose collector that is, where it is not that of `home`."""
-    url = next((environ[name].strip() for name in ENDPOINTS if environ.get(name, "").strip()), DEFAULT_ENDPOINT)
-    other = foreign_directory_at(url, home.directory)
-    return None if other is None else (url, other)
 
 
 def _wait_until_ready(home: Home, name: str, timeout_s: float) -> None:

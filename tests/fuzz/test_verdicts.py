@@ -1,0 +1,41 @@
+"""A fuzz of verdicts: generated agents, replayed unchanged and with one place changed. No verdict may be false."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from verdict_trials import FALSE, Found, Stage, Trial, counted, made_small, open_stage, try_seeds
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]  # starts a collector and hundreds of programs
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with open_stage(tmp_path_factory.mktemp("verdicts")) as opened:
+        yield opened
+
+
+def check(stage: Stage, seeds: range, *, by_command: int) -> None:
+    trials: list[Trial] = []
+    for trial in try_seeds(stage, seeds, by_command=by_command):
+        small = made_small(stage, trial) if trial.found in FALSE else trial
+        trials.append(small)
+        if small.found in FALSE:
+            pytest.fail(
+                f"{small}\nto see the program and try all its changes:\n"
+                f"  .venv/bin/python tests/support/verdict_trials.py {trial.agent.seed}",
+                pytrace=False,
+            )
+    counts = counted(trials)
+    print(f"{len(seeds)} agents: {dict(counts)}")
+    assert counts[Found.IDENTICAL] > counts[Found.SEEN] / 4, "hardly any agent was replayed identically: nothing was tried"
+
+
+def test_no_verdict_on_an_arbitrary_agent_is_false(stage: Stage) -> None:
+    check(stage, range(25), by_command=25)
+
+
+@pytest.mark.soak
+def test_no_verdict_on_five_hundred_arbitrary_agents_is_false(stage: Stage) -> None:
+    check(stage, range(500), by_command=50)

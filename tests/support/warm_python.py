@@ -1,0 +1,225 @@
+"""Python processes that start in a hundredth of the time: forked from one that has imported the SDKs already.
+
+Importing the OpenAI and Anthropic SDKs costs seconds of CPU time, and a fuzz starts a thousand programs.
+`WarmPython.executable` stands in for ``sys.executable``: it takes the same command lines (a script, or ``-m module``). What
+runs is a process of its own, with its own environment, working directory, streams and exit status. It shares with its
+siblings the imported modules, and the seed of ``hash``.
+
+    python -IS warm_python.py --serve SOCKET     the server that forks (started by `WarmPython`)
+    python -IS warm_python.py SOCKET ARGUMENT... what the stand-in runs: hands its streams to the server and waits
+"""
+
+from __future__ import annotations
+
+import array
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import Any, Final, NoReturn
+
+_LENGTH: Final = struct.Struct("!I")
+_STREAMS: Final = (0, 1, 2)
+_NOBODY: Final = "http://127.0.0.1:9/v1"
+
+
+class WarmPython:
+    """The server, and the executable that stands in for Python."""
+
+    def __init__(self, folder: Path) -> None:
+        self.executable = str(folder / "python")
+        self._socket = str(folder / "socket")
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> WarmPython:
+        script = Path(self.executable)
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {Path(__file__).resolve()} {self._socket} "$@"\n')
+        script.chmod(0o755)
+        self._server = subprocess.Popen([sys.executable, __file__, "--serve", self._socket], stdout=subprocess.PIPE)
+        assert self._server.stdout is not None
+        assert self._server.stdout.readline() == b"ready\n", "the warm Python did not start"
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._server is not None:
+            self._server.kill()
+            self._server.communicate()
+
+
+def ask(path: str, arguments: list[str]) -> int:
+    """Have the server run Python with these arguments in our place; return the exit status."""
+    request = json.dumps({"arguments": arguments, "environment": dict(os.environ), "cwd": os.getcwd()}).encode()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        socket.send_fds(connection, [_LENGTH.pack(len(request))], list(_STREAMS))
+        connection.sendall(request)
+        answer = connection.recv(_LENGTH.size)
+    return _LENGTH.unpack(answer)[0] if answer else 1
+
+
+def serve(path: str) -> dict[str, Any]:
+    """Fork for each request; the children return what they are to run, the server itself never does."""
+    _warm_up()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(16)
+    ended, wake = socket.socketpair()
+    wake.setblocking(False)
+    signal.signal(signal.SIGCHLD, _note)
+    signal.set_wakeup_fd(wake.fileno())
+    running: dict[int, socket.socket] = {}
+    watched = selectors.DefaultSelector()
+    watched.register(listener, selectors.EVENT_READ)
+    watched.register(ended, selectors.EVENT_READ)
+    os.write(1, b"ready\n")
+    while True:
+        for key, _ in watched.select():
+            if key.fileobj is listener:
+                connection, _ = listener.accept()
+                program = _read_request(connection)
+                pid = os.fork()
+                if not pid:
+                    signal.set_wakeup_fd(-1)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    for other in (watched, listener, ended, wake, connection, *running.values()):
+                        other.close()
+                    return program
+                for stream in program["streams"]:
+                    os.close(stream)
+                running[pid] = connection
+                watched.register(connection, selectors.EVENT_READ, pid)
+            elif key.fileobj is ended:
+                ended.recv(4096)
+                _tell_of_ended(running, watched)
+            else:  # who asked is gone: so is what it asked for
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(key.data, signal.SIGKILL)
+                watched.unregister(key.fileobj)
+
+
+def _note(number: int, frame: object) -> None:
+    """Do nothing: that there is a handler makes the signal known to the server's loop."""
+
+
+def _tell_of_ended(running: dict[int, socket.socket], watched: selectors.BaseSelector) -> None:
+    while running:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        connection = running.pop(pid)
+        code = os.waitstatus_to_exitcode(status)
+        with contextlib.suppress(KeyError):
+            watched.unregister(connection)
+        with contextlib.suppress(OSError):
+            connection.sendall(_LENGTH.pack(code if code >= 0 else 128 - code))
+        connection.close()
+
+
+def _read_request(connection: socket.socket) -> dict[str, Any]:
+    head, streams, _, _ = socket.recv_fds(connection, _LENGTH.size, len(_STREAMS))
+    (length,) = _LENGTH.unpack(head)
+    text = b""
+    while len(text) < length:
+        text += connection.recv(length - len(text))
+    return {**json.loads(text), "streams": list(array.array("i", streams))}
+
+
+def _warm_up() -> None:
+    """Import what agents and replays import, and let the SDKs build what they build at their first call."""
+    import gc
+
+    import anthropic
+    import httpcore2
+    import httpx
+    import openai
+    import time_machine
+
+    import freezeframe
+    import freezeframe_replay.engine
+    import freezeframe_replay.process
+    from freezeframe_redaction import Aliaser, load_policy
+
+    del httpcore2, httpx, time_machine
+    for package in (freezeframe, freezeframe_replay.engine, freezeframe_replay.process):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith(("_inject", "_cli")):
+                importlib.import_module(module.name)
+    Aliaser(load_policy(), {}).alias("John Miller")
+    chat = openai.OpenAI(api_key="x", base_url=_NOBODY, max_retries=0)
+    message = anthropic.Anthropic(api_key="x", base_url=_NOBODY, max_retries=0)
+    with contextlib.suppress(openai.APIError):
+        chat.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+    with contextlib.suppress(openai.APIError):
+        chat.responses.create(model="m", input="x")
+    with contextlib.suppress(anthropic.APIError):
+        message.messages.create(model="m", max_tokens=1, messages=[{"role": "user", "content": "x"}])
+    gc.collect()
+    gc.freeze()
+
+
+def become(program: dict[str, Any]) -> None:
+    """Turn this fork into the process that was asked for, up to where Python would run its program."""
+    os.setsid()
+    for number, stream in zip(_STREAMS, program["streams"], strict=True):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(program["environment"])
+    time.tzset()
+    os.chdir(program["cwd"])
+    arguments: list[str] = program["arguments"]
+    sys.orig_argv[:] = [sys.executable, *arguments]
+    script = arguments[0] != "-m"
+    sys.argv[:] = arguments if script else arguments[1:]
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    first = os.path.dirname(os.path.realpath(arguments[0])) if script else os.getcwd()
+    sys.path[:] = [first, *(path for path in paths if path), *sys.path[1:]]
+    if "FREEZEFRAME_INJECT" in os.environ:
+        sys.modules.pop("sitecustomize", None)
+        importlib.import_module("sitecustomize")
+    main = sys.modules["__main__"] = ModuleType("__main__")  # kept by sys.modules until the process ends
+    if script:
+        main.__file__ = arguments[0]
+        exec(compile(Path(arguments[0]).read_bytes(), arguments[0], "exec"), main.__dict__)
+    else:
+        vars(runpy)["_run_module_as_main"](arguments[1])  # what ``-m`` itself calls
+
+
+def run_to_the_end(program: dict[str, Any]) -> NoReturn:
+    """Run the program and end as Python does, but for taking apart all that was imported, which would take most of the time."""
+    status = 0
+    try:
+        become(program)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException as error:
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+        sys.excepthook(type(error), error, error.__traceback__)
+        status = 1
+    vars(threading)["_shutdown"]()  # waits for threads, as Python does
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--serve":
+        run_to_the_end(serve(sys.argv[2]))
+    else:
+        sys.exit(ask(sys.argv[1], sys.argv[2:]))
