@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from clients.client import Column, Trial, World
 from clients.provider import Crossed, Provider
@@ -29,6 +29,7 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import Run, build_run
 
 
@@ -51,6 +52,10 @@ class Outcome:
         )
 
 
+_OF_THE_TRIAL: Final = frozenset({GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQUE, GapKind.INPUT_CHANGED})
+"""The entry point and its input are made up for the trial: another process need not find them."""
+
+
 def run_trial(trial: Trial, column: Column) -> Outcome:
     """Take a trial the whole way."""
     with Provider(trial.script) as provider, _world(trial, provider) as world:
@@ -63,7 +68,7 @@ def run_trial(trial: Trial, column: Column) -> Outcome:
     fixture = replace(fixture, entry=replace(fixture.entry, input=None))
     faults = [] if bare == live else [f"{trial.name}: without us the application gets {bare!r:.600}, with us {live!r:.600}"]
     faults += [f"{trial.name}: {fault}" for fault in _not_captured(run, provider.crossed, column)]
-    faults += [f"{trial.name}: {gap}" for gap in run.gaps]
+    faults += [f"{trial.name}: {gap}" for gap in run.gaps if gap.kind not in _OF_THE_TRIAL]
     again = World(provider.port)
     again.server = world.server
     return Outcome(
