@@ -26,6 +26,7 @@ from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.fixture import load_fixture, write_fixture
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long  # records through a server, and replays each shape
@@ -162,7 +163,7 @@ def _check(world: _World, question: dict[str, Any], answer: Answer, folder: Path
             spans = captured.spans
         redactor = Redactor(load_policy("strict"), KEY)
         run = build_run([redactor.redact_span(span) for span in spans])
-        assert run.gaps == ()
+        assert {gap.kind for gap in run.gaps} <= {GapKind.ENTRY_UNREACHABLE}  # made in a function of the test
         write_fixture(freeze(run), folder)
         held = b"\n".join(_readable(path.read_bytes()) for path in folder.rglob("*") if path.is_file())
         assert [value for value in PRIVATE if value.encode() in held] == []

@@ -430,6 +430,8 @@ def test_the_scenario_is_re_enacted_exactly_every_time(scenario: Scenario) -> No
     case = SCENARIOS[scenario]
     fixture, outcome, world = record(scenario, case.faults)
     for _ in range(20):
+        if scenario is clock_and_uuid_in_the_prompt:  # nothing moves this process's clock: what it reads must stay near
+            fixture, outcome, world = record(scenario, case.faults)
         report, again, replayed = replay(scenario, fixture, world.url)
         assert report.divergences == ()
         assert again == outcome

@@ -17,6 +17,7 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.fixture import load_fixture, write_fixture
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long  # imports the SDK
@@ -30,7 +31,7 @@ def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
     try:
         for played in recorded:
             run = build_run(redacted(played, redactor))
-            assert run.gaps == ()
+            assert {gap.kind for gap in run.gaps} <= {GapKind.ENTRY_UNREACHABLE}  # made in a function of the test
             directory = folder / str(played.number)
             write_fixture(freeze(run), directory)
             assert private_values_in(directory, played.who) == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -129,17 +127,3 @@ def test_a_statement_is_stopped_by_its_id(facade_url: str, format_: str) -> None
         assert asked.is_alive()
     asked.join()
     assert "QUERY_WAS_CANCELLED" in failures[0]
-
-
-@pytest.mark.timeout(250)
-def test_a_statement_ends_when_its_reader_goes_away(facade_url: str, store: Store) -> None:
-    parts = urlsplit(facade_url)
-    endless = f"{ENDLESS.replace(' FROM', ' + 4711 FROM')} SETTINGS max_execution_time = 300 FORMAT JSON"
-    reader = http.client.HTTPConnection(parts.hostname or "", parts.port)
-    reader.request("POST", "/", endless)
-    running = "SELECT count() FROM system.processes WHERE query LIKE '%+ 4711%' AND query NOT LIKE '%processes%'"
-    while store.query(running)[1] == [[0]]:
-        time.sleep(0.01)
-    reader.close()
-    while store.query(running)[1] != [[0]]:  # the test's own time limit is less than the statement's
-        time.sleep(0.01)

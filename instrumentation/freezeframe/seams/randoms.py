@@ -28,7 +28,7 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
@@ -41,6 +41,7 @@ from freezeframe.seams.patching import Patches
 
 _STATE_WORDS: Final = 624
 _FILES: Final = (random.__file__, __file__)
+_INSTALLED: Final = (sys.prefix, sys.base_prefix, "<")
 _SEED_BYTES: Final = 32
 _LARGEST_SEED: Final = 1 << 64
 _NOWHERE: Final = object()
@@ -52,33 +53,35 @@ def install(module: ModuleType, patches: Patches) -> None:
     """Watch the generator that the functions of ``random`` share, wherever they were imported to, and seed the others."""
     shared: Any = vars(module)["_inst"]
     SHARED.watch(shared)
-    for name, wrap in (
-        ("random", _wrap_random),
-        ("getrandbits", _wrap_getrandbits),
-        ("gauss", _wrap_gauss),
-        ("seed", _wrap_seed),
-        ("setstate", _wrap_seed),
-        ("getstate", _wrap_getstate),
-    ):
-        original = getattr(module, name)
-        ours = wrap(original)
-        patches.replace(shared, name, lambda _, ours=ours: ours)
-        for importer, alias in _importers(name, original):
-            patches.replace(importer, alias, lambda _, ours=ours: ours)
+    wraps: dict[str, Callable[[Any], Any]] = {
+        "random": _wrap_random,
+        "getrandbits": _wrap_getrandbits,
+        "gauss": _wrap_gauss,
+        "seed": _wrap_seed,
+        "setstate": _wrap_seed,
+        "getstate": _wrap_getstate,
+    }
+    originals = {name: getattr(module, name) for name in wraps}
+    ours = {name: wrap(originals[name]) for name, wrap in wraps.items()}
+    for name, mine in ours.items():
+        patches.replace(shared, name, lambda _, mine=mine: mine)
+    for importer, alias, name in list(_importers(originals)):
+        patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
     patches.replace(module.Random, "seed", _wrap_seed_of_own)
     patches.replace(module, "_urandom", _wrap_urandom)
     patches.replace(os, "urandom", _wrap_urandom)
 
 
-def _importers(name: str, original: Any) -> Iterator[tuple[ModuleType, str]]:
-    """Yield the modules that hold the function, and as what; modules of the program by any name, others by its own."""
+def _importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, str]]:
+    """Yield the modules that hold one of the functions, as what, and which; installed ones hold it by its own name."""
+    by_id = {id(original): name for name, original in originals.items()}
     for module in list(sys.modules.values()):
-        held = getattr(module, "__dict__", {})
-        if (held.get("__file__") or "<").startswith((sys.prefix, sys.base_prefix, "<")) and module.__name__ != "__main__":
-            names = [name] if held.get(name) is original else []
-        else:
-            names = [alias for alias, value in list(held.items()) if value is original]
-        yield from ((module, alias) for alias in names)
+        held: dict[str, Any] = getattr(module, "__dict__", {})
+        of_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
+        for alias in list(held) if of_program else originals:
+            name = by_id.get(id(held.get(alias)))
+            if name is not None and (of_program or name == alias):
+                yield module, alias, name
 
 
 class _Shared:

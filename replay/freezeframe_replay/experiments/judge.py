@@ -87,7 +87,7 @@ def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgeme
     recorded = (directory / "manifest.json").exists()
     try:
         if recorded or live:
-            said = Cassette(directory=directory, mode=Mode.ONCE).play(judge, case)
+            said = Cassette(directory=directory, mode=Mode.ONCE, may_be_empty=True).play(judge, case)
         else:
             said = _ask_unrecorded(judge, case)
     except AssertionError as error:
@@ -103,7 +103,7 @@ def _ask_unrecorded(judge: Judge, case: Case) -> Any:
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         nothing = Path(scratch) / "nothing-recorded-for-this-case"
         write_fixture(Fixture(run_id="0" * 32, entry=Entry(), steps=()), nothing)
-        return Cassette(directory=nothing).play(judge, case)
+        return Cassette(directory=nothing, may_be_empty=True).play(judge, case)
 
 
 def _judgement(said: Any, name: str) -> Judgement:
