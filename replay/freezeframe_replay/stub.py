@@ -102,6 +102,16 @@ class ModelStub:
     async def turn(self, answer: Exchange) -> None:
         """Answers come as they are asked for."""
 
+    def turn_in_thread(self, answer: Exchange) -> None:
+        """Answers come as they are asked for."""
+
+    async def stay_open(self, answer: Exchange) -> None:
+        """Streams end where they end."""
+
+    def loop_time(self, loop: Any) -> float | None:
+        """Time is the test's own."""
+        del loop
+
     def enter(self, target: str, input_json: str) -> None:
         """Entry points are not watched."""
 

@@ -262,7 +262,7 @@ class Store:
             {"db": self.database},
         )
         _, payloads = self.query(
-            f"SELECT (SELECT sum(payload_bytes) FROM {self.database}.spans),"
+            f"SELECT (SELECT sum(payload_bytes) FROM {self.database}.span_rows FINAL),"
             f" (SELECT sum(length(body)) FROM {self.database}.piece_rows)"
             f" + (SELECT sum(length(templates)) FROM {self.database}.span_rows)"
         )

@@ -38,6 +38,8 @@ _REORDERED: Final = (
     "the recorded private values in another order; if the program sorts by them: surrogates do not sort as their originals do"
 )
 _REST: Final = r"\w+|\s+|[^\w\s]"
+_JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST
+"""Words as a name may be one: *O'Brien*, *Anne-Marie*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ class PrivateValues:
 
             self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
             self._token = TOKEN
-            self._parts = re.compile(f"{TOKEN.pattern}|{_REST}")
+            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_REST, _JOINED)]
 
     @property
     def are_redacted(self) -> bool:
@@ -180,13 +182,13 @@ class PrivateValues:
     def _text(self, recorded: str, live: str, made: Settled) -> str:
         if self._token.search(recorded) is None and self._token.search(live) is None:
             return live
-        was = [match.group() for match in self._parts.finditer(recorded)]
-        now = [match.group() for match in self._parts.finditer(live)]
-        if len(was) != len(now):
-            return live
-        return "".join(
-            one if one == other or self._same(one, other, made) else other for one, other in zip(was, now, strict=True)
-        )
+        for parts in self._parts:
+            was, now = ([match.group() for match in parts.finditer(text)] for text in (recorded, live))
+            if len(was) == len(now):
+                return "".join(
+                    one if one == other or self._same(one, other, made) else other for one, other in zip(was, now, strict=True)
+                )
+        return live
 
     def _same(self, was: str, now: str, made: Settled) -> bool:
         old, new = self._token.fullmatch(was), self._token.fullmatch(now)
