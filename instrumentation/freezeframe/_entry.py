@@ -340,8 +340,12 @@ class ProcessRoot:
             if self._payload is not None and self._recorder is not None:
                 if isinstance(error, BaseException):
                     self._payload.error = values.encode_exception(error)
-                elif self._streams.printed is not None:
-                    self._payload.output = values.encode({"stdout": self._streams.printed})
+                elif outcome := self._streams.outcome:
+                    self._payload.output = values.encode(outcome)
+                    if status := outcome.get("exit"):
+                        from opentelemetry.trace import Status, StatusCode
+
+                        self._span.set_status(Status(StatusCode.ERROR, f"exit status {status}"))
                 if self._streams.read is not None:
                     self._payload.add_input("stdin", self._streams.read)
                 self._recorder.sink.expect(self._span, self._payload)

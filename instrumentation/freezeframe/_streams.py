@@ -1,20 +1,28 @@
-"""What a program reads from standard input and writes to standard output: part of the input and the outcome of a whole process.
+"""What a program reads and prints, and the status it exits with: part of the input and the outcome of a whole process.
 
 Standard output is listened to at the text layer (``print``, ``sys.stdout.write``); bytes that go past it are not seen.
 Standard input is listened to where Python's own buffer reads it, and left alone on a terminal, where a person types.
+
+A process never learns its exit status: Python takes a ``SystemExit`` before anything else can look at it. So ``sys.exit`` is
+heard, which argparse, click and most programs call, and a script that can end in another way has an unknown status.
 """
 
 from __future__ import annotations
 
 import io
+import re
 import sys
 from contextlib import suppress
-from typing import Any, Final, cast
+from pathlib import Path
+from typing import Any, Final, NoReturn, cast
 
 from freezeframe._guard import guard
 
 _LIMIT: Final = 1 << 20
 """Characters, or bytes, beyond which a stream is not kept: a run's outcome is what a person reads."""
+
+_UNHEARD: Final = re.compile(rb"SystemExit|from sys import|(?<![\w.])(?:exit|quit)\(")
+"""How the text of a script may end it past ``sys.exit``."""
 
 
 class StandardStreams:
@@ -26,6 +34,17 @@ class StandardStreams:
         self._read: _Listening | None = None
         self._stdout: Any = None
         self._stdin: Any = None
+        self._exit: Any = None
+        self._status: int | None = 0
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """Return what the process came to, as far as it was heard.
+
+        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0, and None where it is unknown.
+        """
+        heard: dict[str, Any] = {} if self.printed is None else {"stdout": self.printed}
+        return heard if self._status == 0 else {**heard, "exit": self._status}
 
     @property
     def printed(self) -> str | None:
@@ -49,9 +68,13 @@ class StandardStreams:
             self._listen_to_stdout()
         with guard("streams.begin"):
             self._listen_to_stdin()
+        with guard("streams.begin"):
+            self._listen_to_exit()
 
     def end(self) -> None:
         """Put the streams back as they were, unless the program has put others in their place."""
+        if self._exit is not None and sys.exit is self._exit[1]:
+            sys.exit = self._exit[0]
         if self._stdout is not None:
             with suppress(AttributeError):
                 del self._stdout.write
@@ -88,6 +111,23 @@ class StandardStreams:
         sys.stdin = io.TextIOWrapper(
             io.BufferedReader(self._read), encoding=stdin.encoding, errors=stdin.errors, line_buffering=stdin.line_buffering
         )
+
+    def _listen_to_exit(self) -> None:
+        script = getattr(sys.modules.get("__main__"), "__file__", None)
+        if script and _UNHEARD.search(Path(script).read_bytes()):
+            self._status = None
+        original = sys.exit
+
+        def heard(status: Any = None, /) -> NoReturn:
+            """Exit the interpreter by raising SystemExit(status)."""
+            if status is None or isinstance(status, int):
+                self._status = (status or 0) & 0xFF
+            else:  # is printed
+                self._status = 1
+            original(status)
+
+        self._exit = original, heard
+        sys.exit = heard
 
 
 class _Listening(io.RawIOBase):

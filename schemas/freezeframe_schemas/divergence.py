@@ -220,8 +220,8 @@ class Report:
     """What of the input did not decide: values of `Relaxed`."""
     outcome_relaxed: tuple[str, ...] = ()
     """What of the outcome did not decide: values of `Relaxed`."""
-    exit_status: int = 0
-    """What the program ended with, where that is no part of the outcome."""
+    exit_status: int | None = 0
+    """What the program ended with, if the outcome does not tell it; None if the recorded one is unknown."""
     unfinished: bool = False
     """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
     beyond: tuple[str, ...] = ()

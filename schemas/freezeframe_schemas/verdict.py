@@ -232,8 +232,8 @@ def _not_compared(report: Report) -> Iterable[str]:
             yield f"{name} in {_count(steps, 'step')} (ignored)"
     for end, names in (("input", report.input_relaxed), ("outcome", report.outcome_relaxed)):
         yield from (f"{_RELAXED.get(name, name)} in the {end}" for name in names if name != Relaxed.NAMES)
-    if report.exit_status:
-        yield f"the program's exit status ({report.exit_status}, not recorded)"
+    if report.exit_status != 0:
+        yield "the program's exit status" + (f" ({report.exit_status})" if report.exit_status else " (not recorded)")
 
 
 def _values(report: Report) -> Iterable[str]:

@@ -14,6 +14,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.verdict import headline
 
 pytestmark = pytest.mark.long  # each test starts the program again
@@ -75,8 +76,32 @@ def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path:
     fixture = record(tmp_path, FUNCTION)
     failing = FUNCTION + "    raise SystemExit(3)\n"
     assert line(fixture, tmp_path, failing, "agent.py") == (
-        "identical, except the program's exit status (3, not recorded): 2 of 2 steps and the outcome"
+        "identical, except the program's exit status (3): 2 of 2 steps and the outcome"
     )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "changed", "said"),
+    [
+        ("sys.exit(3)", "sys.exit(3)", "identical: 1 of 1 step and the outcome"),
+        ("sys.exit(3)", "sys.exit(0)", "REPLAY-104"),
+        ("sys.exit(3)", "pass", "REPLAY-104"),
+        ("pass", "sys.exit('no order')", "REPLAY-104"),
+        ("pass", "raise SystemExit(3)", "identical, except the program's exit status (3)"),
+        ("raise SystemExit(3)", "pass", "identical, except the program's exit status (not recorded)"),
+        ("exit(3)", "sys.exit(0)", "identical, except the program's exit status (not recorded)"),
+    ],
+)
+def test_another_exit_status_of_a_script_is_not_identical(recorded: str, changed: str, said: str, tmp_path: Path) -> None:
+    fixture = record(tmp_path, f"import sys\n{TOOLS}\ntrack('AC-1')\nprint(1)\n{recorded}\n")
+    script = f"import sys\n{TOOLS}\ntrack('AC-1')\nprint(1)\n{changed}\n"
+    assert line(fixture, tmp_path, script).startswith(said)
+
+
+def test_a_script_that_exits_with_another_status_than_0_has_failed(tmp_path: Path) -> None:
+    record(tmp_path, f"import sys\n{TOOLS}\ntrack('AC-1')\nsys.exit(3)\n")
+    run = load_run_of_file(tmp_path / "spans.jsonl")
+    assert (run.status, run.entry.output) == (RunStatus.FAILED, '{"stdout": "", "exit": 3}')
 
 
 def test_another_command_in_place_of_the_recorded_one_was_not_given_its_input(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
         ),
         (
             {"exit_status": 1},
-            "identical, except the program's exit status (1, not recorded): 2 of 2 steps and the outcome, run r1",
+            "identical, except the program's exit status (1): 2 of 2 steps and the outcome, run r1",
         ),
     ],
 )

@@ -135,13 +135,21 @@ def reenact(
             warning = f"the program ended with status {outcome.returncode}: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
         warnings += surroundings_warnings(loaded, cwd or Path.cwd())
-        is_told = report.outcome is not None and values.is_exception(report.outcome)
         return replace(
             report,
             warnings=(*report.warnings, *warnings),
             input_check=_input_check(report, loaded, is_own=not command),
-            exit_status=0 if is_told else outcome.returncode,
+            exit_status=_uncompared_status(report, loaded, outcome.returncode),
         )
+
+
+def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int | None:
+    """Return the exit status that the outcome does not tell: 0 if it does, None if the recorded one is unknown."""
+    if report.outcome is not None and values.is_exception(report.outcome):
+        return 0
+    came_to = values.decode(report.outcome) if report.outcome and fixture.entry.kind is EntryKind.COMMAND else None
+    told = came_to.get("exit", 0) if isinstance(came_to, dict) else 0
+    return None if told is None else 0 if told == ended else ended
 
 
 def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
