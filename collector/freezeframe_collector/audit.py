@@ -1,4 +1,4 @@
-"""The audit: every span received is stored, a duplicate, set aside, or in the log; nothing is unaccounted for.
+"""The audit: every span received is stored, a duplicate, set aside, lost to damage, or in the log; none is unaccounted for.
 
 Counts live where the spans live. A log record carries the counts of its request, a segment adds up its records, and the
 ledger adds up the segments that the store has. So the sum holds over a kill -9: nothing is counted only in memory.
@@ -17,6 +17,10 @@ class Counts:
     duplicate: int = 0
     rejected: int = 0
     stored: int = 0
+    lost: int = 0
+    """Acked, and gone with a part of the log that the disk damaged."""
+    damaged: int = 0
+    """Segments that lost spans, or of which it is not known whether they did."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
@@ -24,6 +28,8 @@ class Counts:
             duplicate=self.duplicate + other.duplicate,
             rejected=self.rejected + other.rejected,
             stored=self.stored + other.stored,
+            lost=self.lost + other.lost,
+            damaged=self.damaged + other.damaged,
         )
 
 
@@ -38,4 +44,9 @@ class Audit:
     def missing(self) -> int:
         """Return how many spans are unaccounted for; anything but 0 is a bug of ours."""
         counts = self.counts
-        return counts.received - counts.stored - counts.duplicate - counts.rejected - self.in_log
+        return counts.received - counts.stored - counts.duplicate - counts.rejected - counts.lost - self.in_log
+
+    @property
+    def balanced(self) -> bool:
+        """Return whether every acked span is where the books say, and none was lost to damage."""
+        return not self.missing and not self.counts.lost and not self.counts.damaged

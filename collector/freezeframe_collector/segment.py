@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.audit import Counts
+from freezeframe_collector.files import fsync_directory, write_all
 from freezeframe_collector.otlp import Limits, decode_traces
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal_format import FILE_HEADER, read_segment
+from freezeframe_collector.wal_format import SEALED_SUFFIX, Extent, file_header, read_segment, segment_mark
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
 
@@ -29,7 +32,7 @@ class LoadedSpans:
 
     spans: list[SpanRecord]
     fault: str = ""
-    """Why it is not all that was written; empty where it is."""
+    """Why it is not all that the segment is to hold; empty where it is."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,16 +41,33 @@ class Segment:
 
     number: int
     path: Path
+    mark: bytes
+    """What its records begin with."""
     since_s: float = field(default_factory=time.monotonic)
     """When this process opened or found it, monotonic."""
-    size_bytes: int = len(FILE_HEADER)
-    counts: Counts = field(default_factory=Counts)
-    span_count: int = 0
+    extent: Extent = field(default_factory=Extent)
     keys: list[int] = field(default_factory=list[int])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     spans: list[SpanRecord] | None = None
     """The spans themselves where memory allows, else None: `load_spans` reads the file."""
     held_bytes: int = 0
+    damage: str = ""
+    """What the file had lost when this process found it."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how much of the file counts."""
+        return self.extent.size_bytes
+
+    @property
+    def counts(self) -> Counts:
+        """Return what became of the spans of its requests."""
+        return self.extent.counts
+
+    @property
+    def span_count(self) -> int:
+        """Return how many spans it gives to the store."""
+        return self.extent.spans
 
     def load_spans(self) -> LoadedSpans:
         """Return the spans, from memory or from the file.
@@ -60,26 +80,74 @@ class Segment:
         spans: list[SpanRecord] = []
         fault = ""
         try:
-            for record in read_segment(self.path, self.size_bytes).records:
+            content = read_segment(self.path, self.mark, self.size_bytes)
+            for record in content.records:
                 decoded = decode_traces(record.otlp, _NO_LIMITS)
                 spans.extend(decoded.spans)
                 fault = fault or next((f"a span of it cannot be read: {item.reason}" for item in decoded.faults), "")
+            if len(spans) != self.span_count and not fault:
+                fault = str(content.damage or "the file was changed")
         except WireError as error:
             fault = error.message
-        if len(spans) != self.span_count and not fault:
-            fault = f"found {len(spans)} spans, expected {self.span_count}: the file was changed"
         return LoadedSpans(spans=spans, fault=fault)
 
-    def discard(self, *, damaged: bool) -> None:
-        """Delete the file of a segment that is off the books; keep a `damaged` one under another name."""
+    def keep_damaged(self) -> None:
+        """Keep the file under a name that says that it is damaged, whatever becomes of the segment."""
+        kept = self.path.with_suffix(_DAMAGED)
+        with contextlib.suppress(FileExistsError):
+            try:
+                os.link(self.path, kept)
+            except PermissionError:
+                # A file system without links.
+                shutil.copyfile(self.path, kept)
+            except FileNotFoundError:
+                _LOG.error("%s is gone: there is nothing to keep", self.path)
+
+    def discard(self) -> None:
+        """Delete the file of a segment that is off the books."""
         try:
-            if damaged:
-                self.path.replace(self.path.with_suffix(_DAMAGED))
-            else:
-                self.path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
         except OSError as error:
             # The books are what counts: the next start deletes the file unread.
             _LOG.error("%s cannot be deleted: %s", self.path, error.strerror)
+
+
+def create_segment(directory: Path, number: int, log: str) -> tuple[Segment, int]:
+    """Return a new segment and the descriptor of its file, whose name is on the disk.
+
+    Raises:
+        OSError: the disk failed; there is no such file.
+    """
+    path = directory / f"{number:016d}.open"
+    segment = Segment(number=number, path=path, mark=segment_mark(log, number), spans=[])
+    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(descriptor, file_header(segment.mark, segment.extent))
+        fsync_directory(directory)
+    except OSError:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+    return segment, descriptor
+
+
+def write_durably(segment: Segment, descriptor: int, blob: bytes, synced: Extent) -> None:
+    """Append to the segment's file and sync; the start of the file then says that all of `synced` is on the disk.
+
+    Raises:
+        OSError: the disk failed; nothing of the blob is in the file.
+    """
+    try:
+        write_all(descriptor, blob)
+        os.fdatasync(descriptor)
+        # The next sync takes this along. Until then it is there for whoever starts after a kill of this process.
+        os.pwrite(descriptor, file_header(segment.mark, synced), 0)
+    except OSError:
+        # What the failed write left is cut off: a start would take it for damage. After a failed sync the kernel may
+        # have dropped the pages: the segment is not written to again.
+        os.ftruncate(descriptor, segment.size_bytes)
+        raise
 
 
 def count_damaged(directory: Path) -> int:
@@ -87,27 +155,29 @@ def count_damaged(directory: Path) -> int:
     return sum(1 for _ in directory.glob(f"*{_DAMAGED}"))
 
 
-def recover_segment(number: int, path: Path) -> tuple[Segment, int]:
-    """Return the segment cut to its last whole record and sealed, and how many torn bytes were cut off.
+def recover_segment(number: int, path: Path, log: str) -> tuple[Segment | None, int]:
+    """Return the segment, sealed and without its torn tail, and how many torn bytes were cut off. None if it holds nothing.
 
     Raises:
         WireError: the segment is of a version that this code does not know.
     """
-    content = read_segment(path)
-    torn_bytes = content.size_bytes - content.valid_bytes
-    if torn_bytes and path.suffix == ".wal":
-        # A sealed segment was synced whole. This is no torn tail but a damaged disk; what is left is kept aside.
-        kept = path.with_suffix(_DAMAGED)
-        kept.write_bytes(path.read_bytes())
-        _LOG.error("%s is damaged after byte %d; the whole file is kept as %s", path, content.valid_bytes, kept.name)
-    if torn_bytes:
-        os.truncate(path, content.valid_bytes)
-    sealed = path.with_suffix(".wal")
-    path.replace(sealed)
-    segment = Segment(number=number, path=sealed, size_bytes=content.valid_bytes)
+    mark = segment_mark(log, number)
+    content = read_segment(path, mark)
+    if content.torn_bytes:
+        _LOG.warning("%s: cut off %d bytes at its end, of a write that was never acked", path, content.torn_bytes)
+    if not content.records and content.damage is None:
+        path.unlink()
+        return None, content.torn_bytes
+    segment = Segment(number=number, path=path, mark=mark, extent=content.extent)
+    if content.damage is not None:
+        _LOG.error("%s: %s; the file is kept as %s", path, content.damage, path.with_suffix(_DAMAGED).name)
+        segment.keep_damaged()
+        segment.damage = str(content.damage) if content.damage.cost_records else ""
+    if content.torn_bytes:
+        os.truncate(path, content.extent.size_bytes)
+    segment.path = path.with_suffix(SEALED_SUFFIX)
+    path.replace(segment.path)
     for record in content.records:
-        segment.counts += record.counts
-        segment.span_count += len(record.keys)
         segment.keys.extend(record.keys)
         segment.rejected.extend(record.rejected)
-    return segment, torn_bytes
+    return segment, content.torn_bytes

@@ -193,7 +193,12 @@ class Reporter:
             "uptime_s": round(time.monotonic() - self._started_at, 1),
             "ready": not self.readiness(),
             "not_ready_because": self.readiness(),
-            "audit": {**asdict(audit.counts), "in_log": audit.in_log, "missing": audit.missing},
+            "audit": {
+                **asdict(audit.counts),
+                "in_log": audit.in_log,
+                "missing": audit.missing,
+                "balanced": audit.balanced,
+            },
             "rates": self.rates(),
             "lag_s": round(self._log.lag_s, 3),
             "log": {
@@ -235,6 +240,13 @@ class Reporter:
             ("spans_stored_total", "counter", "Spans that the store has, over restarts.", counts.stored),
             ("spans_duplicate_total", "counter", "Spans that were sent again, over restarts.", counts.duplicate),
             ("spans_rejected_total", "counter", "Spans set aside with a reason, over restarts.", counts.rejected),
+            ("spans_lost_total", "counter", "Acked spans that damage of the log took, over restarts.", counts.lost),
+            (
+                "log_damaged_segments_total",
+                "counter",
+                "Segments of the log that lost spans, or may have, over restarts.",
+                counts.damaged,
+            ),
             ("spans_in_log", "gauge", "Acked spans that the store does not have yet.", audit.in_log),
             ("spans_missing", "gauge", "Spans unaccounted for; anything but 0 is a bug.", audit.missing),
             ("log_bytes", "gauge", "Bytes of log that the store does not have yet.", self._log.backlog_bytes),
@@ -247,7 +259,7 @@ class Reporter:
                 "Files of the log kept because the disk lost part of them.",
                 count_damaged(self._log.directory),
             ),
-            ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.damaged_bytes),
+            ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.torn_bytes),
             ("log_disk_free_bytes", "gauge", "Room on the disk that the log is on.", free_bytes(self._log.directory)),
             (
                 "lag_seconds",

@@ -26,10 +26,10 @@ from typing import Final
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
-from freezeframe_collector.files import fsync_directory, write_all
+from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
-from freezeframe_collector.segment import Segment, recover_segment
-from freezeframe_collector.wal_format import FILE_HEADER, frame
+from freezeframe_collector.segment import Segment, create_segment, recover_segment, write_durably
+from freezeframe_collector.wal_format import HEADER_BYTES, Extent, frame
 
 _LOG = logging.getLogger(__name__)
 _GROUP_BYTES: Final = 32 << 20
@@ -57,8 +57,8 @@ class Log:
         self.settings = settings or LogSettings()
         self.syncs = 0
         self.failures = 0
-        self.damaged_bytes = 0
-        """Bytes of torn tails found at start: writes that were never acked."""
+        self.torn_bytes = 0
+        """Bytes found at the start of writes that were never acked."""
         directory.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
         """Guards what the books are made of: the ledger, the list of segments, the open one, the held bytes."""
@@ -163,13 +163,16 @@ class Log:
         """Wait for the next segment in order; None after `close`."""
         return self._sealed.get()
 
-    def retire(self, segment: Segment, stored: int, rejected: int, *, damaged: bool = False) -> None:
+    def retire(self, segment: Segment, stored: int, rejected: int, *, lost: int = 0) -> None:
         """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside.
+
+        `lost` are those that its file no longer gave; ones that recovery missed already are in the segment's own counts.
 
         Raises:
             OSError: the books could not be written; the segment is still on them.
         """
-        done = Counts(stored=stored, rejected=rejected)
+        newly_damaged = int(lost > 0 and not segment.counts.damaged)
+        done = Counts(stored=stored, rejected=rejected, lost=lost, damaged=newly_damaged)
         with self._lock:
             ledger = replace(self._ledger, through=segment.number, counts=self._ledger.counts + segment.counts + done)
         # The order is what makes a crash harmless: remembered keys, then the ledger, then the file. After the ledger names
@@ -180,20 +183,22 @@ class Log:
             self._ledger = ledger
             del self._segments[segment.number]
             self._held_bytes -= segment.held_bytes
-        segment.discard(damaged=damaged)
+        segment.discard()
         self._queue.put(Waiting(is_nudge=True))
 
     # -- start --------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Put every segment of an earlier process before the writer, cut to its last whole record."""
+        """Put every segment of an earlier process before the writer, without its torn tail."""
         for path in sorted(self.directory.glob("*.open")) + sorted(self.directory.glob("*.wal")):
             number = int(path.stem)
             if number <= self._ledger.through:
                 path.unlink()
                 continue
-            self._segments[number], torn_bytes = recover_segment(number, path)
-            self.damaged_bytes += torn_bytes
+            segment, torn_bytes = recover_segment(number, path, self.identity)
+            self.torn_bytes += torn_bytes
+            if segment is not None:
+                self._segments[number] = segment
         self._segments = dict(sorted(self._segments.items()))
         for segment in self._segments.values():
             self._remembered.add(segment.keys)
@@ -291,13 +296,20 @@ class Log:
             received = len(waiting.batch.encoded) + len(batch.rejected)
             counts = Counts(received=received, duplicate=duplicate, rejected=len(batch.rejected))
             planned.append((waiting, batch, counts))
-            records += frame(counts, batch.rejected, batch.encoded)
+            records += frame(segment.mark, segment.extent, counts, batch.rejected, batch.encoded)
         blob = b"".join(records)
-        self._write_durably(segment, blob)
+        written = Extent(
+            size_bytes=len(blob),
+            records=len(planned),
+            spans=sum(len(batch.encoded) for _, batch, _ in planned),
+            counts=sum((counts for _, _, counts in planned), Counts()),
+        )
+        write_durably(segment, self._descriptor, blob, segment.extent + written)
+        self.syncs += 1
         with self._lock:
-            segment.size_bytes += len(blob)
-            for _, batch, counts in planned:
-                self._book(segment, batch, counts)
+            segment.extent += written
+            for _, batch, _ in planned:
+                self._book(segment, batch)
         self._remembered.add(seen)
         for waiting, _, counts in planned:
             waiting.answer.set_result(Appended(segment=segment.number, duplicate=counts.duplicate))
@@ -314,9 +326,7 @@ class Log:
         spans = None if batch.spans is None else [batch.spans[index] for index in kept]
         return Batch(spans=spans, encoded=[batch.encoded[index] for index in kept], rejected=batch.rejected)
 
-    def _book(self, segment: Segment, batch: Batch, counts: Counts) -> None:
-        segment.counts += counts
-        segment.span_count += len(batch.encoded)
+    def _book(self, segment: Segment, batch: Batch) -> None:
         segment.keys.extend(span.key for span in batch.encoded)
         segment.rejected.extend(batch.rejected)
         if segment.spans is None:
@@ -331,33 +341,11 @@ class Log:
         self._held_bytes += size_bytes
 
     def _open_segment(self) -> Segment:
-        number = self._last_number() + 1
-        path = self.directory / f"{number:016d}.open"
-        descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(descriptor, FILE_HEADER)
-            fsync_directory(self.directory)
-        except OSError:
-            os.close(descriptor)
-            with contextlib.suppress(OSError):
-                path.unlink()
-            raise
-        segment = Segment(number=number, path=path, spans=[])
+        segment, self._descriptor = create_segment(self.directory, self._last_number() + 1, self.identity)
         with self._lock:
-            self._segments[number] = segment
-        self._open, self._descriptor = segment, descriptor
+            self._segments[segment.number] = segment
+        self._open = segment
         return segment
-
-    def _write_durably(self, segment: Segment, blob: bytes) -> None:
-        try:
-            write_all(self._descriptor, blob)
-            os.fdatasync(self._descriptor)
-            self.syncs += 1
-        except OSError:
-            # What the failed write left is cut off: a start would take it for damage. After a failed sync the kernel may
-            # have dropped the pages: the segment is not written to again.
-            os.ftruncate(self._descriptor, segment.size_bytes)
-            raise
 
     def _fail(self, group: Iterable[Waiting], error: OSError) -> None:
         self.failures += 1
@@ -383,7 +371,7 @@ class Log:
             return
         self._open = None
         os.close(self._descriptor)
-        if segment.size_bytes == len(FILE_HEADER):
+        if segment.size_bytes == HEADER_BYTES:
             with self._lock:
                 del self._segments[segment.number]
             segment.path.unlink(missing_ok=True)

@@ -2,12 +2,21 @@
 
 **Shape** of a segment file::
 
-    magic "FFWAL\\x00" | version u16
-    record*            length u32 | xxh3-64 of the body u64 | body
+    magic "FFWAL\\x00" | version u16 | mark 8 bytes | extent | checksum u64 of mark and extent
+    record*            mark 8 bytes | length u32 | extent | checksum u64 of length, extent and body | body
     body               header length u32 | key count u32 | header (JSON) | keys u64* | OTLP ExportTraceServiceRequest
+    extent             bytes, records, spans, received, duplicate, rejected: u64 each
 
-All numbers little-endian. The OTLP bytes are redacted spans; the header holds the counts of the batch and its rejected
-spans. A record is whole or it is not there: one whose length or checksum does not fit ends the segment (a torn tail).
+All numbers little-endian, checksums xxh3-64. The OTLP bytes are redacted spans; the header holds the counts of the batch and
+its rejected spans.
+
+**What was acked.** An extent says how much of the file was synced when it was written, and what is in that much. The one at
+the start of the file is replaced after each sync and before the ack; each record holds the one before its own group. So the
+reader knows from two places what has to be there: a fault within the extent is damage of acked records, and says how many spans
+are lost. A fault behind it is a torn tail, which nobody was told is stored.
+
+**Damage.** The reader goes on at the next mark behind a fault. The mark is a segment's own and secret, so that neither a
+payload nor an old block of the disk is taken for a record.
 """
 
 from __future__ import annotations
@@ -16,8 +25,8 @@ import dataclasses
 import json
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -30,10 +39,46 @@ from freezeframe_schemas.errors import WireError
 
 VERSION: Final = 1
 MAGIC: Final = b"FFWAL\x00"
-FILE_HEADER: Final = MAGIC + struct.pack("<H", VERSION)
-_FRAME: Final = struct.Struct("<IQ")
+_LEAD: Final = MAGIC + struct.pack("<H", VERSION)
+_MARK_BYTES: Final = 8
+_EXTENT: Final = struct.Struct("<6Q")
+_LENGTH: Final = struct.Struct("<I")
+_CHECKSUM: Final = struct.Struct("<Q")
 _BODY: Final = struct.Struct("<II")
-_MAX_RECORD: Final = 1 << 31
+_RECORD_HEAD_BYTES: Final = _MARK_BYTES + _LENGTH.size + _EXTENT.size + _CHECKSUM.size
+HEADER_BYTES: Final = len(_LEAD) + _MARK_BYTES + _EXTENT.size + _CHECKSUM.size
+SEALED_SUFFIX: Final = ".wal"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How far a segment goes, and what is in that much of it."""
+
+    size_bytes: int = HEADER_BYTES
+    records: int = 0
+    spans: int = 0
+    counts: Counts = field(default_factory=Counts)
+    """`stored` is 0: what the store has is the ledger's to say."""
+
+    def __add__(self, other: Extent) -> Extent:
+        return Extent(
+            size_bytes=self.size_bytes + other.size_bytes,
+            records=self.records + other.records,
+            spans=self.spans + other.spans,
+            counts=self.counts + other.counts,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return the extent as the file holds it."""
+        counts = self.counts
+        return _EXTENT.pack(self.size_bytes, self.records, self.spans, counts.received, counts.duplicate, counts.rejected)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Extent:
+        """Return the extent of `to_bytes`."""
+        size_bytes, records, spans, received, duplicate, rejected = _EXTENT.unpack(data)
+        counts = Counts(received=received, duplicate=duplicate, rejected=rejected)
+        return Extent(size_bytes=size_bytes, records=records, spans=spans, counts=counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +86,38 @@ class Record:
     """One batch as the log holds it."""
 
     counts: Counts
-    """`stored` is 0: what the store has is the ledger's to say."""
+    """`stored` is 0."""
     rejected: tuple[Rejected, ...]
     keys: tuple[int, ...]
     otlp: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """What a segment no longer holds of what was acked."""
+
+    at: int
+    """The first byte that is not part of a whole record."""
+    size_bytes: int
+    """How many such bytes there are."""
+    records: int
+    spans: int
+    is_counted: bool
+    """Whether `records` and `spans` are all: not so where the damage took what would tell."""
+
+    @property
+    def cost_records(self) -> bool:
+        """Return whether acked records are lost, or may be."""
+        return self.records > 0 or not self.is_counted
+
+    def to_counts(self) -> Counts:
+        """Return what the books say of it."""
+        return Counts(lost=self.spans, damaged=int(self.cost_records))
+
+    def __str__(self) -> str:
+        lost = f"{self.spans} spans in {self.records} records are lost"
+        found = f"{self.size_bytes} bytes from offset {self.at} on are damaged"
+        return f"{found}: {lost}" if self.is_counted else f"{found}: at least {lost}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +125,27 @@ class SegmentContent:
     """What could be read of a segment."""
 
     records: list[Record]
-    valid_bytes: int
-    """Where the last whole record ends."""
-    size_bytes: int
+    extent: Extent
+    """As much as is to be kept of it; `counts` includes what damage took, `records` and `spans` do not."""
+    torn_bytes: int
+    """Bytes behind that, of a write that was never acked."""
+    damage: Damage | None
 
 
-def frame(counts: Counts, rejected: Sequence[Rejected], spans: Sequence[EncodedSpan]) -> list[bytes]:
+def segment_mark(log: str, number: int) -> bytes:
+    """Return the mark of a log's segment: the same at each start, and not to be guessed."""
+    return xxhash.xxh3_64_digest(f"{log}-{number}".encode())
+
+
+def file_header(mark: bytes, extent: Extent) -> bytes:
+    """Return the start of a segment's file."""
+    said = mark + extent.to_bytes()
+    return _LEAD + said + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(said))
+
+
+def frame(
+    mark: bytes, synced: Extent, counts: Counts, rejected: Sequence[Rejected], spans: Sequence[EncodedSpan]
+) -> list[bytes]:
     """Return the record of a batch, in parts to be written one after the other."""
     header = json.dumps(
         {
@@ -68,44 +156,123 @@ def frame(counts: Counts, rejected: Sequence[Rejected], spans: Sequence[EncodedS
     ).encode()
     keys = array("Q", (span.key for span in spans)).tobytes()
     body = [_BODY.pack(len(header), len(spans)), header, keys, *request_parts(spans)]
-    checksum = xxhash.xxh3_64()
+    head = _LENGTH.pack(sum(map(len, body))) + synced.to_bytes()
+    checksum = xxhash.xxh3_64(head)
     for part in body:
         checksum.update(part)
-    return [_FRAME.pack(sum(map(len, body)), checksum.intdigest()), *body]
+    return [mark, head, _CHECKSUM.pack(checksum.intdigest()), *body]
 
 
-def read_segment(path: Path, limit_bytes: int | None = None) -> SegmentContent:
-    """Return the whole records of a segment, up to a torn tail or up to `limit_bytes`.
+def read_segment(path: Path, mark: bytes = b"", limit_bytes: int | None = None) -> SegmentContent:
+    """Return what a segment's file holds, up to `limit_bytes`; raises as `parse_segment`."""
+    try:
+        return parse_segment(path.read_bytes()[:limit_bytes], mark, is_sealed=path.suffix == SEALED_SUFFIX)
+    except WireError as error:
+        raise WireError(f"{path}: {error.message}") from None
+
+
+def parse_segment(data: bytes, mark: bytes, *, is_sealed: bool) -> SegmentContent:
+    """Return what a segment's bytes hold: its whole records, and what is wrong with the rest.
+
+    `mark` is what its records begin with; the start of the file says so, too. Sealed means that all of it was synced.
 
     Raises:
         WireError: the segment is of a version that this code does not know.
     """
-    data = path.read_bytes()[:limit_bytes]
-    (version,) = struct.unpack_from("<H", data, len(MAGIC)) if len(data) >= len(FILE_HEADER) else (0,)
-    if version == 0 or not data.startswith(MAGIC):
-        # The machine ended before the first sync: the file may be short, or as long as it was to be and full of zeros.
-        return SegmentContent(records=[], valid_bytes=0, size_bytes=len(data))
-    if version != VERSION:
-        raise WireError(f"{path}: log version {version}, this collector knows version {VERSION}")
-    records: list[Record] = []
-    end = len(FILE_HEADER)
-    for record, record_end in _records(data, end):
-        records.append(record)
-        end = record_end
-    return SegmentContent(records=records, valid_bytes=end, size_bytes=len(data))
+    header = _read_header(data)
+    if header is not None:
+        mark = header[0]
+    found, faults = _scan(data, mark)
+    if header is None and not found:
+        _refuse_other_version(data)
+    known = [item.synced for item in found] + ([header[1]] if header else [])
+    synced = max(known, key=lambda extent: extent.size_bytes, default=Extent(size_bytes=0))
+    if len(data) < synced.size_bytes:
+        faults.append((len(data), synced.size_bytes))
+    if not is_sealed:
+        # Nothing is taken from the first fault behind the synced part on: a power loss keeps any pages of the last write.
+        cut = next((start for start, _ in faults if start >= synced.size_bytes), len(data))
+        found = [item for item in found if item.start < cut]
+        faults = [(start, min(stop, synced.size_bytes)) for start, stop in faults if start < cut or start < synced.size_bytes]
+    if not data.startswith(_LEAD) or header is None:
+        if found or is_sealed:
+            faults.insert(0, (0, HEADER_BYTES))
+        kept = 0
+    else:
+        kept = HEADER_BYTES
+    kept = min(len(data), max([kept, *(item.end for item in found), *(stop for _, stop in faults)]))
+    return _content(found, faults, synced, kept=kept, torn_bytes=len(data) - kept)
 
 
-def _records(data: bytes, at: int) -> Iterator[tuple[Record, int]]:
-    while at + _FRAME.size <= len(data):
-        length, checksum = _FRAME.unpack_from(data, at)
-        start, end = at + _FRAME.size, at + _FRAME.size + length
-        if length < _BODY.size or length > _MAX_RECORD or end > len(data):
-            return
-        body = data[start:end]
-        if xxhash.xxh3_64_intdigest(body) != checksum:
-            return
-        yield _record(body), end
-        at = end
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A whole record and its place."""
+
+    start: int
+    end: int
+    synced: Extent
+    """What was synced before its group was written."""
+    record: Record
+
+
+def _read_header(data: bytes) -> tuple[bytes, Extent] | None:
+    """Return the mark and the synced extent, or None where the checksum does not fit."""
+    said = data[len(_LEAD) : HEADER_BYTES - _CHECKSUM.size]
+    if (
+        len(data) < HEADER_BYTES
+        or _CHECKSUM.pack(xxhash.xxh3_64_intdigest(said)) != data[len(_LEAD) + len(said) : HEADER_BYTES]
+    ):
+        return None
+    return said[:_MARK_BYTES], Extent.from_bytes(said[_MARK_BYTES:])
+
+
+def _refuse_other_version(data: bytes) -> None:
+    (version,) = struct.unpack_from("<H", data, len(MAGIC)) if len(data) >= len(_LEAD) else (0,)
+    # Zeros are no version: the machine ended before the first sync.
+    if data.startswith(MAGIC) and version not in (0, VERSION):
+        raise WireError(f"log version {version}, this collector knows version {VERSION}")
+
+
+def _scan(data: bytes, mark: bytes) -> tuple[list[_Found], list[tuple[int, int]]]:
+    """Return the whole records, and start and end of each stretch that holds none."""
+    found: list[_Found] = []
+    faults: list[tuple[int, int]] = []
+    at = HEADER_BYTES
+    while at < len(data):
+        item = _record_at(data, at, mark) or _next_record(data, at + 1, mark)
+        if item is None or item.start > at:
+            faults.append((at, item.start if item else len(data)))
+        if item is None:
+            break
+        found.append(item)
+        at = item.end
+    return found, faults
+
+
+def _next_record(data: bytes, at: int, mark: bytes) -> _Found | None:
+    while mark and (at := data.find(mark, at)) >= 0:
+        if item := _record_at(data, at, mark):
+            return item
+        at += 1
+    return None
+
+
+def _record_at(data: bytes, at: int, mark: bytes) -> _Found | None:
+    head_at, body_at = at + _MARK_BYTES, at + _RECORD_HEAD_BYTES
+    if body_at > len(data) or data[at:head_at] != mark:
+        return None
+    checksum_at = body_at - _CHECKSUM.size
+    (length,) = _LENGTH.unpack_from(data, head_at)
+    end = body_at + length
+    if length < _BODY.size or end > len(data):
+        return None
+    body = data[body_at:end]
+    found = xxhash.xxh3_64(data[head_at:checksum_at])
+    found.update(body)
+    if _CHECKSUM.pack(found.intdigest()) != data[checksum_at:body_at]:
+        return None
+    synced = Extent.from_bytes(data[head_at + _LENGTH.size : checksum_at])
+    return _Found(start=at, end=end, synced=synced, record=_record(body))
 
 
 def _record(body: bytes) -> Record:
@@ -118,3 +285,25 @@ def _record(body: bytes) -> Record:
     rejected = tuple(Rejected(**item) for item in header["rejected"])
     counts = Counts(received=header["received"], duplicate=header["duplicate"], rejected=len(rejected))
     return Record(counts=counts, rejected=rejected, keys=tuple(keys), otlp=body[otlp_at:])
+
+
+def _content(
+    found: Sequence[_Found], faults: Sequence[tuple[int, int]], synced: Extent, *, kept: int, torn_bytes: int
+) -> SegmentContent:
+    within = [item.record for item in found if item.start < synced.size_bytes]
+    beyond = [item.record for item in found if item.start >= synced.size_bytes]
+    records = [*within, *beyond]
+    counts = sum((record.counts for record in beyond), synced.counts)
+    damage = None
+    if faults:
+        damage = Damage(
+            at=faults[0][0],
+            size_bytes=sum(stop - start for start, stop in faults),
+            records=synced.records - len(within),
+            spans=synced.spans - sum(len(record.keys) for record in within),
+            is_counted=faults[-1][1] <= synced.size_bytes,
+        )
+        counts += damage.to_counts()
+    spans = sum(len(record.keys) for record in records)
+    extent = Extent(size_bytes=kept, records=len(records), spans=spans, counts=counts)
+    return SegmentContent(records=records, extent=extent, torn_bytes=torn_bytes, damage=damage)

@@ -157,14 +157,14 @@ class Writer:
             self._store_reasons(segment.rejected, f"{token}-rejected")
         loaded = self._load(segment)
         spans, lost = loaded.spans, segment.span_count - len(loaded.spans)
-        if loaded.fault:
-            self._store_reasons([_damage(segment, loaded.fault, lost)], f"{token}-damaged")
+        if fault := loaded.fault or segment.damage:
+            self._store_reasons([_damage(segment, fault, lost)], f"{token}-damaged")
         refused = self._insert(spans, token) if spans else []
         refused += self._insert_until_shown(spans, refused, token)
         if refused:
             self._put_aside(refused, token)
-        stored, rejected = len(spans) - len(refused), len(refused) + lost
-        self._retry(lambda: self._log.retire(segment, stored=stored, rejected=rejected, damaged=bool(loaded.fault)))
+        stored, rejected = len(spans) - len(refused), len(refused)
+        self._retry(lambda: self._log.retire(segment, stored=stored, rejected=rejected, lost=lost))
         self.state.spans += len(spans) - len(refused)
         if self._own_spans is not None and not all(map(is_own, spans)):
             figures = {"spans": len(spans), "bytes": segment.size_bytes, "set_aside": len(refused)}
@@ -185,7 +185,8 @@ class Writer:
             self.state.last_error = loaded.fault
             if attempt < self._settings.permanent_attempts:
                 self._pause(attempt)
-        _LOG.error("%s: %s; it is kept with the ending .damaged", segment.path, loaded.fault)
+        _LOG.error("%s: %s; the file is kept with the ending .damaged", segment.path, loaded.fault)
+        segment.keep_damaged()
         return loaded
 
     def _insert(self, spans: Sequence[SpanRecord], token: str) -> list[_Refusal]:
@@ -305,12 +306,14 @@ class Writer:
 
 
 def _damage(segment: Segment, fault: str, lost: int) -> Rejected:
-    """Return the row that tells of acked spans which the disk lost."""
+    """Return the row that tells of acked spans which the disk lost: `lost` since the log was opened, the others before."""
+    count = segment.counts.lost + lost
+    detail = f"{count} spans of segment {segment.number}: {fault}; it is kept as wal/{segment.path.stem}.damaged"
     return Rejected(
         trace_id="",
         span_id="",
         name="",
         reason="the log was damaged",
-        detail=f"{lost} spans of {segment.path.name}: {fault}"[:_DETAIL_CHARACTERS],
+        detail=detail[:_DETAIL_CHARACTERS],
         time_unix_nano=time.time_ns(),
     )

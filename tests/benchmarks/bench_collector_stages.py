@@ -26,7 +26,7 @@ from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.store import Store, open_store
-from freezeframe_collector.wal_format import frame
+from freezeframe_collector.wal_format import Extent, frame
 from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_redaction.policy import load_policy
 from freezeframe_schemas.span import SpanRecord
@@ -76,7 +76,7 @@ def run_round(bodies: list[bytes], redact: RedactStage, store: Store, memory: Cu
         with watch.time("encode"):
             encoded = encode_spans(read)
         with watch.time("frame for the log"):
-            b"".join(frame(Counts(received=len(encoded)), (), encoded))
+            b"".join(frame(bytes(8), Extent(), Counts(received=len(encoded)), (), encoded))
         spans += read
     with watch.time("make rows"):
         rows = rows_from_spans(spans, memory=memory)

@@ -20,7 +20,7 @@ from freezeframe_collector.files import DirectoryLock
 from freezeframe_collector.otlp import Limits, encode_spans
 from freezeframe_collector.segment import LoadedSpans, count_damaged
 from freezeframe_collector.wal import Log, LogSettings
-from freezeframe_collector.wal_format import read_segment
+from freezeframe_collector.wal_format import HEADER_BYTES, read_segment
 from freezeframe_schemas.errors import ConfigError, StoreError, WireError
 
 
@@ -44,9 +44,11 @@ def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, s
     log = Log(tmp_path / "wal", NEVER)
     log.append(batch(1, 2))
     [path] = log.directory.glob("*.open")
-    first_end = path.stat().st_size
+    first = path.read_bytes()
+    first_end = len(first)
     log.append(batch(3))
-    content = path.read_bytes()
+    # As it is before the second sync: the start of the file says how far the first one got.
+    content = first[:HEADER_BYTES] + path.read_bytes()[HEADER_BYTES:]
     for length in [*range(10), *range(10, len(content), step), first_end, len(content)]:
         copy = tmp_path / f"copy-{length}"
         shutil.copytree(log.directory, copy)
@@ -56,6 +58,7 @@ def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, s
         recovered.append(batch(9))
         whole = [1, 2, 3] if length == len(content) else [1, 2] if length >= first_end else []
         assert numbers(sealed(recovered)) == [*whole, 9]
+        assert length < first_end or recovered.audit().balanced
         shutil.rmtree(copy)
     log.close()
 
@@ -63,20 +66,20 @@ def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, s
 @settings(max_examples=examples(60), deadline=None)
 @given(at=st.integers(min_value=0), flip=st.integers(min_value=1, max_value=255))
 def test_a_changed_byte_never_gives_other_spans(tmp_path_factory: pytest.TempPathFactory, at: int, flip: int) -> None:
-    """Whatever byte of a segment changes, the reader gives a prefix of what was written or says what is wrong."""
+    """Whatever byte of a segment changes, the reader gives whole records that were written and says what is lost."""
     directory = tmp_path_factory.mktemp("flip")
     log = Log(directory / "wal", NEVER)
     log.append(batch(1))
     log.append(batch(2))
     segments = sealed(log)
+    written = {record.keys for record in read_segment(segments[0].path).records}
     data = bytearray(segments[0].path.read_bytes())
     data[at % len(data)] ^= flip
     segments[0].path.write_bytes(data)
-    try:
-        records = read_segment(segments[0].path).records
-    except WireError:
-        return
-    assert [len(record.keys) for record in records] in ([], [1])
+    content = read_segment(segments[0].path, segments[0].mark)
+    assert content.damage is not None
+    assert {record.keys for record in content.records} <= written
+    assert len(content.records) + content.damage.records == 2
 
 
 def test_a_torn_tail_is_cut_off_once(tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_a_torn_tail_is_cut_off_once(tmp_path: Path) -> None:
         file.write(b"torn")
     for torn_bytes in (4, 0):
         started = Log(copy, NEVER)
-        assert (started.damaged_bytes, count_damaged(copy)) == (torn_bytes, 0)
+        assert (started.torn_bytes, count_damaged(copy)) == (torn_bytes, 0)
         assert numbers(sealed(started)) == [1]
 
 
@@ -163,24 +166,28 @@ def test_a_changed_segment_is_a_fault_and_not_fewer_spans(tmp_path: Path) -> Non
     os.truncate(segment.path, segment.size_bytes - 1)
     loaded = segment.load_spans()
     assert loaded.spans == [span(1)]
-    assert "found 1 spans, expected 2" in loaded.fault
+    assert "1 spans in 1 records are lost" in loaded.fault
 
 
 def test_a_segment_that_the_disk_damaged_does_not_keep_the_log_from_starting(tmp_path: Path) -> None:
-    """Sealed is synced: what is missing now was acked. The whole file is kept, counted, and the log goes on."""
+    """What was acked and is gone is counted as lost, the whole file is kept, and the log goes on; also at the start after."""
     log = Log(tmp_path / "wal", NEVER)
-    log.append(batch(1))
+    log.append(batch(1, 2))
     log.seal()
-    log.append(batch(2))
+    log.append(batch(3))
     crash(log, tmp_path / "copy")
     log.close()
     [path] = (tmp_path / "copy").glob("*.wal")
-    content = path.read_bytes()
-    path.write_bytes(b"XX" + content[2:])
-    again = Log(tmp_path / "copy", NEVER)
-    assert (count_damaged(again.directory), again.audit().missing) == (1, 0)
-    assert numbers(sealed(again)) == [2]
-    assert path.with_suffix(".damaged").read_bytes()[2:] == content[2:]
+    content = bytearray(path.read_bytes())
+    content[HEADER_BYTES + 90] ^= 1
+    path.write_bytes(content)
+    for _ in ("first start", "second start"):
+        again = Log(tmp_path / "copy", NEVER)
+        audit = again.audit()
+        assert (count_damaged(again.directory), audit.missing, audit.balanced) == (1, 0, False)
+        assert (audit.counts.received, audit.counts.lost, audit.in_log) == (3, 2, 1)
+        assert numbers(sealed(again)) == [3]
+        assert (again.directory / path.name).with_suffix(".damaged").read_bytes() == content
 
 
 def test_what_was_accepted_is_read_back_whatever_the_limits_are(tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_failed_sync_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(BusyError, match="Input/output error"):
             log.append(batch(2))
     after_a_crash = Log(crash(log, tmp_path / "copy"), NEVER)
-    assert (after_a_crash.damaged_bytes, count_damaged(after_a_crash.directory)) == (0, 0)
+    assert (after_a_crash.torn_bytes, count_damaged(after_a_crash.directory)) == (0, 0)
     assert numbers(sealed(after_a_crash)) == [1]
     assert log.append(batch(2)).duplicate == 0
     assert numbers(sealed(log)) == [1, 2]
@@ -188,7 +188,7 @@ def test_a_segment_whose_name_is_not_on_the_disk_takes_nothing(tmp_path: Path, m
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("freezeframe_collector.wal.fsync_directory", broken)
+        patch.setattr("freezeframe_collector.segment.fsync_directory", broken)
         with pytest.raises(BusyError, match="Input/output error"):
             log.append(batch(1))
     assert not [*log.directory.glob("*.open")]

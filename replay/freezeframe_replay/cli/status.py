@@ -112,6 +112,7 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("not ready", str(figures.get("not_ready_because") or "")),
         ("spans", ", ".join(f"{spans.get(key, 0):,} {words}" for key, words in _SPANS.items()) + rate),
         ("missing", f"{missing:,} spans unaccounted for: please report this as a bug" if missing else ""),
+        ("lost", _loss_text(spans)),
         ("lag", duration(float(figures.get("lag_s") or writer.get("busy_s") or 0) * 1000)),
         (
             "log",
@@ -122,6 +123,14 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("rejected for", ", ".join(f"{reason}: {count:,}" for reason, count in rejected.items())),
         ("last error", str(writer.get("last_error") or "")),
     ]
+
+
+def _loss_text(spans: Mapping[str, Any]) -> str:
+    """Return what damage of the log has taken; empty where it took nothing."""
+    if not spans.get("damaged") and not spans.get("lost"):
+        return ""
+    found = f"{spans.get('lost', 0):,} acked spans or more, in {spans.get('damaged', 0):,} damaged segments of the log"
+    return f"{found}: see the table `rejected` and the files wal/*.damaged"
 
 
 _TURNED_AWAY: Final[Mapping[str, str]] = {"unauthenticated": "without a known token", "malformed": "that are no OTLP"}
