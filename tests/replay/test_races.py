@@ -419,16 +419,9 @@ PROGRAMS: list[tuple[Program, Mapping[str, tuple[str, ...]]]] = [
     (tasks_in_threads, B_FIRST),
 ]
 
-unsteady = pytest.mark.xfail(
-    run=False, reason="a deadline may end in REPLAY-109 or wait in the replay: see docs/replay.md, known faults"
-)
-UNSTEADY = (three_timeouts_then_an_answer, a_thread_behind_a_task_is_left)
 every_program = pytest.mark.parametrize(
     ("program", "rules"),
-    [
-        pytest.param(program, rules, id=f"{program.__name__}-{number}", marks=unsteady if program in UNSTEADY else ())
-        for number, (program, rules) in enumerate(PROGRAMS)
-    ],
+    [pytest.param(program, rules, id=f"{program.__name__}-{number}") for number, (program, rules) in enumerate(PROGRAMS)],
 )
 
 
@@ -543,7 +536,6 @@ async def a_longer_timeout(world: World) -> Any:
             return await ask(client, "fallback")
 
 
-@unsteady
 def test_a_call_that_is_given_up_later_is_given_up_without_the_wait() -> None:
     fixture, outcome, url = record(a_longer_timeout, GIVEN_UP)
     report, again = replay(a_longer_timeout, fixture, url, changed=True)

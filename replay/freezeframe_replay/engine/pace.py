@@ -87,6 +87,8 @@ class Pace:
         self._skips = skips
         self._numbers = itertools.count()
         self._loops: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._processes = threads.processes()
+        """Processes that the program did not start: they were there before."""
         self._now_ns = start_ns
         self._passes_since_ns: int | None = None
         """When time began to pass by itself, by the monotonic clock; None where it stands still."""
@@ -278,7 +280,7 @@ class Pace:
             self._move(answer.due_ns)
             self._release(answer)
             return True
-        is_held = waits_for_time or threads.has_processes() or any(map(_waits_for_files, list(self._loops)))
+        is_held = waits_for_time or bool(threads.processes() - self._processes) or any(map(_waits_for_files, list(self._loops)))
         if loop is not None and (unanswered is None or timer_ns < unanswered.due_ns + _GIVE_UP_WITHIN_NS):
             if is_held:
                 self._let_pass()
@@ -299,8 +301,10 @@ class Pace:
             timers: list[Any] = list(getattr(loop, "_scheduled", ())) if loop.is_running() else []
             # Rounded up, and the microsecond that a float of this size may be off.
             due = [int(timer.when() * 1e9) - self._origin_ns + 1000 for timer in timers if not timer.cancelled()]
-            # One that was due before fires as soon as its loop runs; at rest, the loop's thread waits in the program's code.
-            due = [due_ns for due_ns in due if due_ns > now_ns]
+            # An overdue timer fires once its loop runs. A loop that waits in its selector may have begun to wait before time
+            # moved on, so it has to be woken. One whose thread is blocked by the program's code cannot be.
+            if not threads.is_selecting(getattr(loop, "_thread_id", None)):
+                due = [due_ns for due_ns in due if due_ns > now_ns]
             if due and (found[1] is None or min(due) < found[0]):
                 found = (min(due), loop)
         return found

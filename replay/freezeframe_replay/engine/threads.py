@@ -7,6 +7,7 @@ whether it sleeps and how much CPU time it has used; elsewhere a thread rests if
 from __future__ import annotations
 
 import concurrent.futures.thread as pools
+import contextlib
 import multiprocessing
 import os
 import selectors
@@ -66,13 +67,23 @@ def waits_for_time(apart_from: Collection[int]) -> bool:
     return any(_waits_for_time(frames[ident]) for ident in _active() if ident in frames and ident not in apart_from)
 
 
-def has_processes() -> bool:
-    """Tell whether this process has started others that are not over."""
+def processes() -> frozenset[int]:
+    """Return the processes that this one started and has not waited for; -1 for any if the system does not list them."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except (ChildProcessError, AttributeError):
-        return False
-    return True
+        return frozenset()
+    found: set[int] = set()
+    for path in _TASKS.glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has just ended
+            found.update(map(int, path.read_bytes().split()))
+    return frozenset(found or {-1})
+
+
+def is_selecting(ident: int | None) -> bool:
+    """Tell whether a thread waits for files in a selector, as an event loop does that has nothing to run."""
+    frame = sys._current_frames().get(ident or 0)
+    return frame is not None and frame.f_code.co_filename == selectors.__file__
 
 
 def _active() -> dict[int, threading.Thread]:
