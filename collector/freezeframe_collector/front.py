@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import socket
 import ssl
 import time
 from pathlib import Path
@@ -31,6 +32,7 @@ from freezeframe_collector.tls import grpc_credentials, http_context
 from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_redaction.vault_keys import vault_of
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.listeners import who_listens
 
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
@@ -158,6 +160,39 @@ async def listen(
     return int(runner.addresses[0][1])
 
 
+def refuse_taken_ports(config: CollectorConfig) -> None:
+    """Find a port that is taken before anything is opened.
+
+    Raises:
+        ConfigError: a port is taken, or this machine does not have an address.
+    """
+    listeners = [("http", config.http), ("pages", config.pages)]
+    listeners += [("grpc", config.grpc)] if config.grpc.enabled else []
+    listeners += [("clickhouse", config.clickhouse)] if config.clickhouse.enabled else []
+    for name, listener in listeners:
+        if listener.port:
+            probe_port(name, listener.host, listener.port)
+
+
+def probe_port(name: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str | int, ...]]:
+    """Return the family and address to listen on; for port 0 with a free one.
+
+    Raises:
+        ConfigError: the port is taken, also where its holder shares it, or this machine does not have the address.
+    """
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        with socket.socket(family, kind) as probe:
+            # Connections of an earlier process that are about to end hold nothing.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            probe.bind(address)
+            return family, probe.getsockname()
+    except OSError as error:
+        raise port_taken(name, host, port, error) from None
+
+
 def port_taken(name: str, host: str, port: int, error: OSError | None = None) -> ConfigError:
     """Return the error for a port that another program listens on, or for an address that this machine does not have."""
     if error is not None and error.errno != errno.EADDRINUSE:
@@ -165,7 +200,7 @@ def port_taken(name: str, host: str, port: int, error: OSError | None = None) ->
             f"{name}.host: cannot listen on {host}:{port}: {error.strerror}", do="name an address of this machine"
         )
     return ConfigError(
-        f"{name}.port: cannot listen on {host}:{port}: it is taken",
+        f"{name}.port: cannot listen on {host}:{port}: it is taken by {who_listens(port) or 'another process'}",
         do=f"stop what listens there, or choose another port with --{name}-port (0 takes a free one)",
     )
 

@@ -31,6 +31,8 @@ class Ledger:
     """Random id of this log. With a segment's number it makes the insert token, so that no other log's token is like it."""
     through: int = 0
     """Every segment up to this number is in the store."""
+    taken: int = 0
+    """If more than `through`: all segments up to this number go to the store as one insert, which may have begun."""
     counts: Counts = field(default_factory=Counts)
 
 
@@ -49,7 +51,9 @@ def load_ledger(directory: Path) -> Ledger:
         content = cast("dict[str, Any]", json.loads(path.read_bytes()))
         if content["version"] != VERSION:
             raise StoreError(f"{path}: ledger version {content['version']}, this collector knows version {VERSION}")
-        return Ledger(log=content["log"], through=content["through"], counts=Counts(**content["counts"]))
+        return Ledger(
+            log=content["log"], through=content["through"], taken=content.get("taken", 0), counts=Counts(**content["counts"])
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{path}: the ledger cannot be read ({type(error).__name__})",
@@ -63,6 +67,7 @@ def save_ledger(directory: Path, ledger: Ledger) -> None:
         "version": VERSION,
         "log": ledger.log,
         "through": ledger.through,
+        "taken": ledger.taken,
         "counts": dataclasses.asdict(ledger.counts),
     }
     replace_durably(directory / _NAME, json.dumps(content).encode())

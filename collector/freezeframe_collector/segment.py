@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -33,6 +34,8 @@ class LoadedSpans:
     spans: list[SpanRecord]
     fault: str = ""
     """Why it is not all that the segment is to hold; empty where it is."""
+    faulty: tuple[Segment, ...] = ()
+    """The files of it that are at fault."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Segment:
     held_bytes: int = 0
     damage: str = ""
     """What the file had lost when this process found it."""
+    parts: tuple[Segment, ...] = ()
+    """The segments that make up this one, which has no file of its own; empty for one that has."""
 
     @property
     def size_bytes(self) -> int:
@@ -70,13 +75,16 @@ class Segment:
         return self.extent.spans
 
     def load_spans(self) -> LoadedSpans:
-        """Return the spans, from memory or from the file.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
+        """Return the spans, from memory or from the file."""
         if self.spans is not None:
             return LoadedSpans(spans=self.spans)
+        if self.parts:
+            loaded = [part.load_spans() for part in self.parts]
+            return LoadedSpans(
+                spans=[span for one in loaded for span in one.spans],
+                fault="; ".join(one.fault for one in loaded if one.fault),
+                faulty=tuple(segment for one in loaded for segment in one.faulty),
+            )
         spans: list[SpanRecord] = []
         fault = ""
         try:
@@ -86,10 +94,12 @@ class Segment:
                 spans.extend(decoded.spans)
                 fault = fault or next((f"a span of it cannot be read: {item.reason}" for item in decoded.faults), "")
             if len(spans) != self.span_count and not fault:
-                fault = str(content.damage or "the file was changed")
+                fault = f"{self.path.name}: {content.damage or 'the file was changed'}"
         except WireError as error:
             fault = error.message
-        return LoadedSpans(spans=spans, fault=fault)
+        except OSError as error:
+            fault = f"{self.path.name} cannot be read: {error.strerror}"
+        return LoadedSpans(spans=spans, fault=fault, faulty=(self,) if fault else ())
 
     def keep_damaged(self) -> None:
         """Keep the file under a name that says that it is damaged, whatever becomes of the segment."""
@@ -104,12 +114,46 @@ class Segment:
                 _LOG.error("%s is gone: there is nothing to keep", self.path)
 
     def discard(self) -> None:
-        """Delete the file of a segment that is off the books."""
+        """Delete the files of a segment that is off the books."""
+        for part in self.parts:
+            part.discard()
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
             # The books are what counts: the next start deletes the file unread.
             _LOG.error("%s cannot be deleted: %s", self.path, error.strerror)
+
+
+def join_segments(parts: Sequence[Segment]) -> Segment:
+    """Return these segments, which follow each other, as one under the number of the last."""
+    if len(parts) == 1:
+        return parts[0]
+    return Segment(
+        number=parts[-1].number,
+        path=parts[-1].path,
+        mark=parts[-1].mark,
+        extent=sum((part.extent for part in parts), Extent(size_bytes=0)),
+        keys=[key for part in parts for key in part.keys],
+        rejected=[item for part in parts for item in part.rejected],
+        damage="; ".join(part.damage for part in parts if part.damage),
+        parts=tuple(parts),
+    )
+
+
+def gather_segments(segments: Iterable[Segment], taken: int, most_bytes: int) -> list[Segment]:
+    """Join the segments of dead processes, in order, to few of up to `most_bytes`: each costs the store an insert.
+
+    The store may have begun with the first: it stays by itself, or with those up to `taken` if it was joined to them before.
+    """
+    groups: list[list[Segment]] = []
+    for segment in segments:
+        if groups and segment.number <= taken:
+            groups[0].append(segment)
+        elif len(groups) > 1 and sum(one.size_bytes for one in groups[-1]) + segment.size_bytes <= most_bytes:
+            groups[-1].append(segment)
+        else:
+            groups.append([segment])
+    return [join_segments(group) for group in groups]
 
 
 def create_segment(directory: Path, number: int, log: str) -> tuple[Segment, int]:
@@ -172,7 +216,7 @@ def recover_segment(number: int, path: Path, log: str) -> tuple[Segment | None, 
     if content.damage is not None:
         _LOG.error("%s: %s; the file is kept as %s", path, content.damage, path.with_suffix(_DAMAGED).name)
         segment.keep_damaged()
-        segment.damage = str(content.damage) if content.damage.cost_records else ""
+        segment.damage = f"{path.stem}.wal: {content.damage}" if content.damage.cost_records else ""
     if content.torn_bytes:
         os.truncate(path, content.extent.size_bytes)
     segment.path = path.with_suffix(SEALED_SUFFIX)

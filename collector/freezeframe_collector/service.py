@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +23,15 @@ from freezeframe_collector.check import cautions
 from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, parse_tenant_days, settings
 from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
-from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction, build_sealer, listen
+from freezeframe_collector.front import (
+    Front,
+    build_own_spans,
+    build_pipeline,
+    build_redaction,
+    build_sealer,
+    listen,
+    refuse_taken_ports,
+)
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
@@ -60,6 +69,7 @@ class Service:
     def __init__(self, config: CollectorConfig) -> None:
         self._config = config
         self._lock = DirectoryLock(config.data_directory)
+        refuse_taken_ports(config)
         self.ports = Ports()
         self._facade: web.AppRunner | None = None
         self._pages: web.AppRunner | None = None
@@ -283,9 +293,10 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
     loop.add_signal_handler(signal.SIGHUP, reloading.set)
     try:
         await service.start()
-    except ConfigError:
+    except ConfigError as error:
+        print(f"freezeframe-collector: {error}", file=sys.stderr)
         await service.stop()
-        raise
+        return _leave(2)
     collect_rarely()
     fault = ""
     while not stopping.is_set() and not fault:
@@ -304,8 +315,17 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
     if fault:
         _LOG.critical("%s: stopping; what was acked is in the log", fault)
     finished = await service.stop()
-    if not finished or threading.active_count() > 1:
-        # A thread that hangs in the store cannot be ended. All that was acked is in the log, so the process just ends.
+    return _leave(1 if fault else 0 if finished else 4)
+
+
+def _leave(code: int) -> int:
+    """Return the exit code, or end the process where a thread still works.
+
+    A thread that is in the store cannot be ended, and the engine crashes if the interpreter goes away below it. All that was
+    acked is in the log.
+    """
+    if threading.active_count() > 1:
         logging.shutdown()
-        os._exit(1 if fault else 0 if finished else 4)
-    return 1 if fault else 0
+        sys.stderr.flush()
+        os._exit(code)
+    return code

@@ -28,7 +28,7 @@ from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
 from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
-from freezeframe_collector.segment import Segment, create_segment, recover_segment, write_durably
+from freezeframe_collector.segment import Segment, create_segment, gather_segments, recover_segment, write_durably
 from freezeframe_collector.wal_format import HEADER_BYTES, Extent, frame
 
 _LOG = logging.getLogger(__name__)
@@ -163,6 +163,17 @@ class Log:
         """Wait for the next segment in order; None after `close`."""
         return self._sealed.get()
 
+    def take(self, segment: Segment) -> None:
+        """Note, before the store gets any of it, which segments go there as one: after a crash they do so again.
+
+        Raises:
+            OSError: the books could not be written.
+        """
+        if segment.parts:
+            ledger = replace(self._ledger, taken=segment.number)
+            save_ledger(self.directory, ledger)
+            self._ledger = ledger
+
     def retire(self, segment: Segment, stored: int, rejected: int, *, lost: int = 0) -> None:
         """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside.
 
@@ -199,8 +210,10 @@ class Log:
             self.torn_bytes += torn_bytes
             if segment is not None:
                 self._segments[number] = segment
-        self._segments = dict(sorted(self._segments.items()))
-        for segment in self._segments.values():
+        found = (segment for _, segment in sorted(self._segments.items()))
+        gathered = gather_segments(found, self._ledger.taken, self.settings.segment_bytes)
+        self._segments = {segment.number: segment for segment in gathered}
+        for segment in gathered:
             self._remembered.add(segment.keys)
             self._sealed.put(segment)
         fsync_directory(self.directory)

@@ -153,6 +153,7 @@ class Writer:
         """Bring one segment into the store and off the log."""
         token = f"{self._log.identity}-{segment.number:016d}"
         started_ns, tries_before = time.time_ns(), self.state.retries
+        self._retry(lambda: self._log.take(segment))
         if segment.rejected:
             self._store_reasons(segment.rejected, f"{token}-rejected")
         loaded = self._load(segment)
@@ -175,10 +176,7 @@ class Writer:
         """Return the segment's spans, or those that a damaged file still gives: the ones behind it must not wait for ever."""
         loaded = LoadedSpans(spans=[])
         for attempt in range(1, self._settings.permanent_attempts + 1):
-            try:
-                loaded = segment.load_spans()
-            except OSError as error:
-                loaded = LoadedSpans(spans=[], fault=f"the file cannot be read: {error.strerror}")
+            loaded = segment.load_spans()
             if not loaded.fault:
                 return loaded
             self.state.retries += 1
@@ -186,7 +184,8 @@ class Writer:
             if attempt < self._settings.permanent_attempts:
                 self._pause(attempt)
         _LOG.error("%s: %s; the file is kept with the ending .damaged", segment.path, loaded.fault)
-        segment.keep_damaged()
+        for faulty in loaded.faulty:
+            faulty.keep_damaged()
         return loaded
 
     def _insert(self, spans: Sequence[SpanRecord], token: str) -> list[_Refusal]:
@@ -308,7 +307,7 @@ class Writer:
 def _damage(segment: Segment, fault: str, lost: int) -> Rejected:
     """Return the row that tells of acked spans which the disk lost: `lost` since the log was opened, the others before."""
     count = segment.counts.lost + lost
-    detail = f"{count} spans of segment {segment.number}: {fault}; it is kept as wal/{segment.path.stem}.damaged"
+    detail = f"{count} spans: {fault}; what is damaged is kept as wal/*.damaged"
     return Rejected(
         trace_id="",
         span_id="",

@@ -14,6 +14,7 @@ import pytest
 
 from freezeframe_replay.local import processes
 from freezeframe_replay.local.processes import Note
+from freezeframe_schemas.listeners import port_is_free, who_listens
 
 SLEEP = "import signal, sys; print('ready', flush=True); signal.pause()"
 STUBBORN = (
@@ -83,8 +84,8 @@ def test_who_holds_a_port_is_named() -> None:
         server.bind(("127.0.0.1", 0))
         server.listen()
         port = server.getsockname()[1]
-        assert not processes.port_is_free(port)
+        assert not port_is_free(port)
         if sys.platform == "linux":
-            assert f"pid {os.getpid()}" in (processes.who_listens(port) or "")
-    assert processes.port_is_free(port)
-    assert processes.who_listens(port) is None
+            assert f"pid {os.getpid()}" in (who_listens(port) or "")
+    assert port_is_free(port)
+    assert who_listens(port) is None

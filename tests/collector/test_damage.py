@@ -13,8 +13,7 @@ from running_collector import span as sent_span
 
 from freezeframe_collector.batch import Batch
 from freezeframe_collector.otlp import encode_spans
-from freezeframe_collector.segment import Segment
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.wal_format import HEADER_BYTES, parse_segment, segment_mark
 
 _REQUESTS, _SPANS = 5, 10
@@ -99,15 +98,14 @@ def test_a_segment_without_its_ledger_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_log_file_that_is_gone_does_not_hold_up_those_behind_it(tmp_path: Path) -> None:
-    """There is nothing to keep, and its spans are counted as lost."""
-    log = Log(tmp_path / "wal", NEVER)
+    """It is a fault that is named; there is nothing to keep."""
+    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
     log.append(batch(1))
     [segment] = sealed(log)
     segment.path.unlink()
-    missing = Segment(number=segment.number, path=segment.path, mark=segment.mark, extent=segment.extent)
-    with pytest.raises(FileNotFoundError):
-        missing.load_spans()
-    missing.keep_damaged()
+    loaded = segment.load_spans()
+    assert (loaded.spans, loaded.fault) == ([], f"{segment.path.name} cannot be read: No such file or directory")
+    segment.keep_damaged()
     assert not segment.path.with_suffix(".damaged").exists()
 
 

@@ -134,17 +134,65 @@ def test_a_crash_between_ledger_and_unlink_stores_nothing_twice(tmp_path: Path) 
     log.close()
 
 
+def _log_of_dead_processes(directory: Path, segments: int) -> Path:
+    """Return the directory of a log that was killed with so many segments, of one span each, the last one open."""
+    log = Log(directory / "wal", NEVER)
+    for number in range(1, segments + 1):
+        log.append(batch(number))
+        if number < segments:
+            log.seal()
+    copy = crash(log, directory / "copy")
+    log.close()
+    return copy
+
+
 def test_segments_of_a_dead_process_go_to_the_writer_in_order(tmp_path: Path) -> None:
     """Also the one that was still open: a later segment in the books would let the next start delete an earlier one unread."""
-    log = Log(tmp_path / "wal", NEVER)
-    for number in (1, 2, 3):
-        log.append(batch(number))
-        if number < 3:
-            log.seal()
-    segments = sealed(Log(crash(log, tmp_path / "copy"), NEVER))
+    segments = sealed(Log(_log_of_dead_processes(tmp_path, 3), LogSettings(flush_interval_s=3600, segment_bytes=1)))
     assert [segment.number for segment in segments] == [1, 2, 3]
     assert numbers(segments) == [1, 2, 3]
+
+
+def test_segments_of_dead_processes_go_to_the_store_together(tmp_path: Path) -> None:
+    """All but the first, which the store may have begun with under its own token; what is stored leaves no file."""
+    log = Log(_log_of_dead_processes(tmp_path, 40), NEVER)
+    first, rest = sealed(log)
+    assert (numbers([first]), numbers([rest])) == ([1], list(range(2, 41)))
+    for segment in (first, rest):
+        log.take(segment)
+        log.retire(segment, stored=segment.span_count, rejected=0)
+    audit = log.audit()
+    assert (audit.counts.stored, audit.in_log, audit.balanced) == (40, 0, True)
+    assert not list(log.directory.glob("*.wal"))
+    assert Log(log.directory, NEVER).append(batch(17)).duplicate == 1
+
+
+def test_segments_that_went_to_the_store_together_do_so_again_after_a_crash(tmp_path: Path) -> None:
+    """The token is that of the same spans: a segment that came since is not among them."""
+    log = Log(_log_of_dead_processes(tmp_path, 5), NEVER)
+    first, rest = (log.next_sealed() for _ in range(2))
+    assert first is not None
+    assert rest is not None
+    log.retire(first, stored=1, rejected=0)
+    log.take(rest)
+    log.append(batch(6))
+    again = sealed(Log(crash(log, tmp_path / "again"), NEVER))
+    assert [numbers([segment]) for segment in again] == [[2, 3, 4, 5], [6]]
+    assert again[0].number == rest.number
     log.close()
+
+
+def test_damage_in_one_of_several_segments_is_named_and_only_its_file_kept(tmp_path: Path) -> None:
+    """Found while the log is open, after they were joined: the others give their spans."""
+    log = Log(_log_of_dead_processes(tmp_path, 4), NEVER)
+    _, rest = sealed(log)
+    data = bytearray(rest.parts[1].path.read_bytes())
+    data[-1] ^= 1
+    rest.parts[1].path.write_bytes(data)
+    loaded = rest.load_spans()
+    assert [found.name for found in loaded.spans] == ["span-2", "span-4"]
+    assert loaded.fault.startswith(f"{rest.parts[1].path.name}: ")
+    assert loaded.faulty == (rest.parts[1],)
 
 
 def test_a_segment_read_from_disk_is_the_one_that_was_held(tmp_path: Path) -> None:

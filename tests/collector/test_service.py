@@ -168,14 +168,27 @@ def test_a_second_collector_on_the_directory_is_refused(data: Path) -> None:
 
 
 def test_a_taken_port_is_named(data: Path, tmp_path: Path) -> None:
-    """The message says which port and which option changes it."""
+    """The message says which port, who has it and which option changes it; also with a full log and several workers."""
     collector = CollectorProcess(data)
-    port = str(collector.ports["http"])
-    arguments = ["--data", str(tmp_path / "other"), "--http-port", port, "--grpc-port", "0", "--clickhouse-port", "0"]
-    second = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert second.returncode == 2
-    assert port in second.stderr
-    assert "--http-port" in second.stderr
+    away = tmp_path / "away.toml"
+    away.write_text('service.shutdown_s = 1.0\nstore.dsn = "clickhouse://127.0.0.1:1/freezeframe"\n')
+    backlog = CollectorProcess(tmp_path / "other", "--config", str(away))
+    assert backlog.post([span(number) for number in range(200)]).status_code == 200
+    backlog.kill()
+    for name, workers in (("http", "1"), ("grpc", "2"), ("clickhouse", "1")):
+        ports = {"http": 0, "grpc": 0, "clickhouse": 0, name: collector.ports[name]}
+        options = [text for option, port in ports.items() for text in (f"--{option}-port", str(port))]
+        second = subprocess.run(
+            [*COMMAND, "--data", str(tmp_path / "other"), *options],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**os.environ, "FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers},
+        )
+        assert second.returncode == 2
+        assert f"{name}.port: cannot listen on 127.0.0.1:{ports[name]}: it is taken by pid" in second.stderr
+        assert f"--{name}-port" in second.stderr
     assert collector.stop() == 0
 
 
@@ -197,27 +210,43 @@ def test_kill_9_under_load_loses_nothing_acked_and_doubles_nothing(tmp_path: Pat
     assert [lane.result() for lane in played] == [rounds // lanes] * lanes
 
 
-def _kill_again_and_again(data: Path, rounds: int, seed: int) -> int:
-    """Play the rounds of one lane, look at what is stored in the end, and return how many kills there were."""
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=[pytest.mark.soak, pytest.mark.timeout(1200)])])
+def test_kill_9_and_another_number_of_workers_on_the_same_ports(tmp_path: Path, rounds: int) -> None:
+    """One and two in turn: the connections that a killed collector leaves do not keep the next from its ports."""
+    assert _kill_again_and_again(tmp_path / "data", rounds, 0, changing=True) == rounds
+
+
+def _kill_again_and_again(data: Path, rounds: int, seed: int, *, changing: bool = False) -> int:
+    """Play the rounds of one lane, look at what is stored in the end, and return how many kills there were.
+
+    `changing`: each collector has another number of workers than the one before, and its ports.
+    """
+    ports: tuple[str, ...] = ()
     chance = random.Random(seed)
     acked: set[int] = set()
     unsure: list[int] = []
     following = kills = 0
     for number in range(rounds):
-        workers = "2" if number % 4 == 3 else "1"
-        collector = CollectorProcess(data, environment=IN_A_HURRY | {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers})
+        workers = "2" if number % (2 if changing else 4) == (1 if changing else 3) else "1"
+        environment = IN_A_HURRY | {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": workers}
+        collector = CollectorProcess(data, *ports, environment=environment)
+        if changing:
+            ports = ("--http-port", str(collector.ports["http"]), "--grpc-port", str(collector.ports["grpc"]))
+        # A connection that nothing goes over: the collector's end of it is the one that is closed first.
+        idle = socket.create_connection(("127.0.0.1", collector.ports["http"]), timeout=60)
         fresh = list(range(following, following + 1500))
         following += 1500
         load = Load(collector.ports["http"], unsure + fresh)
         time.sleep(chance.uniform(0.02, 1.2))
         collector.kill()
+        idle.close()
         kills += 1
         load.join()
         acked.update(load.acked)
         unsure = [number for number in unsure + fresh if number not in acked]
         # A sender gives up in the end; the last few it was unsure of it sends again.
         unsure = unsure[:200]
-    collector = CollectorProcess(data)
+    collector = CollectorProcess(data, *ports)
     try:
         collector.flush()
         stored = Counter(int(name[5:]) for (name,) in collector.rows("SELECT name FROM freezeframe.spans"))

@@ -17,7 +17,7 @@ from typing import Any, Final
 from freezeframe_collector.admission import BudgetState, BusyError
 from freezeframe_collector.batch import Appended
 from freezeframe_collector.config import CollectorConfig, Scalar, config_values
-from freezeframe_collector.front import port_taken
+from freezeframe_collector.front import port_taken, probe_port
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.wal import Log
 from freezeframe_collector.workers.channel import (
@@ -114,20 +114,18 @@ class WorkerPool:
         Raises:
             ConfigError: another program listens there.
         """
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # Without sharing first: a port that some other program shares is taken all the same.
+        family, address = probe_port(name, host, port)
+        held = socket.socket(family, socket.SOCK_STREAM)
+        self._held.append(held)
+        # Both: connections of an earlier process that did not share its port stay for a minute after its end.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
-            # Without sharing first: a port that some other program shares is taken all the same.
-            with socket.socket(family, kind) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(address)
-                found = int(probe.getsockname()[1])
-            held = socket.socket(family, kind)
-            self._held.append(held)
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            held.bind((address[0], found, *address[2:]))
+            held.bind(address)
         except OSError as error:
             raise port_taken(name, host, port, error) from None
-        return found
+        return int(address[1])
 
     # -- for the workers' threads -----------------------------------------------------------------------------------
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, otlp_url
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.listeners import port_is_free, who_listens
 
 _GIB: Final = 1 << 30
 _LEAST_FREE_BYTES: Final = _GIB // 10
@@ -195,10 +196,10 @@ def _ports(home: Home) -> Iterable[Finding]:
         check = f"port {port}"
         if port in ours:
             yield _ok(check, f"{what}: ours")
-        elif processes.port_is_free(port):
+        elif port_is_free(port):
             yield _ok(check, f"{what}: free")
         else:
-            owner = processes.who_listens(port) or "another process"
+            owner = who_listens(port) or "another process"
             do = f"end that process, or freezeframe up {option} N"
             yield Finding(check=check, grade=Grade.WARN, found=f"{what}: taken by {owner}", do=do)
 

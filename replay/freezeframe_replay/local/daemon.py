@@ -19,6 +19,7 @@ from freezeframe_replay.local.processes import Note
 from freezeframe_replay.local.stopped_store import has_store, open_stopped_store, waiting_bytes
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.listeners import port_is_free, who_listens
 
 COLLECTOR: Final = "collector"
 REPLAY: Final = "replay"
@@ -230,8 +231,8 @@ def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
         wanted += [("replay service", "--replay-port", ports.replay)]
     faults: list[str] = []
     for what, option, port in wanted:
-        if port and not processes.port_is_free(port):
-            owner = processes.who_listens(port)
+        if port and not port_is_free(port):
+            owner = who_listens(port)
             faults.append(f"port {port} ({what}, {option}) is taken by {owner or 'another process'}")
     if faults:
         raise ConfigError(

@@ -1,7 +1,6 @@
 """Background processes and the notes about them: started detached, recognised by pid *and* start time, stopped politely.
 
-A pid alone is never trusted: after a crash or a reboot it may be somebody else's. What holds a port is looked up for messages
-only.
+A pid alone is never trusted: after a crash or a reboot it may be somebody else's.
 """
 
 from __future__ import annotations
@@ -10,17 +9,14 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 _POLL_S: Final = 0.05
-_LISTEN: Final = "0A"
-"""State of a listening socket in /proc/net/tcp."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,55 +119,3 @@ def _mark_from_ps(pid: int) -> str | None:
 def _signal(note: Note, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(note.pid, number)
-
-
-# -- ports --------------------------------------------------------------------------------------------------------------
-
-
-def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether a server could listen there now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
-def who_listens(port: int) -> str | None:
-    """Return ``"pid 4711 (python -m http.server)"`` for whoever listens on `port`; None where the system does not say."""
-    inodes = set(_listening_inodes(port))
-    if not inodes:
-        return None
-    for folder in Path("/proc").glob("[0-9]*"):
-        if inodes.intersection(_open_files(folder)):
-            return f"pid {folder.name} ({_command_of(folder)})"
-    return None
-
-
-def _open_files(folder: Path) -> Iterable[str]:
-    with contextlib.suppress(OSError):  # somebody else's process, or one that just ended
-        for entry in (folder / "fd").iterdir():
-            with contextlib.suppress(OSError):  # a file that was just closed
-                yield os.readlink(entry)
-
-
-def _listening_inodes(port: int) -> Iterable[str]:
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        try:
-            lines = table.read_text().splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            if fields[3] == _LISTEN and int(fields[1].rpartition(":")[2], 16) == port:
-                yield f"socket:[{fields[9]}]"
-
-
-def _command_of(folder: Path) -> str:
-    try:
-        words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-    except OSError:
-        return "?"
-    return " ".join(words).strip()[:80]
