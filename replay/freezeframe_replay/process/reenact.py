@@ -258,5 +258,5 @@ def _end_group(leader: int) -> None:
 
 
 def _tail(text: str | None) -> str:
-    lines = [line for line in (text or "").strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in (text or "").strip().splitlines() if line.strip()]
     return " | ".join(lines[-3:]) or "nothing"
