@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ("http.port", options.http_port),
             ("clickhouse.port", options.clickhouse_port),
             ("pages.port", options.pages_port),
+            ("auth.open_senders", options.open_senders or None),
         )
         if value is not None
     }
@@ -105,6 +106,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--http-port", type=int, metavar="PORT", help="OTLP/HTTP port; 0 takes a free one")
     parser.add_argument("--clickhouse-port", type=int, metavar="PORT", help="ClickHouse HTTP port; 0 takes a free one")
     parser.add_argument("--pages-port", type=int, metavar="PORT", help="port of the collector's own pages beside TLS")
+    parser.add_argument(
+        "--open-senders", action="store_true", help="take spans from senders without a token (auth.open_senders)"
+    )
     parser.add_argument("--version", action="version", version=f"freezeframe-collector {version('freezeframe')}")
     return parser
 

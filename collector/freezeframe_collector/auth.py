@@ -1,4 +1,8 @@
-"""Who may send: bearer tokens by tenant. The file holds only hashes, and is read again when it changes.
+"""Who may come in: the one answer of every listener to a bearer token.
+
+A collector makes two tokens in its data directory, one to send and one to read (`freezeframe_schemas.local_tokens`). The one to
+read is also the password of SQL's user ``default``. Tenants have tokens of their own, in a file that takes the place of the one
+to send. It holds only hashes, and is read again when it changes.
 
 **Shape** of the tokens file::
 
@@ -12,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, cast
 
@@ -27,32 +32,80 @@ class UnauthenticatedError(FreezeframeError):
 
 
 class Authenticator:
-    """Tells the tenant of a request by its ``Authorization`` header. Without a file everybody may send, as no tenant."""
+    """Tells by the ``Authorization`` header of a request what it may do: send, for which tenant, and see the pages."""
 
-    def __init__(self, tokens_file: Path | None) -> None:
+    def __init__(
+        self,
+        tokens_file: Path | None = None,
+        *,
+        sender_token: str | None = None,
+        reader_token: str | None = None,
+        open_senders: bool = False,
+    ) -> None:
         """Read the file.
+
+        Args:
+            tokens_file: tokens of tenants, who then are the only ones to send.
+            sender_token: sends, as no tenant.
+            reader_token: sees the pages.
+            open_senders: everybody may send, as no tenant.
 
         Raises:
             ConfigError: the file has faults; all are named.
         """
         self._tenants = Watched([tokens_file], lambda: read_tokens(tokens_file)) if tokens_file else None
+        self._sender = {} if sender_token is None else {_hash(sender_token): ""}
+        self._reader = None if reader_token is None else _hash(reader_token)
+        self._open_senders = open_senders
 
     def tenant_of(self, authorization: str | None) -> str:
         """Return the tenant that the header's token belongs to.
 
         Raises:
-            UnauthenticatedError: a file is set, and the token is missing or unknown.
+            UnauthenticatedError: the token is missing or unknown, and senders need one.
         """
-        if self._tenants is None:
+        if self._open_senders:
             return ""
-        scheme, _, token = (authorization or "").partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            raise UnauthenticatedError("a bearer token is needed: send the header `authorization: Bearer <token>`")
-        # The look-up is by the token's hash: how long it takes says nothing about another token.
-        tenant = self._tenants.get().get(hashlib.sha256(token.strip().encode()).hexdigest())
+        tenant = self._senders().get(_token_hash(authorization))
         if tenant is None:
-            raise UnauthenticatedError("the bearer token is not known here")
+            found = "an unknown token" if _token_hash(authorization) else "no bearer token"
+            raise UnauthenticatedError(f"found {found}, expected `authorization: Bearer TOKEN`; {self._where_senders_look()}")
         return tenant
+
+    def check_pages(self, authorization: str | None) -> None:
+        """Let whoever has any token see what the collector says of itself; no payload is in that.
+
+        Raises:
+            UnauthenticatedError: the token is missing or unknown.
+        """
+        given = _token_hash(authorization)
+        if given != self._reader and given not in self._senders():
+            raise UnauthenticatedError(
+                "expected `authorization: Bearer TOKEN`; it is in the file reader-token of the collector's data directory"
+            )
+
+    def _senders(self) -> Mapping[str, str]:
+        return self._sender if self._tenants is None else self._tenants.get()
+
+    def _where_senders_look(self) -> str:
+        if self._tenants is not None:
+            return "ask whoever runs this collector for a token of your tenant"
+        return (
+            "it is in the file sender-token of the collector's data directory, where freezeframe.instrument() finds it if the"
+            " same user runs both; give it to another SDK by OTEL_EXPORTER_OTLP_HEADERS, or start the collector with"
+            " --open-senders to take spans without a token"
+        )
+
+
+def _token_hash(authorization: str | None) -> str:
+    """Return the hash of a header's bearer token; empty if it holds none."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return _hash(token.strip()) if scheme.lower() == "bearer" and token.strip() else ""
+
+
+def _hash(token: str) -> str:
+    """Look-ups are by hash: how long one takes says nothing about another token."""
+    return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
 
 
 def read_tokens(file: Path) -> dict[str, str]:

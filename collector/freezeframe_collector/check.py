@@ -14,6 +14,7 @@ from freezeframe_collector.files import directory_fault
 from freezeframe_collector.policies import load_policies
 from freezeframe_collector.tls import http_context
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.local_tokens import ADMIN, READER, SENDER
 from freezeframe_schemas.same_origin import is_loopback
 
 
@@ -41,13 +42,16 @@ def file_faults(config: CollectorConfig) -> Iterator[str]:
 def cautions(config: CollectorConfig) -> Iterator[str]:
     """Yield a line for each door that stands open beyond this machine: no fault, since a network may be closed elsewhere."""
     receivers = [("http", config.http.host)] + ([("grpc", config.grpc.host)] if config.grpc.enabled else [])
-    guarded = bool(config.auth.tokens_file or config.tls.client_ca_file)
     for name, host in receivers:
         if is_loopback(host):
             continue
-        if not guarded:
-            yield f"{name}.host: {host}, and neither auth.tokens_file nor tls.client_ca_file: whoever reaches it may send"
+        if config.auth.open_senders and not config.tls.client_ca_file:
+            yield f"{name}.host: {host}, and auth.open_senders without tls.client_ca_file: whoever reaches it may send"
         if not config.tls.cert_file:
             yield f"{name}.host: {host}, and no tls.cert_file: spans and tokens cross the network readable, not redacted yet"
     if config.clickhouse.enabled and not is_loopback(config.clickhouse.host):
-        yield f"clickhouse.host: {config.clickhouse.host}: SQL asks for no password, so whoever reaches it reads every run"
+        yield f"clickhouse.host: {config.clickhouse.host}: passwords and answers cross the network readable"
+    for name in (SENDER, READER, ADMIN):
+        file = config.data_directory / name
+        if file.exists() and file.stat().st_mode & 0o077:
+            yield f"{file}: others may read this token: chmod 600, and delete it for a new one at the next start"

@@ -108,7 +108,14 @@ class TlsConfig:
 class AuthConfig:
     """Who may send."""
 
-    tokens_file: str = _setting("", 'TOML file of bearer tokens: `[tokens]`, tenant = "sha256:<hex>". Empty lets everybody in.')
+    tokens_file: str = _setting(
+        "",
+        'TOML file of bearer tokens: `[tokens]`, tenant = "sha256:<hex>". If empty, senders show the token in the file'
+        " `sender-token` of the data directory.",
+    )
+    open_senders: bool = _setting(
+        False, "Take spans from senders without a token. To read always takes the one in the file `reader-token`."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +239,7 @@ class CollectorConfig:
 
     @property
     def tokens_path(self) -> Path | None:
-        """Return the file of the bearer tokens, None where everybody may send."""
+        """Return the file of the tenants' bearer tokens, None if there are none."""
         return Path(self.auth.tokens_file) if self.auth.tokens_file else None
 
     @property
@@ -473,6 +480,8 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
             yield f"tls.{name}: {path}: no such file"
     if config.auth.tokens_file and not Path(config.auth.tokens_file).is_file():
         yield f"auth.tokens_file: {config.auth.tokens_file}: no such file"
+    if config.auth.tokens_file and config.auth.open_senders:
+        yield "auth.open_senders: expected false beside auth.tokens_file, whose tokens tell tenants apart"
     ports = [("grpc.port", config.grpc.port, config.grpc.enabled), ("http.port", config.http.port, True)]
     ports += [("clickhouse.port", config.clickhouse.port, config.clickhouse.enabled), ("pages.port", config.pages.port, True)]
     taken: dict[int, str] = {}

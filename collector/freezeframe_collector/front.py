@@ -33,6 +33,7 @@ from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_redaction.vault_keys import vault_of
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import who_listens
+from freezeframe_schemas.local_tokens import READER, SENDER, load_or_create_token
 
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
@@ -73,6 +74,20 @@ def _limits(config: CollectorConfig) -> Limits:
     return Limits(span_bytes=limits.span_bytes, attributes=limits.attributes, events=limits.events, links=limits.links)
 
 
+def build_authenticator(config: CollectorConfig) -> Authenticator:
+    """Return who may come in; the tokens of the data directory are made on first use.
+
+    Raises:
+        ConfigError: a file of tokens has faults.
+    """
+    return Authenticator(
+        config.tokens_path,
+        sender_token=load_or_create_token(config.data_directory, SENDER) if config.tokens_path is None else None,
+        reader_token=load_or_create_token(config.data_directory, READER),
+        open_senders=config.auth.open_senders,
+    )
+
+
 def build_own_spans(config: CollectorConfig, log: LogDoor) -> OwnSpans:
     """Return the place for spans about the collector itself."""
     return OwnSpans(config.telemetry.spans, config.telemetry.sample, log)
@@ -87,7 +102,7 @@ class Front:
         self._pipeline = pipeline
         self._shares_ports = shares_ports
         self._grpc: GrpcReceiver | None = None
-        self._authenticator = Authenticator(config.tokens_path)
+        self._authenticator = build_authenticator(config)
         self._bodies, self._messages = _budget(config), _budget(config)
         http = HttpReceiver(config.http, pipeline, pages, self._authenticator, self._bodies)
         self._runner = http.build_runner(config.service.shutdown_s / 4)

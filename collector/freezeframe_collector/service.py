@@ -21,10 +21,10 @@ from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.check import cautions
 from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, parse_tenant_days, settings
-from freezeframe_collector.facade.orders import load_or_create_token
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import (
     Front,
+    build_authenticator,
     build_own_spans,
     build_pipeline,
     build_redaction,
@@ -46,11 +46,11 @@ from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import RetrySettings, SpanSink, Writer
 from freezeframe_redaction.keys import load_or_create_keys
+from freezeframe_schemas.data_directory import PORTS_FILE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.local_tokens import ADMIN, READER, load_or_create_token
 
 _LOG = logging.getLogger(__name__)
-PORTS_FILE = "ports.json"
-ADMIN_FILE = "admin-token"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +104,7 @@ class Service:
             describe=self._describe_all,
         )
         self._sweeper = _sweeper(config, self._store)
+        self._authenticator = build_authenticator(config)
         self._front = None if pipeline is None else Front(config, pipeline, self._reporter)
         self._pool = None if pipeline is not None else WorkerPool(config, self._log, self.meter, self._reporter.pages())
 
@@ -119,8 +120,8 @@ class Service:
             self._sweeper.start()
         clickhouse = 0
         if config.clickhouse.enabled and isinstance(self._store, Store):
-            token = load_or_create_token(config.data_directory / ADMIN_FILE)
-            app = facade.build_app(self._store, admin_token=token)
+            reader, admin = (load_or_create_token(config.data_directory, name) for name in (READER, ADMIN))
+            app = facade.build_app(self._store, users=[facade.User(name="default", password=reader)], admin_token=admin)
             shutdown_s = config.service.shutdown_s / 4
             self._facade = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
             clickhouse = await listen(self._facade, config.clickhouse.host, config.clickhouse.port, "clickhouse")
@@ -140,7 +141,7 @@ class Service:
         pages = self._config.pages
         if not (pages.port or self._config.tls.cert_file):
             return 0
-        self._pages = PagesReceiver(self._reporter).build_runner(self._config.service.shutdown_s / 4)
+        self._pages = PagesReceiver(self._reporter, self._authenticator).build_runner(self._config.service.shutdown_s / 4)
         return await listen(self._pages, pages.host, pages.port, "pages")
 
     async def stop(self) -> bool:

@@ -263,7 +263,7 @@ Install freezeframe where your agent runs (README: "Point it at your own agent")
   freezeframe show last                           # the run, and what it lacks to be re-enacted
   freezeframe replay last                         # marked with @freezeframe.run; else: replay last -- python ...
 
-Look around in this demo's runs, and as a page at http://127.0.0.1:4320:
+Look around in this demo's runs; `freezeframe up` prints a link that shows them in a browser:
 """
         )
         if activate.exists():

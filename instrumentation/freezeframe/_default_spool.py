@@ -7,16 +7,15 @@ never delivered to another. Nothing is loaded and no key is made before there is
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from freezeframe_schemas.data_directory import find_data_directory
+from freezeframe_schemas.data_directory import find_data_directory, state_directory
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.same_origin import is_loopback
 
 if TYPE_CHECKING:
     from freezeframe._config import Settings
@@ -30,15 +29,13 @@ _DIGITS: Final = 16
 def default_spool_root() -> Path:
     """Return the directory of all default spools of this user.
 
-    Source: XDG Base Directory Specification.
-
     Raises:
         ConfigError: the user has no home directory.
     """
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    if not os.path.isabs(base):
+    state = state_directory()
+    if state is None:
         raise ConfigError("spool: no home directory is known", do="set HOME or XDG_STATE_HOME, or name a directory: spool=...")
-    return Path(base) / "freezeframe" / "spool"
+    return state / "spool"
 
 
 def default_spool_directory(settings: Settings) -> Path:
@@ -74,10 +71,7 @@ def check_seal(settings: Settings) -> None:
 
 def _is_on_this_machine(endpoint: str) -> bool:
     host = urlsplit(endpoint).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return is_loopback(host) or host.endswith(".localhost")
 
 
 class LazySeal:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from freezeframe._delivery import DeliveryError, Refused, TooLarge, TryAgain, Unreachable
-from freezeframe._export_http import rejected_spans
+from freezeframe._export_http import HOW_TO_GET_IN, rejected_spans
 from freezeframe._export_tls import TlsFiles
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.local_tokens import SENDER, bearer, token_of
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
@@ -31,7 +32,8 @@ class GrpcWire:
         from urllib.parse import urlsplit
 
         parts = urlsplit(endpoint)
-        self.target = f"{parts.hostname}:{parts.port or 4317}"
+        self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 4317
+        self.target = f"{self._host}:{self._port}"
         self._secure = parts.scheme == "https"
         self._tls = tls or TlsFiles()
         self._metadata = tuple((name.lower(), value) for name, value in headers)
@@ -51,14 +53,21 @@ class GrpcWire:
         except OSError as error:  # a certificate or a key that is just being renewed
             raise TryAgain(f"{type(error).__name__}: {error}") from error
         try:
-            return rejected_spans(call(body, timeout=timeout_s, metadata=self._metadata))
+            return rejected_spans(call(body, timeout=timeout_s, metadata=(*self._metadata, *self._local_token())))
         except grpc.RpcError as error:
             raise self._explain(error, len(body)) from error
+
+    def _local_token(self) -> Iterable[tuple[str, str]]:
+        """Look for the token anew with each batch: the collector may have started after this process."""
+        if any(name == "authorization" for name, _ in self._metadata):
+            return ()
+        found = bearer(token_of(self._host, self._port, SENDER))
+        return [(name.lower(), value) for name, value in found.items()]
 
     def _explain(self, error: Any, size: int) -> DeliveryError:
         """Return what a failed call means for the batch."""
         code = getattr(error.code(), "name", "UNKNOWN")
-        said = f"{code}: {(error.details() or '')[:200]}"
+        said = f"{code}: {(error.details() or '')[:200]}{HOW_TO_GET_IN if code == 'UNAUTHENTICATED' else ''}"
         delay_s = retry_delay_s(error.trailing_metadata() or ())
         if code in _RETRYABLE:
             return TryAgain(said, delay_s)

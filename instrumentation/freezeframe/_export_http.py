@@ -9,9 +9,15 @@ from typing import Any, Final
 from freezeframe._delivery import Refused, TooLarge, TryAgain, Unreachable
 from freezeframe._export_tls import TlsFiles
 from freezeframe._guard import guard, logger
+from freezeframe_schemas.local_tokens import SENDER, bearer, token_of
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
+_UNAUTHORIZED: Final = 401
+HOW_TO_GET_IN: Final = (
+    ": no token that it knows was sent; set FREEZEFRAME_DATA to the collector's data directory, or send the token that is in"
+    ' it: OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat .freezeframe/sender-token)"'
+)
 _BATCH_IS_WRONG: Final = frozenset({400, 415, 422})
 """Anything else (401, 404, 500) says nothing about this batch."""
 
@@ -33,6 +39,7 @@ class HttpWire:
         self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
         self.target = f"{self._host}:{self._port}{self._path}"
         self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(headers)}
+        self._is_given = any(name.lower() == "authorization" for name in self._headers)
         if encoding != "none":
             self._headers["Content-Encoding"] = encoding
         self._connection: Any = None
@@ -47,7 +54,8 @@ class HttpWire:
         try:
             connection = self._connect(timeout_s)
             with while_sending():  # nothing of ours is recorded, or answered from a recording
-                connection.request("POST", self._path, body=body, headers=self._headers)
+                headers = self._headers if self._is_given else {**self._headers, **self._local_token()}
+                connection.request("POST", self._path, body=body, headers=headers)
                 response = connection.getresponse()
             answer = response.read()
         except (OSError, http.client.HTTPException) as error:
@@ -56,12 +64,16 @@ class HttpWire:
         if response.status < 300:
             return _rejected_spans(answer, response.getheader("Content-Type") or "")
         self.close()
-        said = f"answered {response.status}"
+        said = f"answered {response.status}{HOW_TO_GET_IN if response.status == _UNAUTHORIZED else ''}"
         if response.status in _RETRYABLE:
             raise TryAgain(said, _seconds(response.getheader("Retry-After") or ""))
         if response.status == _TOO_LARGE:
             raise TooLarge(f"{self.target}: {said}, {len(body)} bytes")
         raise (Refused if response.status in _BATCH_IS_WRONG else Unreachable)(said)
+
+    def _local_token(self) -> dict[str, str]:
+        """Look for the token anew with each batch: the collector may have started after this process."""
+        return bearer(token_of(self._host, self._port, SENDER))
 
     def _connect(self, timeout_s: float) -> Any:
         import http.client

@@ -7,7 +7,9 @@
     GET  /   and   GET /runs/ID       the same as pages
     GET  /diff?before=ID&after=ID     two runs beside each other
     POST /runs/ID/replay              the run re-enacted, offline, by the code beside the data directory
+    POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
 
+All but the first ask for the reader's token, or for the cookie of a browser that came by such a link (`web.door`).
 It answers only to a Host of this machine, so that no web page can reach it by DNS rebinding, and replays only for a form of its
 own pages (their Origin, and a token that only they hold). It changes nothing in the store.
 """
@@ -39,10 +41,12 @@ from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.comparison import comparison_body
+from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.replay import replay_page
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 from freezeframe_schemas.lifecycle import NOT_OK
+from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 if TYPE_CHECKING:
@@ -57,9 +61,12 @@ LOOPBACK: Final = "127.0.0.1"
 _MOST_RUNS: Final = 1000
 _HOME: Final = web.AppKey("home", Home)
 _TOKEN: Final = web.AppKey("token", str)
+_DOOR: Final = web.AppKey("door", Door)
 _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
 """One replay at a time: each is a process that runs the agent's code."""
 
+_OPEN: Final = frozenset({"/healthz", "/enter"})
+"""What is answered without token and cookie. A probe carries neither, and a link is what brings the cookie."""
 _HEADERS: Final = {
     **ANSWER_HEADERS,
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
@@ -72,11 +79,14 @@ def make_app(home: Home) -> web.Application:
     started again is found again."""
     app = web.Application(middlewares=[_guard])
     app[_HOME] = home
+    app[_DOOR] = Door(load_or_create_token(home.directory, READER))
     app[_TOKEN] = secrets.token_urlsafe(24)
     app[_REPLAYING] = asyncio.Lock()
     app.add_routes(
         [
             web.get("/healthz", _healthz),
+            web.get("/enter", _enter),
+            web.post("/links", _link),
             web.get("/api/runs", _api_runs),
             web.get("/api/runs/{run}", _api_run),
             web.get("/api/runs/{run}/fixture", _api_fixture),
@@ -128,7 +138,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 async def _healthz(request: web.Request) -> web.Response:
-    return web.json_response({"status": "ok", "data": str(request.app[_HOME].directory)})
+    return web.json_response({"status": "ok"})
+
+
+async def _link(request: web.Request) -> web.Response:
+    if not request.app[_DOOR].is_program(request.headers.get("Authorization")):
+        raise web.HTTPUnauthorized(text="links: expected the token in the file reader-token of the data directory")
+    return web.json_response({"link": request.app[_DOOR].make_link()})
+
+
+async def _enter(request: web.Request) -> web.Response:
+    if not request.app[_DOOR].enter(request.query.get("code", "")):
+        return _closed(request)
+    answer = web.Response(status=303, headers={"Location": "/"})
+    answer.set_cookie(_cookie_name(request), request.app[_DOOR].cookie, httponly=True, samesite="Strict", path="/")
+    return answer
 
 
 async def _api_runs(request: web.Request) -> web.Response:
@@ -280,6 +304,10 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     why = why_foreign(request.headers, names=LOOPBACK_NAMES, links=True)
     if why is not None:
         answer: web.StreamResponse = web.json_response({"error": f"refused: {why}"}, status=403)
+    elif request.path not in _OPEN and not request.app[_DOOR].admits(
+        request.headers.get("Authorization"), request.cookies, _cookie_name(request)
+    ):
+        answer = _closed(request)
     else:
         try:
             answer = await handler(request)
@@ -290,6 +318,24 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     answer.headers.update(_HEADERS)
     answer.headers["Content-Security-Policy"] = pages.content_security_policy()
     return answer
+
+
+def _closed(request: web.Request) -> web.Response:
+    """Say to whoever has neither token nor cookie how to get in."""
+    if request.path.startswith("/api/"):
+        text = "expected `authorization: Bearer TOKEN`; the token is in the file reader-token of the data directory"
+        answer = web.json_response({"error": text}, status=401)
+    else:
+        # a browser does not send the cookie when a page elsewhere leads here, and does when this page does
+        answer = _html(pages.closed_page("/" if request.path == "/enter" else f"/{request.path_qs.lstrip('/')}"), status=401)
+    answer.headers["WWW-Authenticate"] = "Bearer"
+    return answer
+
+
+def _cookie_name(request: web.Request) -> str:
+    """Return the name of this service's cookie: those of all ports of a machine lie together."""
+    port = request.transport.get_extra_info("sockname")[1] if request.transport is not None else 0
+    return f"freezeframe-{port}"
 
 
 def _error(request: web.Request, error: FreezeframeError) -> web.Response:

@@ -1,14 +1,21 @@
-"""Where the data directory is: named, in the environment, or the nearest `.freezeframe` upwards, as git finds its own."""
+"""Where the data directory is: named, in the environment, or the nearest `.freezeframe` upwards, as git finds its own.
+
+Also what the collector that runs over it has noted there, and which data directories this user has started collectors over.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 NAME: Final = ".freezeframe"
 VARIABLE: Final = "FREEZEFRAME_DATA"
+PORTS_FILE: Final = "ports.json"
 KEYS: Final = "keys"
 """Folder of the surrogate keys in it."""
 VAULT: Final = "vault"
@@ -28,3 +35,60 @@ def find_data_directory(
     if named := environ.get(VARIABLE, "").strip():
         return (start / named).resolve()
     return next((folder / NAME for folder in (start, *start.parents) if (folder / NAME).is_dir()), start / NAME)
+
+
+def read_notes(directory: Path) -> dict[str, Any]:
+    """Return what the collector over the data directory has noted: its ports, its process; empty if it does not run.
+
+    A collector that was killed leaves its notes behind, and its ports to whoever takes them: no token goes there.
+    """
+    try:
+        notes: Any = json.loads((directory / PORTS_FILE).read_bytes())
+        return notes if _is_alive(int(notes["pid"])) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:  # of another user, as the collector in a container
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def state_directory(environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Return where this user's programs keep state; None if the user has no home directory.
+
+    Source: XDG Base Directory Specification.
+    """
+    base = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(base) / "freezeframe" if os.path.isabs(base) else None
+
+
+def remember_data_directory(directory: Path) -> None:
+    """Note that this user starts a collector over `directory`: agents started elsewhere find it. Forget what is gone."""
+    state = state_directory()
+    if state is None:
+        return
+    notes = state / "data-directories"
+    with suppress(OSError):  # an agent started below the directory finds it all the same
+        notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for note in notes.iterdir():
+            if not note.exists():  # it is a symbolic link to the data directory
+                note.unlink(missing_ok=True)
+        link = notes / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
+        if not link.is_symlink():
+            link.symlink_to(directory)
+
+
+def known_data_directories() -> Iterator[Path]:
+    """Yield the data directory of the working directory, then those that this user started collectors over."""
+    with suppress(OSError):  # the working directory was deleted
+        yield find_data_directory()
+    state = state_directory()
+    if state is not None:
+        with suppress(OSError):
+            yield from sorted((state / "data-directories").iterdir())

@@ -10,9 +10,11 @@ import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 from handmade_runs import make_run, tool_call
+from yarl import URL
 
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import fixture_archive, make_app
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import build_run
 
 Client = TestClient[Request, Application]
@@ -22,7 +24,7 @@ Client = TestClient[Request, Application]
 async def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
     """The service over a data directory without a collector."""
     monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
-    async with TestClient(TestServer(make_app(Home(directory=tmp_path)))) as made:
+    async with TestClient(TestServer(make_app(Home(directory=tmp_path))), headers=bearer(read_token(tmp_path, READER))) as made:
         yield made
 
 
@@ -80,3 +82,50 @@ def test_equal_runs_give_equal_archives() -> None:
     """No time and no user of the packing in it."""
     run = build_run(make_run(tool_call("track", 1)))
     assert fixture_archive(run) == fixture_archive(run)
+
+
+@pytest_asyncio.fixture
+async def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+    """A client that shows nothing, to a service of its own."""
+    monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
+    async with TestClient(TestServer(make_app(Home(directory=tmp_path)))) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/runs", "/api/runs/last/fixture", "/runs/last", "/diff", "/links", "/nowhere", "/enter?code="]
+)
+async def test_whoever_shows_neither_token_nor_cookie_sees_nothing(stranger: Client, path: str) -> None:
+    for shown in ({}, bearer("a-token-of-somebody-elses")):
+        answers = [await stranger.request(method, path, headers=shown) for method in ("GET", "POST")]
+        assert {answer.status for answer in answers} <= {401, 405}
+        assert answers[0].status == 401
+
+
+async def test_a_probe_needs_no_token(stranger: Client) -> None:
+    assert await (await stranger.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_a_link_lets_one_browser_in_once(stranger: Client, tmp_path: Path) -> None:
+    """Its cookie is for this service's own pages: no script reads it, and no page elsewhere sends it."""
+    asked = await stranger.post("/links", headers=bearer(read_token(tmp_path, READER)))
+    link = (await asked.json())["link"]
+    entered = await stranger.get(link, allow_redirects=False)
+    assert (entered.status, entered.headers["Location"]) == (303, "/")
+    (cookie,) = entered.headers.getall("Set-Cookie")
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+    name, _, value = cookie.partition(";")[0].partition("=")
+    assert name == f"freezeframe-{stranger.port}"
+    assert value != read_token(tmp_path, READER)
+    assert (await stranger.get("/nowhere", headers={"Cookie": f"{name}={value}"})).status == 404
+    stranger.session.cookie_jar.clear()
+    assert (await stranger.get(link, allow_redirects=False)).status == 401
+    assert (await stranger.post("/links", headers={"Cookie": f"{name}={value}"})).status == 401
+
+
+async def test_the_page_that_keeps_somebody_out_leads_nowhere_else(stranger: Client) -> None:
+    """Who followed a link from elsewhere goes on from here, with the cookie; the address is not taken for another server's."""
+    page = await (await stranger.get("/runs/last?a=%22%3E")).text()
+    assert 'href="/runs/last?a=%22%3E"' in page
+    page = await (await stranger.get(URL.build(path="//evil.example/", encoded=True))).text()
+    assert 'href="/evil.example/"' in page

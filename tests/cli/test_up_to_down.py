@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ import pytest
 from freezeframe_replay.local import daemon, processes
 from freezeframe_replay.local.home import Home
 from freezeframe_schemas.fixture import load_fixture
+from freezeframe_schemas.local_tokens import SENDER, read_token
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long
@@ -41,7 +43,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 import sys
 provider = TracerProvider()
-provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(sys.argv[1] + "/v1/traces")))
+headers = {"authorization": "Bearer " + sys.argv[2]}
+provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(sys.argv[1] + "/v1/traces", headers=headers)))
 with provider.get_tracer("vendor").start_as_current_span("chat gpt-x") as span:
     print(format(span.get_span_context().trace_id, "032x"))
 provider.shutdown()
@@ -220,7 +223,8 @@ def test_a_damaged_fixture_is_refused(project: Project, good_run: str, tmp_path:
 def test_a_run_without_exchanges_is_a_cold_case(project: Project) -> None:
     """Another vendor's spans are stored and shown; what keeps them from a replay is named."""
     endpoint = f"http://127.0.0.1:{port_of(project, 'http')}"
-    trace = project.python("-c", FOREIGN, endpoint).stdout.strip()
+    token = read_token(project.root / ".freezeframe", SENDER) or ""
+    trace = project.python("-c", FOREIGN, endpoint, token).stdout.strip()
     shown = run_command(project, "show", trace)
     assert "a cold case" in shown
     assert "entry_point" in shown
@@ -233,23 +237,28 @@ def test_a_run_without_exchanges_is_a_cold_case(project: Project) -> None:
 def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: str, tmp_path: Path) -> None:
     """The fixture that it hands out is the one that the command writes; pages name the run and run no script."""
     base = f"http://127.0.0.1:{port_of(project, 'replay')}"
-    assert daemon.get_json(f"{base}/healthz")["status"] == "ok"
-    assert good_run in [run["trace_id"] for run in daemon.get_json(f"{base}/api/runs", timeout_s=60)]
-    assert daemon.get_json(f"{base}/api/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
+    home = Home(directory=project.root / ".freezeframe")
+    assert daemon.ask(home, f"{base}/healthz")["status"] == "ok"
+    assert good_run in [run["trace_id"] for run in daemon.ask(home, f"{base}/api/runs", timeout_s=60)]
+    assert daemon.ask(home, f"{base}/api/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    link = re.search(r"http://127\.0\.0\.1:\d+/enter\?code=\S+", run_command(project, "status"))
+    assert link is not None
+    browser.open(link[0])
     with (
-        urllib.request.urlopen(f"{base}/api/runs/{good_run}/fixture") as answer,
+        browser.open(f"{base}/api/runs/{good_run}/fixture") as answer,
         tarfile.open(fileobj=io.BytesIO(answer.read())) as archive,
     ):
         archive.extractall(tmp_path, filter="data")
     run_command(project, "fixture", good_run, "-o", str(tmp_path / "same"))
     assert load_fixture(tmp_path / f"fixture-{good_run}") == load_fixture(tmp_path / "same")
     for path in ("/", f"/runs/{good_run}"):
-        with urllib.request.urlopen(f"{base}{path}") as page:
+        with browser.open(f"{base}{path}") as page:
             assert good_run in page.read().decode()
             assert "script" not in page.headers["Content-Security-Policy"]
     for path in ("/api/runs/ffffffffffff", "/runs/ffffffffffff"):
         with pytest.raises(urllib.error.HTTPError) as missing:
-            urllib.request.urlopen(f"{base}{path}")
+            browser.open(f"{base}{path}")
         assert missing.value.code == 404
 
 
@@ -273,7 +282,8 @@ def test_of_two_ups_at_once_one_starts_and_both_succeed(make_project: MakeProjec
         said = [process.communicate(timeout=100) for process in both]
         assert [process.returncode for process in both] == [0, 0], said
         assert sorted("starting the collector" in error for _, error in said) == [False, True]
-        assert said[0][0] == said[1][0]
+        one, other = (re.sub(r"code=\S+", "", out) for out, _ in said)  # each is given a link of its own
+        assert one == other
     finally:
         own.freezeframe("down", "--data", str(tmp_path / "data"))
 

@@ -13,6 +13,7 @@ from typing import Protocol
 import pytest
 from certificates import issue_certificates
 
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long
@@ -74,7 +75,9 @@ def test_commands_read_a_collector_that_asks_senders_for_certificates(
         assert f"OTLP/HTTP        {url}\n" in run_command("status")
         assert "collector            runs and is ready" in run_command("doctor")
         assert "identical" in run_command("replay", "last")
-        with urllib.request.urlopen(f"http://127.0.0.1:{ports['pages']}/metrics") as answer:
+        reader = bearer(read_token(tmp_path / ".freezeframe", READER))
+        metrics = urllib.request.Request(f"http://127.0.0.1:{ports['pages']}/metrics", headers=reader)
+        with urllib.request.urlopen(metrics) as answer:
             assert b"freezeframe_collector_spans_missing" in answer.read()
         with pytest.raises(OSError, match="404"):
             urllib.request.urlopen(f"http://127.0.0.1:{ports['pages']}/v1/traces", data=b"")

@@ -70,6 +70,9 @@ class MemoryStore:
         return sorted(span.name for span in self.spans)
 
 
+READER_TOKEN = "a-token-that-reads"
+
+
 @dataclass(slots=True, kw_only=True)
 class Collector:
     """A collector in this process: everything but the command line and the engine."""
@@ -84,6 +87,9 @@ class Collector:
     budget: ByteBudget
     receiving: ByteBudget
     """Of gRPC messages on their way in."""
+
+    reader: dict[str, str] = field(default_factory=lambda: {"authorization": f"Bearer {READER_TOKEN}"})
+    """The header that opens the pages."""
 
     def flush(self) -> None:
         """Wait until all that was acked is stored."""
@@ -163,7 +169,7 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             describe=lambda: {"version": "test"},
         )
         bodies = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
-        authenticator = Authenticator(options.tokens_file)
+        authenticator = Authenticator(options.tokens_file, reader_token=READER_TOKEN, open_senders=options.tokens_file is None)
         receiving = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         grpc_receiver = GrpcReceiver(
             GrpcConfig(port=0, max_message_bytes=options.max_bytes, read_timeout_s=options.read_timeout_s),

@@ -199,11 +199,15 @@ def test_a_tenants_policy_that_cannot_be_is_a_fault(
     [
         ({}, []),
         ({"http": {"host": "localhost"}, "clickhouse": {"host": "::1"}}, []),
-        ({"http": {"host": "0.0.0.0"}}, ["http.host: 0.0.0.0, and neither", "http.host: 0.0.0.0, and no tls.cert_file"]),
+        ({"http": {"host": "0.0.0.0"}}, ["http.host: 0.0.0.0, and no tls.cert_file"]),
+        (
+            {"http": {"host": "0.0.0.0"}, "auth": {"open_senders": True}},
+            ["http.host: 0.0.0.0, and auth.open_senders", "http.host: 0.0.0.0, and no tls.cert_file"],
+        ),
         ({"grpc": {"host": "::"}, "auth": {"tokens_file": "t"}}, ["grpc.host: ::, and no tls.cert_file"]),
         ({"grpc": {"host": "0.0.0.0", "enabled": False}}, []),
         ({"grpc": {"host": "0.0.0.0"}, "tls": {"cert_file": "c", "client_ca_file": "a"}}, []),
-        ({"clickhouse": {"host": "10.1.2.3"}}, ["clickhouse.host: 10.1.2.3: SQL asks for no password"]),
+        ({"clickhouse": {"host": "10.1.2.3"}}, ["clickhouse.host: 10.1.2.3: passwords and answers cross"]),
     ],
 )
 def test_a_door_that_is_open_beyond_this_machine_is_told_of(values: dict[str, dict[str, Any]], told: list[str]) -> None:

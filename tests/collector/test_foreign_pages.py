@@ -61,7 +61,7 @@ def test_a_script_tag_of_another_site_is_refused(collector: CollectorProcess, po
 
 @pytest.mark.parametrize(("port", "path"), PLACES)
 def test_every_answer_says_that_it_is_for_its_own_origin(collector: CollectorProcess, port: str, path: str) -> None:
-    status, headers, _ = get(collector.ports[port], path, {})
+    status, headers, _ = get(collector.ports[port], path, collector.reader)
     assert status == 200
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert headers["x-content-type-options"] == "nosniff"

@@ -297,19 +297,19 @@ def test_pages_answer(start_collector: Callable[..., Any], make_span: Callable[.
     collector = start_collector()
     base = f"http://127.0.0.1:{collector.http_port}"
     httpx.post(f"{base}/v1/traces", content=encode_traces([make_span(1)]), headers=PROTOBUF)
-    assert httpx.post(f"{base}/v1/flush").json() == {"flushed": True}
+    assert httpx.post(f"{base}/v1/flush", headers=collector.reader).json() == {"flushed": True}
     assert httpx.get(f"{base}/healthz").text == "ok\n"
     assert httpx.get(f"{base}/readyz").status_code == 200
-    assert "freezeframe_collector_spans_stored_total 1\n" in httpx.get(f"{base}/metrics").text
-    status = httpx.get(f"{base}/status").json()
+    assert "freezeframe_collector_spans_stored_total 1\n" in httpx.get(f"{base}/metrics", headers=collector.reader).text
+    status = httpx.get(f"{base}/status", headers=collector.reader).json()
     nothing = dict.fromkeys(("duplicate", "rejected", "lost", "damaged", "in_log", "missing"), 0)
     assert status["audit"] == {"received": 1, "stored": 1, **nothing, "balanced": True}
     assert (status["lag_s"], status["rates"]["over_s"]) == (0.0, 0.0)
     collector.reporter.tick()
     httpx.post(f"{base}/v1/traces", content=encode_traces([make_span(2)]), headers=PROTOBUF)
-    assert httpx.post(f"{base}/v1/flush").json() == {"flushed": True}
+    assert httpx.post(f"{base}/v1/flush", headers=collector.reader).json() == {"flushed": True}
     collector.reporter.tick()
-    rates = httpx.get(f"{base}/status").json()["rates"]
+    rates = httpx.get(f"{base}/status", headers=collector.reader).json()["rates"]
     assert rates["received"] == rates["stored"] > 0
 
 
@@ -322,7 +322,7 @@ def test_metrics_count_what_was_no_request_and_give_bytes_whole(start_collector:
     assert httpx.post(url, content=bytes(1001), headers=PROTOBUF).status_code == 413
     with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError):
         channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")(b"\xff" * 9)
-    lines = httpx.get(f"http://127.0.0.1:{collector.http_port}/metrics").text.splitlines()
+    lines = httpx.get(f"http://127.0.0.1:{collector.http_port}/metrics", headers=collector.reader).text.splitlines()
     figures = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert figures["freezeframe_collector_requests_malformed_total"] == "4"
     free = shutil.disk_usage(tmp_path).free

@@ -56,7 +56,10 @@ def test_spans_through_several_workers_are_in_one_log(data: Path) -> None:
     status = collector.status()
     for _ in range(8):  # each on a connection of its own, so that each worker answers some
         assert collector.status()["audit"] == status["audit"]
-        assert "freezeframe_collector_spans_stored_total 1001" in httpx.get(f"{collector.url}/metrics").text
+        assert (
+            "freezeframe_collector_spans_stored_total 1001"
+            in httpx.get(f"{collector.url}/metrics", headers=collector.reader).text
+        )
         assert httpx.get(f"{collector.url}/readyz").status_code == 200
     audit = status["audit"]
     assert (audit["received"], audit["duplicate"], audit["stored"]) == (1002, 1, 1001)

@@ -18,6 +18,7 @@ from freezeframe_collector.store import Store
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long  # a store, and programs that are started again
@@ -78,7 +79,8 @@ def runs(folder: Path, store: Store) -> dict[str, Run]:
 @pytest_asyncio.fixture
 async def client(folder: Path, facade_url: str, runs: dict[str, Run], monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
     monkeypatch.setenv("FREEZEFRAME_STORE", facade_url)
-    async with TestClient(TestServer(make_app(Home(directory=folder / ".freezeframe")))) as made:
+    home = Home(directory=folder / ".freezeframe")
+    async with TestClient(TestServer(make_app(home)), headers=bearer(read_token(home.directory, READER))) as made:
         yield made
 
 

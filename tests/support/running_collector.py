@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 
 from freezeframe_collector.otlp import encode_traces
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
 COMMAND = [sys.executable, "-m", "freezeframe_collector"]
@@ -51,7 +52,10 @@ class CollectorProcess:
         free_ports = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
         command = [*COMMAND, "--data", str(data), *free_ports, *arguments]
         # Compiling the strict policy takes seconds: only the test of redaction needs it.
-        variables = {**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": policy, **(environment or {})}
+        # Senders of most tests are other people's SDKs and raw sockets: tests/collector/test_tokens.py is about the token.
+        settings = {"REDACTION__POLICY": policy, "AUTH__OPEN_SENDERS": "true"}
+        variables = os.environ | {f"FREEZEFRAME_COLLECTOR__{name}": value for name, value in settings.items()}
+        variables |= environment or {}
         self.process = subprocess.Popen(command, stderr=self.stderr, env=variables)
         while not ports.exists():
             if self.process.poll() is not None:
@@ -59,6 +63,8 @@ class CollectorProcess:
             time.sleep(0.01)
         self.ports: dict[str, Any] = json.loads(ports.read_text())
         self.url = f"http://127.0.0.1:{self.ports['http']}"
+        self.reader = bearer(read_token(data, READER))
+        """The header that opens what is read."""
 
     def post(self, spans: Sequence[SpanRecord]) -> httpx.Response:
         """Send the spans over HTTP."""
@@ -67,17 +73,17 @@ class CollectorProcess:
     def flush(self) -> None:
         """Wait until all that was acked is in the store."""
         # Minutes, for the backlog of two hundred killed processes; an idle collector answers within its flush interval.
-        answer = httpx.post(f"{self.url}/v1/flush?timeout_s=300", timeout=330)
+        answer = httpx.post(f"{self.url}/v1/flush?timeout_s=300", headers=self.reader, timeout=330)
         assert answer.json() == {"flushed": True}
 
     def status(self) -> dict[str, Any]:
         """Return the status page."""
-        return httpx.get(f"{self.url}/status", timeout=60).json()
+        return httpx.get(f"{self.url}/status", headers=self.reader, timeout=60).json()
 
     def rows(self, sql: str) -> list[list[Any]]:
         """Ask the store through the ClickHouse protocol."""
         url = f"http://127.0.0.1:{self.ports['clickhouse']}/"
-        answer = httpx.post(url, content=f"{sql} FORMAT JSONCompactEachRow", timeout=60)
+        answer = httpx.post(url, content=f"{sql} FORMAT JSONCompactEachRow", headers=self.reader, timeout=60)
         assert answer.status_code == 200, answer.text
         return [json.loads(line) for line in answer.text.splitlines()]
 

@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import os
-import secrets
 import threading
-from pathlib import Path
 from typing import Any, Final
 
 from aiohttp import web
@@ -21,18 +18,6 @@ from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
 
 PATH: Final = "/store"
 _SCHEME: Final = "Bearer "
-
-
-def load_or_create_token(path: Path) -> str:
-    """Return the token in `path`, made on first use, readable by its owner only."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
-    token = secrets.token_urlsafe(32)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(token)
-    return token
 
 
 class Orders:

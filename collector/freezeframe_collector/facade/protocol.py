@@ -95,7 +95,7 @@ def parse_request(
 
 
 def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: Mapping[str, str]) -> User:
-    """Return the user who asks, by header, Basic or URL.
+    """Return the user who asks, by header, Basic, URL, or a bearer token, which is the password of ``default``.
 
     Raises:
         ClickHouseError: no such user, or not that password.
@@ -107,6 +107,8 @@ def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: M
             name, _, password = base64.b64decode(authorization[6:], validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
             raise ClickHouseError(516, "AUTHENTICATION_FAILED", "Invalid HTTP Basic credentials") from None
+    elif authorization[:7].lower() == "bearer ":
+        password = authorization[7:].strip()
     if "X-ClickHouse-User" in headers or "X-ClickHouse-Key" in headers:
         name, password = headers.get("X-ClickHouse-User", "default"), headers.get("X-ClickHouse-Key", "")
     if "user" in query or "password" in query:
@@ -118,7 +120,8 @@ def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: M
         raise ClickHouseError(
             516,
             "AUTHENTICATION_FAILED",
-            f"{name}: Authentication failed: password is incorrect, or there is no user with such name.",
+            f"{name}: Authentication failed: password is incorrect, or there is no user with such name. The password of default"
+            " is in the file reader-token of the collector's data directory, where freezeframe's own commands find it.",
         )
     return user
 

@@ -76,7 +76,7 @@ class HttpReceiver:
         self._authenticator = authenticator
         self._config = config
         self._pipeline = pipeline
-        self._pages = PagesReceiver(pages)
+        self._pages = PagesReceiver(pages, authenticator)
         self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:

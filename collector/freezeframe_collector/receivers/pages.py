@@ -1,17 +1,23 @@
-"""The collector's own pages: health, readiness, metrics, status, and the order to flush. No payload in them, no token asked."""
+"""The collector's own pages: health, readiness, metrics, status, and the order to flush. No payload is in them.
+
+Health and readiness answer everybody, by status alone: the probes of a supervisor, a container or a balancer carry no token.
+What is wrong is told to whoever has one.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from aiohttp import web
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.receivers.cross_origin import admit_origins
 
 _T = TypeVar("_T")
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Pages(Protocol):
@@ -41,8 +47,9 @@ class Pages(Protocol):
 class PagesReceiver:
     """The routes to the pages: beside OTLP over HTTP, and on a listener of their own where that one speaks TLS."""
 
-    def __init__(self, pages: Pages) -> None:
+    def __init__(self, pages: Pages, authenticator: Authenticator) -> None:
         self._pages = pages
+        self._authenticator = authenticator
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:
         """Return a server of nothing but the pages, not yet listening."""
@@ -53,12 +60,29 @@ class PagesReceiver:
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
         return [
-            web.post("/v1/flush", self._flush),
+            web.post("/v1/flush", self._for_token(self._flush)),
             web.get("/healthz", self._healthz),
             web.get("/readyz", self._readyz),
-            web.get("/metrics", self._prometheus),
-            web.get("/status", self._status),
+            web.get("/metrics", self._for_token(self._prometheus)),
+            web.get("/status", self._for_token(self._status)),
         ]
+
+    def _for_token(self, handler: _Handler) -> _Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            fault = self._refusal(request)
+            if fault:
+                return web.Response(status=401, text=f"{fault}\n", headers={"WWW-Authenticate": "Bearer"})
+            return await handler(request)
+
+        return answer
+
+    def _refusal(self, request: web.Request) -> str:
+        """Return why the request's token does not open the pages; empty if it does."""
+        try:
+            self._authenticator.check_pages(request.headers.get("Authorization"))
+        except UnauthenticatedError as error:
+            return error.message
+        return ""
 
     async def _flush(self, request: web.Request) -> web.Response:
         try:
@@ -72,10 +96,10 @@ class PagesReceiver:
         return web.json_response({"flushed": done}, status=200 if done else 504)
 
     async def _healthz(self, request: web.Request) -> web.Response:
-        return _verdict(await self._page(self._pages.health))
+        return self._verdict(request, await self._page(self._pages.health))
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        return _verdict(await self._page(self._pages.readiness))
+        return self._verdict(request, await self._page(self._pages.readiness))
 
     async def _prometheus(self, request: web.Request) -> web.Response:
         return web.Response(text=await self._page(self._pages.metrics), content_type="text/plain", charset="utf-8")
@@ -87,6 +111,7 @@ class PagesReceiver:
         # The books are read under the log's lock, or asked for in another process: not in the event loop.
         return await asyncio.get_running_loop().run_in_executor(None, page)
 
-
-def _verdict(fault: str) -> web.Response:
-    return web.Response(text=f"{fault or 'ok'}\n", status=503 if fault else 200)
+    def _verdict(self, request: web.Request, fault: str) -> web.Response:
+        if fault and self._refusal(request):
+            fault = "not well; why is told to whoever shows a token"
+        return web.Response(text=f"{fault or 'ok'}\n", status=503 if fault else 200)

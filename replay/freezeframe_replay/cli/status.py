@@ -43,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(f"data       {home.directory}")
         for service in services:
-            print(_service_text(service, pids[service.name], figures[service.name]))
+            print(_service_text(service, pids[service.name], figures[service.name], daemon.page_link(home)))
     return 0 if is_supervised or None not in pids.values() else 1
 
 
@@ -55,7 +55,7 @@ def _figures(home: Home, service: daemon.Service) -> Any:
         return None
     path = "/status" if service.name == daemon.COLLECTOR else "/healthz"
     try:
-        return daemon.get_json(f"http://127.0.0.1:{port}{path}")
+        return daemon.ask(home, f"http://127.0.0.1:{port}{path}")
     except (OSError, ValueError) as error:
         return {"error": f"does not answer: {type(error).__name__}"}
 
@@ -67,14 +67,15 @@ def _pid(service: daemon.Service, figures: Any) -> int | None:
     return int(figures["pid"]) if isinstance(figures, dict) and "pid" in figures else None
 
 
-def _service_text(service: daemon.Service, pid: int | None, figures: Any) -> str:
+def _service_text(service: daemon.Service, pid: int | None, figures: Any, page_link: str | None) -> str:
     if pid is None:
         return f"{service.name:<10} does not run; start it with `freezeframe up`"
     lines = [f"{service.name:<10} runs, pid {pid}"]
     for name, port in service.ports.items():
         secure = name == "http" and isinstance(figures, dict) and figures.get("tls") is True
         scheme = "" if name == "grpc" else "https://" if secure else "http://"
-        lines.append(f"  {_LISTENERS[service.name, name]:<16} {scheme}127.0.0.1:{port}")
+        address = page_link if service.name == daemon.REPLAY and page_link else f"{scheme}127.0.0.1:{port}"
+        lines.append(f"  {_LISTENERS[service.name, name]:<16} {address}")
     if service.name == daemon.COLLECTOR and isinstance(figures, dict):
         lines += [f"  {label:<16} {printable(text)}" for label, text in collector_figures(figures) if text]
     return "\n".join(lines)

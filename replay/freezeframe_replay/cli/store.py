@@ -25,9 +25,9 @@ from freezeframe_replay.report.render import table_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
+from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
 
 DAMAGED: Final = 3
-_ADMIN_FILE: Final = "admin-token"
 _STORE_FOLDER: Final = "store"
 _MINUTES: Final = 30.0
 """How long an order may take: a backup or a merge of a large store is slow."""
@@ -198,11 +198,10 @@ def _door(arguments: argparse.Namespace) -> Callable[[Order], Answer]:
 
 
 def _by_collector(home: Home, port: int, order: Order) -> Answer:
-    token = (home.directory / _ADMIN_FILE).read_text(encoding="ascii").strip()
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/store",
         data=json.dumps(order).encode(),
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+        headers={**bearer(read_token(home.directory, ADMIN)), "Content-Type": "application/json"},
         method="POST",
     )
     # loopback never goes through a proxy, whatever the environment says

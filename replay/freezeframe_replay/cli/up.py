@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from types import FrameType
 from freezeframe_replay.cli.options import add_data, home_of, port
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, otlp_url, read_ports
+from freezeframe_schemas.local_tokens import READER, SENDER
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--replay-port", type=port, default=usual.replay, metavar="N", help="replay service (default: %(default)s)"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the collector's configuration file")
+    parser.add_argument("--open-senders", action="store_true", help="take spans from senders without a token")
     parser.add_argument("--foreground", action="store_true", help="stay until Ctrl-C, then stop both")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)")
 
@@ -39,14 +42,25 @@ def execute(arguments: argparse.Namespace) -> int:
         clickhouse=arguments.clickhouse_port,
         replay=arguments.replay_port,
     )
+
+    def start() -> None:
+        daemon.up(
+            home,
+            ports,
+            _progress,
+            config=arguments.config,
+            timeout_s=arguments.timeout,
+            open_senders=arguments.open_senders,
+        )
+
     if not arguments.foreground:
-        daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
+        start()
         print(addresses_text(home))
         return 0
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts us in the background has SIGINT ignored
         signal.signal(number, _interrupt)
     try:
-        daemon.up(home, ports, _progress, config=arguments.config, timeout_s=arguments.timeout)
+        start()
         print(addresses_text(home), flush=True)
         ended = daemon.wait_for_end(home)
         _progress(f"the {ended} ended; its output is in {daemon.log_file(home, ended)}")
@@ -69,7 +83,8 @@ def addresses_text(home: Home) -> str:
     if "clickhouse" in otlp:
         lines.append(f"  ClickHouse HTTP  http://127.0.0.1:{otlp['clickhouse']}")
     if "http" in ports[daemon.REPLAY]:
-        lines.append(f"  runs, as a page  http://127.0.0.1:{ports[daemon.REPLAY]['http']}")
+        page = f"http://127.0.0.1:{ports[daemon.REPLAY]['http']}"
+        lines.append(f"  runs, as a page  {daemon.page_link(home) or page}")
     variable = "" if url == f"http://127.0.0.1:{daemon.Ports().http}" else f"FREEZEFRAME_ENDPOINT={url} "
     lines += [
         "next:",
@@ -78,6 +93,13 @@ def addresses_text(home: Home) -> str:
         "  freezeframe show last",
         "  freezeframe down",
     ]
+    if "clickhouse" in otlp:
+        lines += [
+            "for a ClickHouse client, and for a sender in a container, of another user or of another SDK:",
+            f'  clickhouse_connect.get_client(host="127.0.0.1", port={otlp["clickhouse"]}, '
+            f'password=open("{home.directory / READER}").read().strip())',
+            f'  export OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat {shlex.quote(str(home.directory / SENDER))})"',
+        ]
     return "\n".join(lines)
 
 

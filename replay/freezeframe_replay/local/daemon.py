@@ -17,9 +17,10 @@ from freezeframe_replay.local import processes
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
 from freezeframe_replay.local.processes import Note
 from freezeframe_replay.local.stopped_store import has_store, open_stopped_store, waiting_bytes
-from freezeframe_schemas.data_directory import VARIABLE
+from freezeframe_schemas.data_directory import VARIABLE, remember_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
 
 COLLECTOR: Final = "collector"
 REPLAY: Final = "replay"
@@ -74,7 +75,15 @@ def services(home: Home) -> tuple[Service, ...]:
     return tuple(Service(name=name, note=running(home, name), ports=_ports_of(home, name)) for name in NAMES)
 
 
-def up(home: Home, ports: Ports, say: Say, *, config: Path | None = None, timeout_s: float = 60.0) -> None:
+def up(
+    home: Home,
+    ports: Ports,
+    say: Say,
+    *,
+    config: Path | None = None,
+    timeout_s: float = 60.0,
+    open_senders: bool = False,
+) -> None:
     """Start what does not run and wait until it is ready.
 
     Raises:
@@ -82,11 +91,12 @@ def up(home: Home, ports: Ports, say: Say, *, config: Path | None = None, timeou
         FreezeframeError: a process ended, or did not get ready in time; what was started is stopped again.
     """
     make_home(home)
+    remember_data_directory(home.directory)
     with _alone(home):
-        _start_missing(home, ports, say, config, timeout_s)
+        _start_missing(home, ports, say, config, timeout_s, open_senders=open_senders)
 
 
-def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, timeout_s: float) -> None:
+def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, timeout_s: float, *, open_senders: bool) -> None:
     missing = [name for name in NAMES if running(home, name) is None]
     _check_ports(ports, missing)
     started: list[str] = []
@@ -94,9 +104,10 @@ def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, time
         for name in missing:
             _ports_file(home, name).unlink(missing_ok=True)
             say(f"starting the {_TITLES[name]} ...")
-            processes.start(
-                name, _command(home, name, ports, config), log=log_file(home, name), note_file=note_file(home, name)
-            )
+            command = _command(home, name, ports, config)
+            if open_senders and name == COLLECTOR:
+                command.append("--open-senders")
+            processes.start(name, command, log=log_file(home, name), note_file=note_file(home, name))
             started.append(name)
             _wait_until_ready(home, name, timeout_s)
     except BaseException:
@@ -127,14 +138,16 @@ def wait_for_end(home: Home) -> str:
         time.sleep(_POLL_S * 10)
 
 
-def get_json(url: str, *, timeout_s: float = 2.0) -> Any:
-    """Return the JSON that a service of ours on loopback answers with.
+def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
+    """Return the JSON that a service of ours on loopback answers with, which is shown the reader's token.
 
     Raises:
         OSError: it cannot be reached, or answers with an error.
-        ValueError: the answer is no JSON.
+        ValueError: the answer is not JSON.
     """
-    with _opener().open(url, timeout=timeout_s) as answer:
+    headers = bearer(read_token(home.directory, READER))
+    request = urllib.request.Request(url, data=b"" if post else None, headers=headers)  # noqa: S310 - our own http:// address
+    with _opener().open(request, timeout=timeout_s) as answer:
         return json.loads(answer.read())
 
 
@@ -146,7 +159,7 @@ def collector_answers(home: Home) -> bool:
     if port is None:
         return False
     try:
-        status: Any = get_json(f"http://127.0.0.1:{port}/status")
+        status: Any = ask(home, f"http://127.0.0.1:{port}/status")
     except (OSError, ValueError):
         return False
     # after a crash the port may be somebody else's
@@ -163,7 +176,7 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
         return named
     port = read_ports(home).get("clickhouse")
     if port and collector_answers(home):
-        return f"clickhouse://127.0.0.1:{port}/freezeframe"
+        return f"clickhouse://default:{read_token(home.directory, READER) or ''}@127.0.0.1:{port}/freezeframe"
     if has_store(home):
         waiting = waiting_bytes(home)
         held = f"; {waiting:,} bytes in its log are not stored yet and not shown" if waiting else ""
@@ -184,9 +197,8 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> None:
     port = pages_port(home)
     if port is None or not collector_answers(home):
         return
-    request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/flush", data=b"", method="POST")
-    with contextlib.suppress(OSError), _opener().open(request, timeout=timeout_s):
-        pass
+    with contextlib.suppress(OSError, ValueError):
+        ask(home, f"http://127.0.0.1:{port}/v1/flush", post=True, timeout_s=timeout_s)
 
 
 def _opener() -> urllib.request.OpenerDirector:
@@ -207,7 +219,7 @@ def _alone(home: Home) -> Generator[None, None, None]:
 # -- starting -----------------------------------------------------------------------------------------------------------
 
 
-def _command(home: Home, name: str, ports: Ports, config: Path | None) -> Sequence[str]:
+def _command(home: Home, name: str, ports: Ports, config: Path | None) -> list[str]:
     if name == COLLECTOR:
         return [
             sys.executable,
@@ -256,6 +268,18 @@ def _wait_until_ready(home: Home, name: str, timeout_s: float) -> None:
                 do="try again on a machine that is less busy, or ask `freezeframe doctor`",
             )
         time.sleep(_POLL_S)
+
+
+def page_link(home: Home) -> str | None:
+    """Return the address that opens the replay service's pages in a browser, once; None if the service does not run."""
+    port = pages_port_of(home, REPLAY)
+    if port is None or running(home, REPLAY) is None:
+        return None
+    try:
+        link = str(ask(home, f"http://127.0.0.1:{port}/links", post=True)["link"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return f"http://127.0.0.1:{port}{link}"
 
 
 def is_ready(home: Home, name: str) -> bool:

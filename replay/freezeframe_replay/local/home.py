@@ -5,14 +5,13 @@ Found as git finds its own: named, in the environment, or the nearest `.freezefr
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from freezeframe_schemas.data_directory import VARIABLE, find_data_directory
+from freezeframe_schemas.data_directory import PORTS_FILE, VARIABLE, find_data_directory, read_notes
 from freezeframe_schemas.errors import ConfigError
 
 _LISTENERS: Final = ("http", "grpc", "clickhouse", "pages")
@@ -29,7 +28,7 @@ class Home:
     @property
     def ports_file(self) -> Path:
         """Return the file in which the collector names its ports once it is ready."""
-        return self.directory / "ports.json"
+        return self.directory / PORTS_FILE
 
     @property
     def processes(self) -> Path:
@@ -67,7 +66,7 @@ def read_ports(home: Home) -> dict[str, int]:
     ``grpc`` and ``http`` take OTLP, ``clickhouse`` answers SQL. ``pages`` is there where its own pages have a listener of
     their own, as they have beside TLS.
     """
-    noted = _read_notes(home)
+    noted = read_notes(home.directory)
     return {name: noted[name] for name in _LISTENERS if isinstance(noted.get(name), int) and noted[name] > 0}
 
 
@@ -80,13 +79,5 @@ def pages_port(home: Home) -> int | None:
 def otlp_url(home: Home) -> str | None:
     """Return where an agent on this machine sends OTLP over HTTP; None where the collector never got ready."""
     port = read_ports(home).get("http")
-    scheme = "https" if _read_notes(home).get("tls") is True else "http"
+    scheme = "https" if read_notes(home.directory).get("tls") is True else "http"
     return f"{scheme}://127.0.0.1:{port}" if port else None
-
-
-def _read_notes(home: Home) -> dict[str, Any]:
-    try:
-        data: Any = json.loads(home.ports_file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

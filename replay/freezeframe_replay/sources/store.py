@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, unquote
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
 from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.local_tokens import READER, token_of
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import RUN_PLACE, piece_hash, span_select, spans_from_rows
 from freezeframe_schemas.tables.ddl import DATABASE
@@ -96,13 +97,15 @@ def connect(url: str, *, database: str) -> Client:
 
     logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())  # what it says is raised, too
 
+    port = parts.port or (8443 if secure else 8123)
+    password = unquote(parts.password or "") if parts.username else token_of(parts.hostname, port, READER) or ""
     named = parts.path.strip("/") or parse_qs(parts.query).get("database", [database])[0]
     try:
         return clickhouse_connect.get_client(
             host=parts.hostname,
-            port=parts.port or (8443 if secure else 8123),
+            port=port,
             username=unquote(parts.username or "default"),
-            password=unquote(parts.password or ""),
+            password=password,
             database=named,
             secure=secure,
             autogenerate_session_id=False,
@@ -110,7 +113,7 @@ def connect(url: str, *, database: str) -> Client:
         )
     except Error as error:
         raise RetryableStoreError(
-            f"store {parts.hostname}:{parts.port or 8123}: {_why(error)}",
+            f"store {parts.hostname}:{port}: {_why(error)}",
             do="start it with `freezeframe up`, or name another with --store",
         ) from error
 

@@ -72,6 +72,15 @@ def _filter_form(filters: Mapping[str, str]) -> str:
     )
 
 
+def closed_page(here: str) -> str:
+    """Return the page for a browser that did not come by a link of ours; `here` is the address that it asked for."""
+    return page(
+        "closed",
+        "<h1>Open it by its link</h1><p><code>freezeframe status</code> prints a link that opens these pages in a browser. It"
+        f' works once; after that they stay open. If you have been here before, <a href="{escape(here)}">go on</a>.</p>',
+    )
+
+
 def run_page(outline: Outline, *, token: str = "") -> str:
     """Return the page of one run, made from a whole outline. `token` is what its form for a replay sends back."""
     run = escape(outline.run_id)

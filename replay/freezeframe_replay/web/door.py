@@ -1,0 +1,52 @@
+"""Who may see the replay service's runs: programs that show the reader's token, and browsers that came by a link.
+
+The token itself never reaches a browser. A command that can read it asks for a link, which opens the pages once, within some
+minutes; from then on a cookie does, until the service ends. Cookies do not know ports: a server of another user on this machine
+can be shown this one, if its address is opened in the same browser. That is why the cookie opens these pages and nothing else.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Final
+
+_LINK_S: Final = 600.0
+_MOST_LINKS: Final = 100
+
+
+class Door:
+    """The links and the cookie of one service, for as long as it runs."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+        self._links: dict[str, float] = {}
+        self.cookie = secrets.token_urlsafe(32)
+
+    def admits(self, authorization: str | None, cookies: Mapping[str, str], cookie_name: str) -> bool:
+        """Tell whether a request with this header and these cookies may be answered."""
+        return self.is_program(authorization) or _same(cookies.get(cookie_name, ""), self.cookie)
+
+    def is_program(self, authorization: str | None) -> bool:
+        """Tell whether the header shows the token."""
+        scheme, _, token = (authorization or "").partition(" ")
+        return scheme.lower() == "bearer" and _same(token.strip(), self._token)
+
+    def make_link(self) -> str:
+        """Return the path of a link that opens the pages once."""
+        now = time.monotonic()
+        alive = {code: until for code, until in self._links.items() if until > now}
+        self._links = dict(list(alive.items())[-_MOST_LINKS:])
+        code = secrets.token_urlsafe(24)
+        self._links[code] = now + _LINK_S
+        return f"/enter?code={code}"
+
+    def enter(self, code: str) -> bool:
+        """Tell whether the link with this code opens the pages; it does so once."""
+        return self._links.pop(code, 0.0) > time.monotonic()
+
+
+def _same(given: str, expected: str) -> bool:
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())

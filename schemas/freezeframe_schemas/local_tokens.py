@@ -1,0 +1,87 @@
+"""The tokens of a data directory: what opens a collector's ports to whoever can read its files, and to nobody else.
+
+Three files, because they travel differently: containers are given the sender's, a notebook the reader's, nobody the admin's.
+The collector makes the first two before it listens; what stands in such a file already is taken.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from freezeframe_schemas.data_directory import known_data_directories, read_notes
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.same_origin import is_loopback
+
+SENDER: Final = "sender-token"
+"""Sends spans, and sees what the collector says of itself."""
+READER: Final = "reader-token"
+"""Reads every run: SQL, the replay service and its pages; and sees what the collector says of itself."""
+ADMIN: Final = "admin-token"
+"""Gives orders to the store and inserts into the tables that are the user's own."""
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,512}")
+
+
+def load_or_create_token(directory: Path, name: str) -> str:
+    """Return the token in the file `name`, made on first use, readable by its owner only.
+
+    Raises:
+        ConfigError: the file cannot be read or made, or holds no token.
+    """
+    path = directory / name
+    try:
+        if not path.exists():
+            _create(path)
+        text = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read or made: {error}") from None
+    if not _TOKEN.fullmatch(text):
+        raise ConfigError(
+            f"{path}: expected a token of 16 to 512 letters, digits and -._~+/",
+            do="delete the file: the next start makes a new one",
+        )
+    return text
+
+
+def _create(path: Path) -> None:
+    """Make the file whole or not at all; of two at once, one makes it."""
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32))
+        os.link(partial, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(partial)
+
+
+def read_token(directory: Path, name: str) -> str | None:
+    """Return the token in the file `name`; None if there is none that this user may read."""
+    try:
+        text = (directory / name).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return text if _TOKEN.fullmatch(text) else None
+
+
+def bearer(token: str | None) -> dict[str, str]:
+    """Return the header that shows the token; none if there is no token."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def token_of(host: str, port: int, name: str) -> str | None:
+    """Return the token to show to what listens there: the one of the data directory whose collector runs and noted that port.
+
+    Looked through are the data directory of the working directory and those over which this user started collectors
+    (`known_data_directories`). What listens on another machine is shown none.
+    """
+    for directory in known_data_directories() if is_loopback(host) else ():
+        notes = read_notes(directory)
+        if port in (notes.get("http"), notes.get("grpc"), notes.get("clickhouse")):
+            return read_token(directory, name)
+    return None
