@@ -36,6 +36,7 @@ from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.policies import Policies, load_policies, may_read_prose
+from freezeframe_collector.readers.sandbox import sandbox_state
 from freezeframe_collector.receivers.pages import PagesReceiver
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.keeping import Retention
@@ -104,6 +105,7 @@ class Service:
             describe=self._describe_all,
         )
         self._sweeper = _sweeper(config, self._store)
+        self._readers = sandbox_state() if config.clickhouse.enabled and isinstance(self._store, Store) else None
         self._authenticator = build_authenticator(config)
         self._front = None if pipeline is None else Front(config, pipeline, self._reporter)
         self._pool = None if pipeline is not None else WorkerPool(config, self._log, self.meter, self._reporter.pages())
@@ -213,7 +215,11 @@ class Service:
         return self._pool.budget_state()
 
     def _describe_all(self) -> dict[str, object]:
-        return {**self._describe(), "workers": [] if self._pool is None else self._pool.describe()}
+        return {
+            **self._describe(),
+            "workers": [] if self._pool is None else self._pool.describe(),
+            "readers": self._readers,
+        }
 
     def _describe(self) -> dict[str, object]:
         return {

@@ -30,6 +30,8 @@ from typing import Any
 from collector_load import Load, Texts, make_requests
 from collector_peers import get
 
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
+
 SENDERS = 4
 LOOK_S = 10.0
 SHAPES = (
@@ -103,9 +105,10 @@ class Senders:
 
 
 def _look(ports: dict[str, Any], started: float) -> Look:
-    status = json.loads(get(f"http://127.0.0.1:{ports['http']}/status"))
+    status = json.loads(get(f"http://127.0.0.1:{ports['http']}/status", _reader(ports)))
     sql = b"SELECT count() FROM system.parts WHERE active AND database = 'freezeframe'"
-    request = urllib.request.Request(f"http://127.0.0.1:{ports['clickhouse']}/", sql, method="POST")
+    url = f"http://127.0.0.1:{ports['clickhouse']}/"
+    request = urllib.request.Request(url, sql, method="POST", headers=_reader(ports))
     with urllib.request.urlopen(request, timeout=60) as answer:
         parts = int(answer.read())
     processes = [ports["pid"], *(worker["pid"] for worker in status["workers"])]
@@ -129,7 +132,12 @@ def _look(ports: dict[str, Any], started: float) -> Look:
 
 def _start(data: Path, policy: str, workers: int) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     free = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0")
-    settings = {"REDACTION__POLICY": policy, "SERVICE__WORKERS": str(workers), "TELEMETRY__SPANS": "self"}
+    settings = {
+        "AUTH__OPEN_SENDERS": "true",
+        "REDACTION__POLICY": policy,
+        "SERVICE__WORKERS": str(workers),
+        "TELEMETRY__SPANS": "self",
+    }
     environment = {**os.environ, **{f"FREEZEFRAME_COLLECTOR__{name}": value for name, value in settings.items()}}
     command = [sys.executable, "-m", "freezeframe_collector", "--data", str(data), *free]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
@@ -140,13 +148,18 @@ def _start(data: Path, policy: str, workers: int) -> tuple[subprocess.Popen[byte
     return process, json.loads((data / "ports.json").read_text())
 
 
-def _settled(port: int) -> dict[str, Any]:
+def _reader(ports: dict[str, Any]) -> dict[str, str]:
+    return bearer(read_token(Path(ports["data"]), READER))
+
+
+def _settled(ports: dict[str, Any]) -> dict[str, Any]:
     """Return the status when nothing is in the log, or the last one: a span about the last segment comes after it."""
     status: dict[str, Any] = {}
     for _ in range(5):
-        request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/flush?timeout_s=300", method="POST")
+        url = f"http://127.0.0.1:{ports['http']}"
+        request = urllib.request.Request(f"{url}/v1/flush?timeout_s=300", method="POST", headers=_reader(ports))
         with urllib.request.urlopen(request, timeout=330):
-            status = json.loads(get(f"http://127.0.0.1:{port}/status"))
+            status = json.loads(get(f"{url}/status", _reader(ports)))
         if not status["audit"]["in_log"]:
             break
         time.sleep(3.0)
@@ -209,7 +222,7 @@ def main() -> None:
                 flush=True,
             )
         senders.stop()
-        status = _settled(int(ports["http"]))
+        status = _settled(ports)
         rows = rows_of(looks, status)
         for row in rows:
             print(f"{row['name']:<45} {row['value']:>12,.2f} {row['unit']}")

@@ -16,6 +16,8 @@ import urllib.request
 from pathlib import Path
 from typing import Protocol
 
+from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
+
 HERE = Path(__file__).parent
 PEERS = Path(".freezeframe") / "bench-peers"
 
@@ -60,9 +62,9 @@ def wait_port(port: int, timeout_s: float = 240.0) -> None:
     raise RuntimeError(f"nothing listens on port {port}")
 
 
-def get(url: str) -> bytes:
+def get(url: str, headers: dict[str, str] | None = None) -> bytes:
     """Return the body of a GET."""
-    with urllib.request.urlopen(url, timeout=60) as answer:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=60) as answer:
         return answer.read()
 
 
@@ -95,11 +97,13 @@ class Ours:
                 raise RuntimeError("freezeframe-collector did not start")
             time.sleep(0.05)
         self.port = int(json.loads(ports.read_text())["http"])
+        self.headers = bearer(read_token(directory, SENDER))
 
     def stored(self) -> int:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/v1/flush?timeout_s=300", method="POST")
+        url = f"http://127.0.0.1:{self.port}"
+        request = urllib.request.Request(f"{url}/v1/flush?timeout_s=300", method="POST", headers=self.headers)
         with urllib.request.urlopen(request, timeout=330):
-            audit = json.loads(get(f"http://127.0.0.1:{self.port}/status"))["audit"]
+            audit = json.loads(get(f"{url}/status", self.headers))["audit"]
         if audit["rejected"] or audit["missing"]:
             raise RuntimeError(f"{audit['rejected']} spans rejected, {audit['missing']} unaccounted for: no figure can be had")
         return int(audit["stored"])

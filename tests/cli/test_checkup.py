@@ -41,6 +41,16 @@ def test_a_key_that_others_may_read_fails(tmp_path: Path) -> None:
     assert findings(tmp_path)["redaction key"].grade is Grade.OK
 
 
+@pytest.mark.parametrize("name", ["sender-token", "reader-token", "admin-token"])
+def test_a_token_that_others_may_read_fails(tmp_path: Path, name: str) -> None:
+    token = tmp_path / name
+    token.write_text("t" * 40)
+    token.chmod(0o640)
+    assert findings(tmp_path)["token"].grade is Grade.FAIL
+    token.chmod(0o600)
+    assert findings(tmp_path)["token"].grade is Grade.OK
+
+
 @pytest.mark.parametrize(
     ("name", "value", "grade"),
     [

@@ -56,6 +56,16 @@ def test_who_is_turned_away_and_the_room_of_the_log_are_told() -> None:
     assert lines["turned away"] == "12 requests without a known token"
 
 
+def test_readers_without_a_sandbox_are_told_with_what_that_leaves_open() -> None:
+    """Nothing is said if a ClickHouse server answers SQL."""
+    assert dict(collector_figures(FIGURES))["readers"] == dict(collector_figures(FIGURES | {"readers": None}))["readers"] == ""
+    state: dict[str, object] = {"sandboxed": True, "why_not": None, "not_protected": None}
+    assert dict(collector_figures(FIGURES | {"readers": state}))["readers"] == "sandboxed by the kernel"
+    state = {"sandboxed": False, "why_not": "no Landlock", "not_protected": "every file"}
+    told = dict(collector_figures(FIGURES | {"readers": state}))["readers"]
+    assert told == "not sandboxed: no Landlock; not protected: every file"
+
+
 def test_a_collector_that_does_not_answer_is_said_to() -> None:
     """And nothing is made up."""
     assert collector_figures({"error": "does not answer: TimeoutError"}) == [("fault", "does not answer: TimeoutError")]

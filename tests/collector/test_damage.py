@@ -135,7 +135,7 @@ def test_damage_of_acked_spans_is_said_everywhere(data: Path) -> None:
     assert audit["balanced"] is False
     assert status["log"]["damaged_files"] == 1
     assert path.with_suffix(".damaged").read_bytes() == content
-    assert "freezeframe_collector_spans_lost_total 10\n" in httpx.get(f"{again.url}/metrics").text
+    assert "freezeframe_collector_spans_lost_total 10\n" in httpx.get(f"{again.url}/metrics", headers=again.reader).text
     assert again.stop() == 0
     lines = [json.loads(line) for line in (data / "stderr.txt").read_text().splitlines() if line.startswith("{")]
     assert [line for line in lines if line["level"] == "error" and f"{path.stem}.damaged" in line["message"]]

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from freezeframe_collector.readers import client
+from freezeframe_collector.readers import client, sandbox
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import Question
@@ -131,7 +131,7 @@ def test_the_readers_of_a_killed_collector_end(store: Store, tmp_path: Path) -> 
     program = f"""
 import json, sys
 from pathlib import Path
-from freezeframe_collector.readers import client
+from freezeframe_collector.readers import client, sandbox
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.frames import Question
 from freezeframe_collector.readers.reader import Shelf
@@ -158,6 +158,15 @@ def test_without_a_sandbox_the_collector_says_so(monkeypatch: pytest.MonkeyPatch
     walls = client.standing_walls()
     assert (walls.sandbox, walls.grants, walls.guard) == (False, True, True)
     assert "not sandboxed: this kernel has no Landlock" in caplog.text
+
+
+def test_the_status_says_whether_readers_are_sandboxed_and_what_is_not_protected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "why_no_sandbox", lambda: None)
+    assert sandbox.sandbox_state() == {"sandboxed": True, "why_not": None, "not_protected": None}
+    monkeypatch.setattr(sandbox, "why_no_sandbox", lambda: "this kernel has no Landlock")
+    state = sandbox.sandbox_state()
+    assert (state["sandboxed"], state["why_not"]) == (False, "this kernel has no Landlock")
+    assert "every file of the collector's user" in str(state["not_protected"])
 
 
 # -- plumbing -----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from freezeframe_collector.readers.frames import (
 )
 from freezeframe_collector.readers.host import KILL, MESSAGE, TAKE
 from freezeframe_collector.readers.reader import Shelf, Walls
-from freezeframe_collector.readers.sandbox import why_no_sandbox
+from freezeframe_collector.readers.sandbox import NOT_PROTECTED, why_no_sandbox
 from freezeframe_schemas.errors import PermanentStoreError, WireError
 
 _LOG = logging.getLogger(__name__)
@@ -41,11 +41,7 @@ def standing_walls() -> Walls:
     """Return the walls that this machine can put up, and warn in the log if the kernel's is not among them."""
     why = why_no_sandbox()
     if why is not None:
-        _LOG.warning(
-            "readers are not sandboxed: %s. SQL is still checked and granted reading only, but a hole in either would reach "
-            "every file of this user. Give the collector a user and a container of its own.",
-            why,
-        )
+        _LOG.warning("readers are not sandboxed: %s. %s", why, NOT_PROTECTED)
     return Walls(sandbox=why is None)
 
 

@@ -95,6 +95,12 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 """System call -> its numbers on x86_64 and aarch64; None where there is none."""
 
 
+NOT_PROTECTED: Final = (
+    "SQL is still checked and granted reading only, but a hole in either would reach every file of the collector's user;"
+    " give the collector a user and a container of its own"
+)
+
+
 def why_no_sandbox() -> str | None:
     """Return why this machine cannot shut a process in, or None if it can."""
     if sys.platform != "linux":
@@ -104,6 +110,12 @@ def why_no_sandbox() -> str | None:
     if landlock_version() == 0:
         return "this kernel has no Landlock, or it is switched off (see lsm= on the kernel's command line)"
     return None
+
+
+def sandbox_state() -> dict[str, object]:
+    """Return what the collector's status says of it: whether readers are shut in, if not why, and what that leaves open."""
+    why = why_no_sandbox()
+    return {"sandboxed": why is None, "why_not": why, "not_protected": None if why is None else NOT_PROTECTED}
 
 
 def landlock_version() -> int:

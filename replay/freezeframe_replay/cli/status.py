@@ -111,6 +111,7 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("version", f"{figures.get('version', '?')}, up {duration(uptime_s * 1000)}"),
         ("workers", f"{len(workers)}, started again {restarts} times" if workers else ""),
         ("not ready", str(figures.get("not_ready_because") or "")),
+        ("readers", _readers_text(figures.get("readers") or {})),
         ("spans", ", ".join(f"{spans.get(key, 0):,} {words}" for key, words in _SPANS.items()) + rate),
         ("missing", f"{missing:,} spans unaccounted for: please report this as a bug" if missing else ""),
         ("lost", _loss_text(spans)),
@@ -132,6 +133,15 @@ def _loss_text(spans: Mapping[str, Any]) -> str:
         return ""
     found = f"{spans.get('lost', 0):,} acked spans or more, in {spans.get('damaged', 0):,} damaged segments of the log"
     return f"{found}: see the table `rejected` and the files wal/*.damaged"
+
+
+def _readers_text(readers: Mapping[str, Any]) -> str:
+    """Say whether SQL runs shut in by the kernel; empty if a ClickHouse server answers it, or the collector does not say."""
+    if not readers:
+        return ""
+    if readers.get("sandboxed"):
+        return "sandboxed by the kernel"
+    return f"not sandboxed: {readers.get('why_not')}; not protected: {readers.get('not_protected')}"
 
 
 _TURNED_AWAY: Final[Mapping[str, str]] = {"unauthenticated": "without a known token", "malformed": "that are no OTLP"}

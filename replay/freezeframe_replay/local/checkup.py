@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib import metadata, util
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, otlp_url
+from freezeframe_replay.local.home import Home, otlp_url, pages_port
 from freezeframe_schemas.address import shown_address
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
+from freezeframe_schemas.local_tokens import ADMIN, READER, SENDER
 
 _GIB: Final = 1 << 30
 _LEAST_FREE_BYTES: Final = _GIB // 10
@@ -71,7 +73,7 @@ def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[
         _libraries,
         _delivery,
         lambda: _directory(home),
-        lambda: _key_files(home),
+        lambda: _secret_files(home),
         lambda: _disk(home),
         lambda: _ports(home),
         lambda: _collector(home),
@@ -158,18 +160,19 @@ def _directory(home: Home) -> Iterable[Finding]:
     yield _ok("data directory", str(folder))
 
 
-def _key_files(home: Home) -> Iterable[Finding]:
-    files = [path for path in (home.directory / "keys").rglob("*") if path.is_file()]
-    open_to_others = [path for path in files if path.stat().st_mode & 0o077]
-    for path in open_to_others:
-        yield Finding(
-            check="redaction key",
-            grade=Grade.FAIL,
-            found=f"others may read {path}",
-            do=f"chmod 600 {path}, and consider a new key",
-        )
-    if files and not open_to_others:
-        yield _ok("redaction key", f"{len(files)} files, readable by their owner only")
+def _secret_files(home: Home) -> Iterable[Finding]:
+    """Look who may read the surrogate keys and the tokens."""
+    keys = [path for path in (home.directory / KEYS).rglob("*") if path.is_file()]
+    tokens = [path for path in (home.directory / name for name in (SENDER, READER, ADMIN)) if path.is_file()]
+    for check, files, do in (
+        ("redaction key", keys, "and consider a new key"),
+        ("token", tokens, "and delete it: the next start of the collector makes a new one"),
+    ):
+        open_to_others = [path for path in files if path.stat().st_mode & 0o077]
+        for path in open_to_others:
+            yield Finding(check=check, grade=Grade.FAIL, found=f"others may read {path}", do=f"chmod 600 {path}, {do}")
+        if files and not open_to_others:
+            yield _ok(check, f"{len(files)} files, readable by their owner only")
 
 
 def _disk(home: Home) -> Iterable[Finding]:
@@ -210,10 +213,29 @@ def _collector(home: Home) -> Iterable[Finding]:
             yield Finding(check=service.name, grade=Grade.WARN, found="does not run", do="freezeframe up")
         elif daemon.is_ready(home, service.name):
             yield _ok(service.name, f"runs and is ready, pid {service.note.pid}")
+            if service.name == daemon.COLLECTOR:
+                yield from _readers(home)
         else:
             log = daemon.log_file(home, service.name)
             do = f"see {log}; freezeframe down, then up, starts it again"
             yield Finding(check=service.name, grade=Grade.FAIL, found=f"runs (pid {service.note.pid}) but is not ready", do=do)
+
+
+def _readers(home: Home) -> Iterable[Finding]:
+    """Say whether the kernel shuts in the processes that run SQL."""
+    try:
+        status: Any = daemon.ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
+        readers: Any = status["readers"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # it was ready a moment ago; a collector that stops is none of this check's
+    if readers is None:  # a ClickHouse server answers SQL
+        return
+    if readers["sandboxed"]:
+        yield _ok("readers", "sandboxed by the kernel (Landlock, seccomp)")
+    else:
+        yield Finding(
+            check="readers", grade=Grade.WARN, found=f"not sandboxed: {readers['why_not']}", do=readers["not_protected"]
+        )
 
 
 def _store(home: Home) -> Iterable[Finding]:
