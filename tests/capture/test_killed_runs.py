@@ -162,7 +162,7 @@ class Agent:
 
     def replay(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Replay a run against the program as it is, with no provider to be reached."""
-        store = f"http://127.0.0.1:{self._collector.ports['clickhouse']}"
+        store = self._collector.store_url
         command = [sys.executable, "-m", "freezeframe._cli", "replay", *arguments, "--store", store]
         return subprocess.run(
             command, cwd=self._folder, env=self._environ, capture_output=True, text=True, timeout=100, check=False
@@ -171,7 +171,7 @@ class Agent:
     def say(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         """Return what the command line prints."""
         capsys.readouterr()
-        store = f"http://127.0.0.1:{self._collector.ports['clickhouse']}"
+        store = self._collector.store_url
         assert main([*arguments, "--store", store]) == 0
         return capsys.readouterr().out
 

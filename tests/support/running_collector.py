@@ -65,6 +65,8 @@ class CollectorProcess:
         self.url = f"http://127.0.0.1:{self.ports['http']}"
         self.reader = bearer(read_token(data, READER))
         """The header that opens what is read."""
+        password = read_token(data, READER) or ""
+        self.store_url = f"http://default:{password}@127.0.0.1:{self.ports['clickhouse']}"
 
     def post(self, spans: Sequence[SpanRecord]) -> httpx.Response:
         """Send the spans over HTTP."""

@@ -207,7 +207,7 @@ def open_stage(folder: Path) -> Generator[Stage]:
         # The name is the one in which a replay looks for the keys, from a program's folder upwards.
         collector = CollectorProcess(folder / ".freezeframe", policy="strict")
         stack.callback(collector.stop)
-        store = open_runs(f"http://127.0.0.1:{collector.ports['clickhouse']}")
+        store = open_runs(collector.store_url)
         stack.callback(store.close)
         stack.enter_context(mock.patch.object(sys, "executable", warm.executable))  # what `reenact` starts
         yield Stage(folder=folder, provider=provider, collector=collector, store=store, python=warm.executable)
