@@ -131,7 +131,10 @@ class AdmissionConfig:
 class LimitsConfig:
     """What one request or span may hold. A span over a limit is set aside with the reason; the others of its batch land."""
 
-    spans_per_request: int = _setting(100_000, "Spans of one request.", least=1)
+    spans_per_request: int = _setting(100_000, "Spans of one request; a request with more is refused.", least=1)
+    values_per_request: int = _setting(
+        1_000_000, "Objects, lists and their items of one request in JSON; a request with more is refused unread.", least=1
+    )
     span_bytes: int = _setting(48 * _MIB, "Bytes of one span on the wire.", least=1024)
     attributes: int = _setting(4_096, "Attributes of one span.", least=1)
     events: int = _setting(10_000, "Events of one span.", least=0)

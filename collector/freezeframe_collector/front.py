@@ -58,7 +58,6 @@ def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, o
         log=log,
         budget=_budget(config),
         limits=_limits(config),
-        spans_per_request=config.limits.spans_per_request,
         meter=meter,
         own_spans=own_spans,
     )
@@ -71,7 +70,14 @@ def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
 
 def _limits(config: CollectorConfig) -> Limits:
     limits = config.limits
-    return Limits(span_bytes=limits.span_bytes, attributes=limits.attributes, events=limits.events, links=limits.links)
+    return Limits(
+        spans=limits.spans_per_request,
+        values=limits.values_per_request,
+        span_bytes=limits.span_bytes,
+        attributes=limits.attributes,
+        events=limits.events,
+        links=limits.links,
+    )
 
 
 def build_authenticator(config: CollectorConfig) -> Authenticator:
@@ -140,7 +146,7 @@ class Front:
         for budget in (self._pipeline.budget, self._bodies, self._messages):
             budget.renew(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
         stages = _stages(redact, self._pipeline.meter)
-        self._pipeline.renew(stages=stages, limits=_limits(config), spans_per_request=config.limits.spans_per_request)
+        self._pipeline.renew(stages=stages, limits=_limits(config))
 
     async def stop(self, timeout_s: float) -> None:
         """Take no more requests and answer the ones in work, for up to about `timeout_s`."""

@@ -34,6 +34,8 @@ __all__ = [
 _SMALL: Final = 96
 """Attributes up to this many raw bytes are remembered after the first decode: model names, operation names, small numbers."""
 _REMEMBERED: Final = 50_000
+_WHOLE_BYTES: Final = 1 << 20
+"""A request up to this size is parsed whole, a larger one span by span."""
 _HEADS_REMEMBERED: Final = 1_024
 _T = TypeVar("_T")
 _TIME_LIMIT: Final = 1 << 63
@@ -45,7 +47,12 @@ _STATUSES: Final = tuple(StatusCode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one span may hold. A span over a limit is rejected by name; its batch lands."""
+    """What one span may hold, and one request. A span over its limit is rejected by name, and its batch lands."""
+
+    spans: int = 100_000
+    """Of a request, which is refused beyond."""
+    values: int = 1_000_000
+    """Of a request in JSON, which is refused beyond: objects, lists and their items."""
 
     span_bytes: int = 48 << 20
     attributes: int = 4_096
@@ -86,7 +93,11 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
     """
     limits = limits or Limits()
     decoded = Decoded()
-    for resource_spans in _parse(body, limits).resource_spans:
+    request = _parse(body, limits)
+    count = sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans)
+    if count > limits.spans:
+        raise WireError(f"the request has {count} spans, the limit is {limits.spans}")
+    for resource_spans in request.resource_spans:
         resources: list[Resource] = []
         for scope_spans in resource_spans.scope_spans:
             try:
@@ -106,8 +117,9 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
 
 def _parse(body: bytes, limits: Limits) -> raw.RawRequest | raw.SlicedRequest:
     try:
-        # A request smaller than the limit of one span needs no look at the size of each.
-        if len(body) <= limits.span_bytes:
+        # A small request needs no look at the size of each span. Of a large one spans are counted before they are made into
+        # objects: ten million empty ones fit into 20 MB.
+        if len(body) <= min(limits.span_bytes, _WHOLE_BYTES):
             return raw.parse_request(body)
     except DecodeError:
         pass  # one span of it may be at fault: the other schema leaves spans to be parsed one by one

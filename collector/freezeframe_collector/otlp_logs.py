@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
+from freezeframe_collector.json_body import parse_json, with_note
 from freezeframe_collector.otlp import Decoded, Limits, SpanFault, decode_value
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
@@ -61,24 +62,25 @@ def decode_json_logs(body: bytes, limits: Limits) -> DecodedLogs:
     Raises:
         WireError: the body is no such JSON.
     """
-    try:
-        content = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise WireError(f"OTLP/JSON logs: {len(body)} bytes that are no JSON: {error.msg} at {error.pos}") from None
+    found = parse_json(body, "OTLP/JSON logs", limits.values)
     request = ExportLogsServiceRequest()
     faults: list[SpanFault] = []
     try:
-        for resource_json in content.get("resourceLogs", ()):
+        for resource_json in found.content.get("resourceLogs", ()):
             resource_logs = request.resource_logs.add(schema_url=resource_json.get("schemaUrl", ""))
-            ParseDict(resource_json.get("resource", {}), resource_logs.resource, ignore_unknown_fields=True)
+            resource_part, in_resource = found.restored(resource_json.get("resource", {}))
+            ParseDict(resource_part, resource_logs.resource, ignore_unknown_fields=True)
             _bounded(resource_logs.resource)
             for scope_json in resource_json.get("scopeLogs", ()):
                 scope_logs = resource_logs.scope_logs.add(schema_url=scope_json.get("schemaUrl", ""))
-                ParseDict(scope_json.get("scope", {}), scope_logs.scope, ignore_unknown_fields=True)
+                scope_part, in_scope = found.restored(scope_json.get("scope", {}))
+                ParseDict(scope_part, scope_logs.scope, ignore_unknown_fields=True)
                 _bounded(scope_logs.scope)
                 for record in scope_json.get("logRecords", ()):
                     try:
-                        scope_logs.log_records.append(_read_json_record(record))
+                        restored, mended = found.restored(record)
+                        noted = with_note(restored, mended + in_resource + in_scope)
+                        scope_logs.log_records.append(_read_json_record(noted))
                     except _UNREADABLE:
                         # What the parser says quotes the value, which is content.
                         faults.append(SpanFault(reason="unreadable log record", detail=_JSON_DETAIL))

@@ -118,7 +118,6 @@ class Pipeline:
         log: LogDoor,
         budget: ByteBudget,
         limits: Limits,
-        spans_per_request: int,
         meter: Meter,
         own_spans: OwnSpans | None = None,
     ) -> None:
@@ -129,11 +128,10 @@ class Pipeline:
         self._log = log
         self._gathering = Gathering(log)
         self._limits = limits
-        self._spans_per_request = spans_per_request
 
-    def renew(self, *, stages: Sequence[Stage], limits: Limits, spans_per_request: int) -> None:
-        """Work so from the next request on."""
-        self._stages, self._limits, self._spans_per_request = tuple(stages), limits, spans_per_request
+    def renew(self, *, stages: Sequence[Stage], limits: Limits) -> None:
+        """Work like this from the next request on."""
+        self._stages, self._limits = tuple(stages), limits
 
     def export(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
         """Take one request; return when it is durable.
@@ -201,8 +199,8 @@ class Pipeline:
         """Do everything that comes before the log."""
         decoded = decode(body, self._limits)
         count = len(decoded.spans) + len(decoded.faults)
-        if count > self._spans_per_request:
-            raise WireError(f"the request has {count} spans, the limit is {self._spans_per_request}")
+        if count > self._limits.spans:
+            raise WireError(f"the request has {count} spans, the limit is {self._limits.spans}")
         rejected = [_rejected(fault, fault.reason, fault.detail, tenant) for fault in decoded.faults]
         spans: list[SpanRecord] = []
         for span in decoded.spans:

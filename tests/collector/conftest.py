@@ -103,7 +103,6 @@ class Options:
     stages: tuple[Stage, ...] = ()
     log: LogSettings = field(default_factory=lambda: LogSettings(flush_interval_s=0.02))
     limits: Limits = field(default_factory=Limits)
-    spans_per_request: int = 100_000
     in_flight_bytes: int = 64 << 20
     retry_after_s: float = 0.3
     max_bytes: int = 64 << 20
@@ -157,7 +156,6 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             log=log,
             budget=budget,
             limits=options.limits,
-            spans_per_request=options.spans_per_request,
             meter=Meter(),
         )
         reporter = Reporter(

@@ -17,16 +17,19 @@ import httpx
 import pytest
 import zstandard
 from google.protobuf.json_format import MessageToDict
+from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
 from freezeframe_collector.otlp import Limits, encode_traces
 from freezeframe_collector.wal import LogSettings
+from freezeframe_schemas import genai
 from freezeframe_schemas.otlp_json import spans_to_otlp_json
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -63,6 +66,10 @@ def test_the_python_http_exporter_is_understood(start_collector: Callable[..., A
     assert [(span.name, span.attributes) for span in collector.store.spans] == [("hello", {"answer": 42})]
 
 
+def _gzip_of_two_members(data: bytes) -> bytes:
+    return gzip.compress(data[:20]) + gzip.compress(data[20:])
+
+
 def _deflate_raw(data: bytes) -> bytes:
     engine = zlib.compressobj(wbits=-15)
     return engine.compress(data) + engine.flush()
@@ -73,6 +80,7 @@ def _deflate_raw(data: bytes) -> bytes:
     [
         ("identity", bytes),
         ("gzip", gzip.compress),
+        ("gzip", _gzip_of_two_members),
         ("deflate", zlib.compress),
         ("deflate", _deflate_raw),
         ("zstd", zstandard.compress),
@@ -114,6 +122,58 @@ def test_one_bad_json_span_does_not_take_its_batch(start_collector: Callable[...
     assert collector.store.names() == ["span-000001"]
     assert [item.reason for item in collector.store.rejected] == ["unreadable span"]
     assert "secret" not in str(collector.store.rejected)
+
+
+def test_half_an_emoji_in_json_is_mended_and_its_span_says_so(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any]
+) -> None:
+    """What ``JSON.stringify`` makes of a cut emoji becomes U+FFFD; whole pairs, escaped backslashes and other spans stay."""
+    collector = start_collector()
+    spans = [make_span(1, {"text": "HERE"}), make_span(2, {"text": "\ufffd"})]
+    body = json.dumps(spans_to_otlp_json(spans)).replace("HERE", r"\ud83d\ude00 \\ud83d cut \ud83d, \ude00")
+    for raw in (body.encode(), body.replace(r"cut \ud83d", "cut \x00").encode().replace(b"\x00", b"\xed\xa0\xbd")):
+        headers = {"content-type": "application/json"}
+        answer = httpx.post(f"http://127.0.0.1:{collector.http_port}/v1/traces", content=raw, headers=headers)
+        assert (answer.status_code, answer.json()) == (200, {})
+    collector.flush()
+    first, second = collector.store.spans[:2]
+    assert first.attributes == {"text": "\U0001f600 \\ud83d cut \ufffd, \ufffd", genai.MENDED_TEXTS: 2}
+    assert second == spans[1]
+    assert collector.log.audit().counts.duplicate == 2  # both forms were mended into the same spans
+
+
+def test_a_json_span_nested_too_deeply_costs_only_itself(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any]
+) -> None:
+    """Deeper than the JSON parser itself goes: the other spans land, and the answer says that one was rejected."""
+    collector = start_collector()
+    deep = '{"stringValue": "x"}'
+    for _ in range(300):
+        deep = f'{{"kvlistValue": {{"values": [{{"key": "a", "value": {deep}}}]}}}}'
+    body = json.dumps(spans_to_otlp_json([make_span(1, {"text": "HERE"}), make_span(2)]))
+    body = body.replace('{"stringValue": "HERE"}', deep)
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    answer = httpx.post(url, content=body, headers={"content-type": "application/json"})
+    assert answer.json()["partialSuccess"]["rejectedSpans"] == "1"
+    collector.flush()
+    assert collector.store.spans == [make_span(2)]
+    assert [item.reason for item in collector.store.rejected] == ["unreadable span"]
+
+
+def test_what_a_request_holds_is_counted_before_objects_are_made(start_collector: Callable[..., Any]) -> None:
+    """Too many spans or values cost a refusal that names the limit, in JSON and in protobuf."""
+    collector = start_collector(limits=Limits(spans=1_000, values=5_000))
+    url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
+    answer = httpx.post(url, json={"resourceSpans": [[]] * 5_000})
+    assert (answer.status_code, answer.json()["message"]) == (
+        400,
+        "OTLP/JSON: more than 5000 values, the limit is limits.values_per_request",
+    )
+    assert httpx.post(url, json={"resourceSpans": [], "text": "[{," * 5_000}).status_code == 200  # signs in a text do not count
+    empty = ExportTraceServiceRequest()
+    empty.resource_spans.add().scope_spans.add().spans.extend([Span()] * 1_001)
+    answer = httpx.post(url, content=empty.SerializeToString(), headers=PROTOBUF)
+    assert Status.FromString(answer.content).message == "the request has 1001 spans, the limit is 1000"
 
 
 def test_an_empty_key_may_be_left_out_in_json(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:

@@ -1,8 +1,9 @@
-"""Decompression of request bodies, with a bound on what comes out: a small hostile body must not fill the memory."""
+"""Decompress request bodies step by step, and count what comes out: a small hostile body cannot fill the memory."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import zstandard
@@ -11,66 +12,84 @@ from freezeframe_schemas.errors import WireError
 
 _STEP: Final = 1 << 20
 _ZLIB_WINDOWS: Final = {"gzip": 31, "deflate": 15}
+_RAW_DEFLATE: Final = -15
 
 
-def decompress(body: bytes, encoding: str, limit_bytes: int) -> bytes:
+def decompress(body: bytes, encoding: str, limit_bytes: int, grow: Callable[[int], None] = lambda size_bytes: None) -> bytes:
     """Return the body as it was before `encoding` (the ``Content-Encoding`` header).
 
+    Args:
+        grow: asked for room, in bytes, before the memory is taken; it may raise.
+
     Raises:
-        WireError: an unknown encoding, damaged bytes, or more than `limit_bytes` come out.
+        WireError: the encoding is unknown, the bytes are damaged, or more than `limit_bytes` come out.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
-        plain = body
-    elif encoding in _ZLIB_WINDOWS:
-        plain = _inflate(body, encoding, limit_bytes)
+        if len(body) > limit_bytes:
+            raise WireError(f"the body has {len(body)} bytes, the limit is {limit_bytes}")
+        return body
+    if encoding in _ZLIB_WINDOWS:
+        steps = _inflate(body, encoding)
     elif encoding == "zstd":
-        plain = _unzstd(body, limit_bytes)
+        steps = _unzstd(body)
     else:
         raise WireError(f"content encoding {encoding[:40]!r}, expected gzip, deflate, zstd or none")
-    if len(plain) > limit_bytes:
-        raise WireError(f"the body has {len(plain)} bytes or more, the limit is {limit_bytes}")
-    return plain
-
-
-def _inflate(body: bytes, encoding: str, limit_bytes: int) -> bytes:
-    engine = zlib.decompressobj(_ZLIB_WINDOWS[encoding])
-    try:
-        plain = engine.decompress(body, limit_bytes + 1)
-    except zlib.error:
-        if encoding != "deflate":
-            raise WireError(f"the body is no {encoding}") from None
-        # Some senders mean the raw stream without the zlib header.
-        engine = zlib.decompressobj(-15)
-        try:
-            plain = engine.decompress(body, limit_bytes + 1)
-        except zlib.error:
-            raise WireError("the body is no deflate") from None
-    if not engine.eof and len(plain) <= limit_bytes:
-        raise WireError(f"the {encoding} body is cut short")
-    if engine.unused_data:
-        raise WireError(f"{len(engine.unused_data)} bytes follow the {encoding} body")
-    return plain
-
-
-def _unzstd(body: bytes, limit_bytes: int) -> bytes:
-    engine = zstandard.ZstdDecompressor(max_window_size=max(1 << 27, 1024)).decompressobj()
     parts: list[bytes] = []
     size = 0
-    try:
-        # Fed in steps: one step cannot come out larger than the format's own block bound times the blocks in it.
-        for start in range(0, len(body), _ZSTD_STEP):
-            part = engine.decompress(body[start : start + _ZSTD_STEP])
-            parts.append(part)
-            size += len(part)
-            if size > limit_bytes:
-                raise WireError(f"the body has more than {limit_bytes} bytes")
-    except zstandard.ZstdError:
-        raise WireError("the body is no zstd") from None
-    if not engine.eof:
-        raise WireError("the zstd body is cut short")
+    for part in steps:
+        size += len(part)
+        if size > limit_bytes:
+            raise WireError(f"the body decompresses to more than {limit_bytes} bytes, the limit")
+        grow(len(part))
+        parts.append(part)
+    if len(parts) > 1:
+        grow(size)  # for a moment the parts and the whole are both there
     return b"".join(parts)
 
 
-_ZSTD_STEP: Final = 1 << 10
-"""A zstd block of 4 bytes can hold 128 KiB: 1 KiB in gives at most 32 MiB out."""
+def _inflate(body: bytes, encoding: str) -> Iterator[bytes]:
+    window = _ZLIB_WINDOWS[encoding]
+    left = body
+    try:
+        while True:
+            engine = zlib.decompressobj(window)
+            first = True
+            while not engine.eof:
+                try:
+                    part = engine.decompress(left, _STEP)
+                except zlib.error:
+                    if encoding != "deflate" or not first or window == _RAW_DEFLATE:
+                        raise
+                    # Some senders mean the raw stream without the zlib header.
+                    window = _RAW_DEFLATE
+                    engine = zlib.decompressobj(window)
+                    part = engine.decompress(left, _STEP)
+                first = False
+                left = engine.unconsumed_tail
+                if not part and not left and not engine.eof:
+                    raise WireError(f"the {encoding} body is cut short")
+                yield part
+            left = engine.unused_data
+            if not left:
+                return
+            if encoding != "gzip":
+                raise WireError(f"{len(left)} bytes follow the {encoding} body")
+            # RFC 1952, section 2.2: a gzip file may have several members, one after the other.
+    except zlib.error:
+        raise WireError(f"the body is not valid {encoding}") from None
+
+
+def _unzstd(body: bytes) -> Iterator[bytes]:
+    engine = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    try:
+        for start in range(0, len(body), _ZSTD_STEP):
+            yield engine.decompress(body[start : start + _ZSTD_STEP])
+    except zstandard.ZstdError:
+        raise WireError("the body is not valid zstd") from None
+    if not engine.eof:
+        raise WireError("the zstd body is cut short")
+
+
+_ZSTD_STEP: Final = 1 << 7
+"""A zstd block of 4 bytes can hold 128 KiB: 128 bytes in give at most 4 MiB out."""

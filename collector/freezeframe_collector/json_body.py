@@ -1,0 +1,155 @@
+"""Parse an OTLP/JSON body so that one bad text or one deep value costs its own span and not the request.
+
+Values are counted before any object is made. A body that the parser refuses is mended and parsed again: half a surrogate pair
+(what ``JSON.stringify`` makes of a cut emoji) and bytes that are not UTF-8 become U+FFFD, and a value nested too deeply
+becomes null. `restored` says on the span how many texts were mended. A span with such a deep value is rejected later, since
+protobuf allows only half of `_DEPTH`.
+
+Source: RFC 8259, section 8.2, "Unicode Characters"; opentelemetry-proto, "JSON Protobuf Encoding".
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import orjson
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+
+_DEPTH: Final = 200
+"""Levels of JSON. A level of an attribute's value takes three or four of them, and two or three of protobuf's 100."""
+_TOKEN: Final = re.compile(rb'"(?>[^"\\]+|\\.?)*+(?:"|\Z)|[\[{,]|[\]}]', re.DOTALL)
+_SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NOT_UTF8: Final = re.compile("[\udc80-\udcff]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonBody:
+    """A parsed body."""
+
+    content: dict[str, Any]
+    mark: str
+    """Stands where a text was mended, until `restored`; empty when nothing was. It is random, so no sender can write it."""
+
+    def restored(self, item: Any) -> tuple[Any, int]:
+        """Return a part of the content with U+FFFD in place of the marks, and how many there were."""
+        if not self.mark:
+            return item, 0
+        text = orjson.dumps(item).decode()
+        count = text.count(self.mark)
+        return (orjson.loads(text.replace(self.mark, "\ufffd")), count) if count else (item, 0)
+
+
+def parse_json(body: bytes, what: str, most_values: int) -> JsonBody:
+    """Return the JSON object in `body`; `what` names the kind of request in errors.
+
+    Raises:
+        WireError: the body is not a JSON object, or holds more than `most_values` values.
+    """
+    # Commas and brackets inside texts count here too, so most requests need no closer look.
+    if body.count(b",") + body.count(b"[") + body.count(b"{") > most_values:
+        _count_values(body, what, most_values)
+    mark = ""
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        mark = secrets.token_hex(12)
+        mended = _pruned(_without_half_pairs(_as_utf8(body, mark), mark.encode()), what, most_values)
+        try:
+            content = orjson.loads(mended)
+        except orjson.JSONDecodeError:
+            raise WireError(f"{what}: {len(body)} bytes that are not valid JSON: {error.msg} at {error.pos}") from None
+    if not isinstance(content, dict):
+        raise WireError(f"{what}: found {type(content).__name__}, expected an object")
+    return JsonBody(content=cast("dict[str, Any]", content), mark=mark)
+
+
+def with_note(span: dict[str, Any], mended: int) -> dict[str, Any]:
+    """Return a span or log record in JSON with an attribute that says how many of its texts were mended."""
+    if not mended:
+        return span
+    attributes = span.get("attributes")
+    held = cast("list[Any]", attributes) if isinstance(attributes, list) else []
+    return {**span, "attributes": [*held, {"key": genai.MENDED_TEXTS, "value": {"intValue": str(mended)}}]}
+
+
+def _tokens(body: bytes, what: str, most_values: int) -> Iterator[tuple[int, bytes]]:
+    """Yield place and first byte of each bracket, comma and text, up to the limit of values."""
+    left = most_values
+    for token in _TOKEN.finditer(body):
+        sign = body[token.start() : token.start() + 1]
+        if sign in b"[{,":
+            left -= 1
+            if left < 0:
+                raise WireError(f"{what}: more than {most_values} values, the limit is limits.values_per_request")
+        yield token.start(), sign
+
+
+def _count_values(body: bytes, what: str, most_values: int) -> None:
+    for _ in _tokens(body, what, most_values):
+        pass
+
+
+def _pruned(body: bytes, what: str, most_values: int) -> bytes:
+    """Return the body with null in place of every value below `_DEPTH`."""
+    parts: list[bytes] = []
+    depth = kept = cut = 0
+    for at, sign in _tokens(body, what, most_values):
+        if sign in b"[{":
+            depth += 1
+            if depth == _DEPTH + 1:
+                cut = at
+        elif sign in b"]}":
+            if depth == _DEPTH + 1:
+                parts += (body[kept:cut], b"null")
+                kept = at + 1
+            depth -= 1
+    return b"".join((*parts, body[kept:])) if parts else body
+
+
+def _without_half_pairs(body: bytes, mark: bytes) -> bytes:
+    """Return the body with the mark in place of every escaped surrogate that has no partner."""
+    parts: list[bytes] = []
+    kept = 0
+    high = -1
+    for found in _SURROGATE.finditer(body):
+        at = found.start()
+        if at < kept or _is_escaped(body, at):
+            continue
+        is_high = body[at + 3 : at + 4] in b"89abAB"
+        if high >= 0:
+            if not is_high and at == high + 6:
+                high = -1
+                continue
+            parts += (body[kept:high], mark)
+            kept, high = high + 6, -1
+        if is_high:
+            high = at
+        else:
+            parts += (body[kept:at], mark)
+            kept = at + 6
+    if high >= 0:
+        parts += (body[kept:high], mark)
+        kept = high + 6
+    return b"".join((*parts, body[kept:])) if parts else body
+
+
+def _is_escaped(body: bytes, at: int) -> bool:
+    """Return whether the backslash at `at` is itself escaped: an odd number of them stands before it."""
+    start = at
+    while start and body[start - 1] == 0x5C:
+        start -= 1
+    return (at - start) % 2 == 1
+
+
+def _as_utf8(body: bytes, mark: str) -> bytes:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return _NOT_UTF8.sub(mark, body.decode("utf-8", "surrogateescape")).encode()
+    return body
