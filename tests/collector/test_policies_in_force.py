@@ -58,7 +58,10 @@ def test_a_tenant_with_a_policy_of_its_own_is_redacted_by_it(tmp_path: Path, wor
         f'[redaction]\ntenants = "acme = {own}"\n'
     )
     (tmp_path / "mail.toml").write_text(MAIL)
-    collector = CollectorProcess(tmp_path / "data", "--config", str(config), policy=str(tmp_path / "mail.toml"))
+    only_tenants = {"FREEZEFRAME_COLLECTOR__AUTH__OPEN_SENDERS": "false"}
+    collector = CollectorProcess(
+        tmp_path / "data", "--config", str(config), policy=str(tmp_path / "mail.toml"), environment=only_tenants
+    )
 
     def send(tenant: str, number: int) -> None:
         sent = span(number, "bob@corp.io at 8.8.8.8")
