@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import inspect
 import json
+import os
 import queue
 import random
 import threading
@@ -305,7 +306,55 @@ async def a_thread_behind_a_task_is_left(world: World) -> Any:
             return await ask(client, world.last("winner none"))
 
 
+def _racers() -> list[asyncio.Task[str]]:
+    """Start two calls of a tool: B answers, and some turns of the loop later A does. Nothing is asked in between."""
+    answered = asyncio.Event()
+
+    @freezeframe.tool
+    async def look_up(name: str) -> str:
+        if name == "A":
+            await answered.wait()
+            for _ in range(9):
+                await asyncio.sleep(0)
+        answered.set()
+        return name
+
+    return [asyncio.create_task(look_up(name)) for name in ("A", "B")]
+
+
+async def how_many_tasks_are_found_done(world: World) -> Any:
+    async with world.aclient() as client:
+        tasks = _racers()
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        first = [task.result() for task in tasks if task in done]
+        await asyncio.gather(*tasks)
+        return [first, await ask(client, world.last(f"found {first}"))]
+
+
+async def tasks_that_differ_by_turns_as_they_are_completed(world: World) -> Any:
+    async def takes_turns(task: asyncio.Task[str], turns: int) -> str:
+        result = await task
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return result
+
+    async with world.aclient() as client:
+        slow, quick = _racers()
+        items = [takes_turns(slow, 0), takes_turns(quick, 5)]
+        seen = [await item for item in asyncio.as_completed(items)]
+        return [seen, await ask(client, world.last(f"found {seen}"))]
+
+
 # -- threads ------------------------------------------------------------------------------------------------------------
+
+
+def futures_that_had_ended_as_completed(world: World) -> Any:
+    """Python gives them in the order of their addresses."""
+    with ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(str, number) for number in range(8)]
+        wait(futures)
+        seen = [future.result() for future in as_completed(futures)]
+        return [seen, world.ask(world.last(f"found {seen}"))]
 
 
 def threads_first_completed(world: World) -> Any:
@@ -408,6 +457,9 @@ PROGRAMS: list[tuple[Program, Mapping[str, tuple[str, ...]]]] = [
     (a_stream_cut_off_by_a_timeout, GIVEN_UP),
     (a_tool_given_up, {}),
     (a_thread_behind_a_task_is_left, {"A": ("winner",)}),
+    (how_many_tasks_are_found_done, {}),
+    (tasks_that_differ_by_turns_as_they_are_completed, {}),
+    (futures_that_had_ended_as_completed, {}),
     (threads_first_completed, B_FIRST),
     (threads_first_completed, BOTH),
     (threads_as_completed, ROUND),
@@ -541,6 +593,28 @@ def test_a_call_that_is_given_up_later_is_given_up_without_the_wait() -> None:
     report, again = replay(a_longer_timeout, fixture, url, changed=True)
     assert report.identical
     assert again == outcome
+
+
+async def works_before_it_gives_up(world: World) -> Any:
+    async with world.aclient() as client:
+        task = asyncio.create_task(ask(client, "slow"))
+        await asyncio.wait([task], timeout=TIMEOUT_S)
+        sum(range(10_000_000))
+        task.cancel()
+        return await ask(client, "fallback")
+
+
+def test_a_forked_process_that_works_is_not_taken_for_one_that_rests() -> None:
+    fixture, outcome, url = record(works_before_it_gives_up, GIVEN_UP)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            report, again = replay(works_before_it_gives_up, fixture, url)
+            status = 0 if report.identical and again == outcome else 3
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_run_that_was_cancelled_from_outside_is_cancelled_again() -> None:

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams import lanes, randoms, uuids, waits
+from freezeframe.seams import lanes, races, randoms, uuids, waits
 from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 
@@ -119,6 +119,7 @@ def install() -> None:
         return
     _installed.add("lanes")
     lanes.install(_patches)
+    races.install(_patches)
     IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
     IMPORT_HOOK.when_imported("numpy.random", _install_numpy)
     IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))

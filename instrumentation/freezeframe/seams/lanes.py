@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._context import PLACE, WORK, Place, current_place
 from freezeframe._guard import guard
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
+from freezeframe.seams.races import LANES
 from freezeframe.seams.recording import outside_lane
 
 if TYPE_CHECKING:
@@ -85,12 +86,18 @@ def child_place() -> Place:
 def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_task(loop: Any, coro: Any, **options: Any) -> Any:
+        lane = None
         with guard("lanes.create_task"):
             if not isinstance(coro, _CLOSES_GENERATOR):
                 context: contextvars.Context = options.get("context") or contextvars.copy_context()
-                if _set_place(context, child_place()):
-                    options["context"] = context
-        return original(loop, coro, **options)
+                place = child_place()
+                if _set_place(context, place):
+                    options["context"], lane = context, place.lane.path
+        task = original(loop, coro, **options)
+        if lane is not None:
+            with guard("lanes.task"):
+                LANES[task] = lane
+        return task
 
     return create_task
 
@@ -128,16 +135,20 @@ def _run_carried(thread: threading.Thread, run: Callable[[], None], place: Place
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def submit(executor: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        work = fn
+        work, lane = fn, None
         with guard("lanes.submit"):
             outer, place = current_place(), child_place()
             context = _context_of(fn)
             if context is not None:
                 _set_place(context, place)
-            work = _Carried(fn, outer, place, _otel_context())
+            work, lane = _Carried(fn, outer, place, _otel_context()), place.lane.path
         # The worker thread that this may start is no work of the application's: it takes no ordinal.
         with outside_lane():
-            return original(executor, work, *args, **kwargs)
+            future = original(executor, work, *args, **kwargs)
+        if lane is not None:
+            with guard("lanes.future"):
+                LANES[future] = lane
+        return future
 
     return submit
 

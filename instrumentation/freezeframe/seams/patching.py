@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from freezeframe._guard import guard
 _INHERITED: Final = object()
 """Stands for an attribute that a class had from a base."""
 
+_INSTALLED: Final = (sys.prefix, sys.base_prefix, "<")
 _AS_THEY_ARE: Final = (FunctionType, classmethod, staticmethod)
 """What is wrapped as it lies in its class, by exact type. The wrapper objects of other instrumentations (wrapt) claim to be
 functions, and find ``self`` only when they are asked for through the class; see
@@ -74,6 +75,18 @@ class Patches:
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
+
+
+def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, str]]:
+    """Yield the modules that hold one of the functions, as what, and which; installed ones hold it by its own name."""
+    by_id = {id(original): name for name, original in originals.items()}
+    for module in list(sys.modules.values()):
+        held: dict[str, Any] = getattr(module, "__dict__", {})
+        of_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
+        for alias in list(held) if of_program else originals:
+            name = by_id.get(id(held.get(alias)))
+            if name is not None and (of_program or name == alias):
+                yield module, alias, name
 
 
 class ImportHook(importlib.abc.MetaPathFinder):

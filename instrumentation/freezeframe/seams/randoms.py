@@ -28,7 +28,7 @@ import os
 import random
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
@@ -37,11 +37,10 @@ from freezeframe._draws import UNRECORDED, Draws, asker, is_of_program
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.drawn import GIVEN, GONE, WORD_BITS, Served, feed_of, state_to_text
-from freezeframe.seams.patching import Patches
+from freezeframe.seams.patching import Patches, importers
 
 _STATE_WORDS: Final = 624
 _FILES: Final = (random.__file__, __file__)
-_INSTALLED: Final = (sys.prefix, sys.base_prefix, "<")
 _SEED_BYTES: Final = 32
 _LARGEST_SEED: Final = 1 << 64
 _NOWHERE: Final = object()
@@ -65,23 +64,11 @@ def install(module: ModuleType, patches: Patches) -> None:
     ours = {name: wrap(originals[name]) for name, wrap in wraps.items()}
     for name, mine in ours.items():
         patches.replace(shared, name, lambda _, mine=mine: mine)
-    for importer, alias, name in list(_importers(originals)):
+    for importer, alias, name in list(importers(originals)):
         patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
     patches.replace(module.Random, "seed", _wrap_seed_of_own)
     patches.replace(module, "_urandom", _wrap_urandom)
     patches.replace(os, "urandom", _wrap_urandom)
-
-
-def _importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, str]]:
-    """Yield the modules that hold one of the functions, as what, and which; installed ones hold it by its own name."""
-    by_id = {id(original): name for name, original in originals.items()}
-    for module in list(sys.modules.values()):
-        held: dict[str, Any] = getattr(module, "__dict__", {})
-        of_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
-        for alias in list(held) if of_program else originals:
-            name = by_id.get(id(held.get(alias)))
-            if name is not None and (of_program or name == alias):
-                yield module, alias, name
 
 
 class _Shared:

@@ -55,10 +55,14 @@ def look(apart_from: Collection[int]) -> Look:
 
 def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
     """Tell whether no thread has run since the look, and none is about to."""
+    # First whether they sleep, then how far they came: one that ran between the two has moved on. (To read a file lets go of
+    # the GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
+    if _KNOWS_STATES and not all(map(_is_asleep, seen)):
+        return False
     now = look(apart_from)
     if now.keys() != seen.keys() or threading._limbo:  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - threads that are about to begin
         return False
-    return all(now[thread] == seen[thread] for thread in now) and (not _KNOWS_STATES or all(map(_is_asleep, now)))
+    return all(now[thread] == seen[thread] for thread in now)
 
 
 def waits_for_time(apart_from: Collection[int]) -> bool:
@@ -92,7 +96,9 @@ def _active() -> dict[int, threading.Thread]:
 
 
 def _native_ids(apart_from: Collection[int]) -> list[int]:
-    return [thread.native_id for ident, thread in _active().items() if ident not in apart_from and thread.native_id]
+    main = threading.main_thread()  # whose `native_id` is still the parent's in a process that was forked
+    threads = [thread for ident, thread in _active().items() if ident not in apart_from]
+    return [native for thread in threads if (native := os.getpid() if thread is main else thread.native_id)]
 
 
 def _progress(thread: int) -> object:
