@@ -16,13 +16,12 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 from unittest import mock
 
 from arbitrary_agents import Agent, Change, make_agent
@@ -33,8 +32,9 @@ from warm_python import WarmPython
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.render import report_text
-from freezeframe_replay.sources.store import RunStore, open_runs
+from freezeframe_replay.sources.store import RunRow, RunStore, open_runs
 from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import LEVELS, Run, build_run, readiness
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, not_compared, verdict
 
@@ -44,6 +44,8 @@ _AT_ONCE = 4
 """Programs that run side by side: much of a program's time is the provider's, or a deadline that has to pass."""
 _PYTHON = sys.executable
 _CHANGES = 2
+_RECORDINGS = 3
+"""Tries to record an agent on a busy machine."""
 
 
 class Found(StrEnum):
@@ -57,24 +59,11 @@ class Found(StrEnum):
     """Unchanged, and not identical without such a reason."""
     SEEN = "seen"
     """Changed, and not called identical."""
-    KNOWN = "known"
-    """Unchanged, and not identical for one of the reasons in `KNOWN`."""
     SAID = "said"
     """A private value changed, the key not there, and identical except for private values that need it."""
     FALSE_GREEN = "false green"
     """Changed, and called identical."""
 
-
-KNOWN: Final[Mapping[str, str]] = {
-    "first_wins": "tasks that end within one turn of the loop: how many `asyncio.wait` finds done",
-    "in_order_of_ends": "tasks that end within one turn of the loop: which `asyncio.as_completed` gives first",
-    "pool_in_order_of_ends": "`as_completed` gives futures that have ended already in the order of their addresses",
-    "to_threads": "tasks that hand their calls to threads at once",
-}
-"""Rule of the grammar -> what of it a replay is known not to re-enact each time (docs/verdicts.md). Counted, and no failure.
-
-No change is excused: a false green never is known.
-"""
 
 FALSE = frozenset({Found.FALSE_RED, Found.FALSE_GREEN})
 
@@ -109,15 +98,26 @@ class Stage:
     _recorded: dict[str, Run] = field(default_factory=dict[str, Run])
 
     def record(self, agents: Sequence[Agent]) -> None:
-        """Run each agent once; of the runs of each keep one."""
-        with ThreadPoolExecutor(_AT_ONCE) as workers:
-            list(workers.map(self._run, agents))
-        self.collector.flush()
+        """Run each agent once; of the runs of each keep one.
+
+        An agent whose end did not get to the collector in the time that a process has to deliver it is run again: nothing of
+        its outcome could be compared.
+        """
+        left = list(agents)
+        for _ in range(_RECORDINGS):
+            with ThreadPoolExecutor(_AT_ONCE) as workers:
+                list(workers.map(self._run, left))
+            self.collector.flush()
+            left = [agent for agent in left if not self._whole_runs(agent)]
+        assert not left, f"seeds {[agent.seed for agent in left]}: no run was recorded to its end"
         for agent in agents:
-            rows = sorted(self.store.list_runs(service=_service(agent)), key=lambda row: row.start_time)
-            assert rows, f"seed {agent.seed}: no run was recorded"
+            rows = sorted(self._whole_runs(agent), key=lambda row: row.start_time)
             chosen = random.Random(agent.seed).choice(rows)
             self._recorded[_service(agent)] = build_run(self.store.load_spans(chosen.trace_id))
+
+    def _whole_runs(self, agent: Agent) -> list[RunRow]:
+        rows = self.store.list_runs(service=_service(agent))
+        return [row for row in rows if row.status != RunStatus.UNFINISHED]
 
     def _run(self, agent: Agent) -> None:
         environment = {
@@ -257,9 +257,6 @@ def made_small(stage: Stage, trial: Trial) -> Trial:
         tried = stage.replay(agent, place)
         if tried.found is trial.found:
             smallest = tried
-    rules = [rule for _, rule in smallest.agent.parts if rule in KNOWN]
-    if smallest.found is Found.FALSE_RED and rules:
-        return replace(smallest, found=Found.KNOWN, reason=KNOWN[rules[0]])
     return smallest
 
 
