@@ -40,6 +40,7 @@ from freezeframe_collector.readers.sandbox import sandbox_state
 from freezeframe_collector.receivers.pages import PagesReceiver
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.keeping import Retention
+from freezeframe_collector.store.parts import PartWatch
 from freezeframe_collector.store.tiers import ColdTier
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter
@@ -81,6 +82,7 @@ class Service:
             redact_later = None if several else beside.submit(build_redaction, config)
             self._store = _open(config, self._policies)
         self._log = Log(config.data_directory / "wal", _log_settings(config))
+        self._parts = PartWatch(self._store) if isinstance(self._store, Store) and self._store.engine.embedded else None
         self._own_spans = build_own_spans(config, self._log)
         self._writer = Writer(
             self._log, _sink(config, self._store), config.data_directory / "set-aside", _retry_settings(config), self._own_spans
@@ -103,6 +105,7 @@ class Service:
             budget=self._budget_state if pipeline is None else pipeline.budget.state,
             max_log_bytes=config.wal.max_bytes,
             describe=self._describe_all,
+            parts=self._parts,
         )
         self._sweeper = _sweeper(config, self._store)
         self._readers = sandbox_state() if config.clickhouse.enabled and isinstance(self._store, Store) else None
@@ -120,6 +123,8 @@ class Service:
         self._writer.start()
         if self._sweeper is not None:
             self._sweeper.start()
+        if self._parts is not None:
+            self._parts.start()
         clickhouse = 0
         if config.clickhouse.enabled and isinstance(self._store, Store):
             reader, admin = (load_or_create_token(config.data_directory, name) for name in (READER, ADMIN))
@@ -165,7 +170,9 @@ class Service:
         await asyncio.to_thread(self._log.close)
         swept = self._sweeper is None or await asyncio.to_thread(self._sweeper.stop, max(0.1, deadline - time.monotonic()))
         ended = swept and await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
-        if ended:
+        # A part that is being read is not waited for long: nothing is lost with it, and the engine ends with the process.
+        has_read = self._parts is None or await asyncio.to_thread(self._parts.stop, 1.0)
+        if ended and has_read:
             self._store.close()
             self._lock.release()
         left = self._log.segment_count

@@ -21,6 +21,7 @@ from freezeframe_collector.files import free_bytes
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.segment import count_damaged
+from freezeframe_collector.store.parts import PartWatch
 from freezeframe_collector.wal import Log
 from freezeframe_collector.writer import Writer
 
@@ -122,7 +123,9 @@ class Reporter:
         max_log_bytes: int,
         describe: Callable[[], dict[str, object]],
         own_spans: OwnSpans | None = None,
+        parts: PartWatch | None = None,
     ) -> None:
+        self._parts = parts
         self._own_spans = own_spans
         self._ticks: deque[tuple[float, int, int]] = deque(maxlen=_RATE_S + 1)
         self._log = log
@@ -173,11 +176,19 @@ class Reporter:
             return "stopping"
         if fault := self.health():
             return fault
+        if fault := self._log.disk.fault():
+            return fault
         if self._log.backlog_bytes >= self._max_log_bytes:
             return "the log is full: the store does not take it"
         if self._lag_s() > STUCK_S:
-            return f"the store has not taken a segment for {self._lag_s():.0f} s"
-        return ""
+            why = self._writer.state.last_error
+            return f"the store has not taken a segment for {self._lag_s():.0f} s" + (f": {why}" if why else "")
+        broken = self._broken_parts()
+        more = f", and {len(broken) - 1} more" if len(broken) > 1 else ""
+        return f"{broken[0]}{more}" if broken else ""
+
+    def _broken_parts(self) -> list[str]:
+        return [] if self._parts is None else self._parts.faults()
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until everything acked so far is in the store; return whether that came about."""
@@ -188,11 +199,12 @@ class Reporter:
         audit = self._log.audit()
         state = self._writer.state
         budget = self._budget()
+        why_not = self.readiness()
         return {
             **self._describe(),
             "uptime_s": round(time.monotonic() - self._started_at, 1),
-            "ready": not self.readiness(),
-            "not_ready_because": self.readiness(),
+            "ready": not why_not,
+            "not_ready_because": why_not,
             "audit": {
                 **asdict(audit.counts),
                 "in_log": audit.in_log,
@@ -215,6 +227,10 @@ class Reporter:
                 "set_aside": state.set_aside,
                 "busy_s": round(self._lag_s(), 3),
                 "last_error": state.last_error,
+            },
+            "store": {
+                "parts_checked": 0 if self._parts is None else self._parts.checked,
+                "broken_parts": self._broken_parts(),
             },
             "admission": {
                 "in_flight_bytes": budget.used_bytes,
@@ -267,6 +283,7 @@ class Reporter:
                 "Age of the oldest acked span that the store does not have yet.",
                 round(self._log.lag_s, 3),
             ),
+            ("store_broken_parts", "gauge", "Parts of the embedded store that do not read.", len(self._broken_parts())),
             ("own_spans_dropped_total", "counter", "Spans about the collector that could not be sent.", self._own_dropped()),
             ("writer_segments_total", "counter", "Segments stored.", state.segments),
             ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),

@@ -11,13 +11,12 @@ Segments are named by a number that is never used again and handed to the writer
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import queue
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
 from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
+from freezeframe_collector.log_disk import LogDisk
 from freezeframe_collector.segment import Segment, create_segment, gather_segments, recover_segment, write_durably
 from freezeframe_collector.wal_format import HEADER_BYTES, Extent, frame
 
@@ -60,6 +60,7 @@ class Log:
         self.torn_bytes = 0
         """Bytes found at the start of writes that were never acked."""
         directory.mkdir(parents=True, exist_ok=True)
+        self.disk = LogDisk(directory)
         self._lock = threading.Lock()
         """Guards what the books are made of: the ledger, the list of segments, the open one, the held bytes."""
         self._ledger = load_ledger(directory)
@@ -246,6 +247,7 @@ class Log:
             try:
                 if batches:
                     self._write(batches)
+                    self.disk.note_taken()
                 if seal or self._is_due():
                     self._seal_open()
             except OSError as error:
@@ -360,22 +362,19 @@ class Log:
         self._open = segment
         return segment
 
-    def _fail(self, group: Iterable[Waiting], error: OSError) -> None:
+    def _fail(self, group: Sequence[Waiting], error: OSError) -> None:
         self.failures += 1
         _LOG.error("the log cannot be written: %s", error.strerror)
+        waiting_bytes = sum(waiting.batch.size_bytes for waiting in group if waiting.batch)
+        busy = BusyError(self.disk.note_refused(error, waiting_bytes), retry_after_s=self.settings.retry_after_s)
         for waiting in group:
             # What was written before a seal failed is on the disk and answered.
             if not waiting.answer.done():
-                waiting.answer.set_exception(self._busy(error))
+                waiting.answer.set_exception(busy)
         try:
             self._seal_open()
         except OSError as seal_error:
             _LOG.error("a segment cannot be sealed: %s", seal_error.strerror)
-
-    def _busy(self, error: OSError) -> BusyError:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        reason = "the log's disk is full" if full else f"the log cannot be written: {error.strerror}"
-        return BusyError(reason, retry_after_s=self.settings.retry_after_s)
 
     def _seal_open(self) -> None:
         """Hand the open segment to the writer, or forget it where it holds nothing."""

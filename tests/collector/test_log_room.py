@@ -162,7 +162,10 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
 
 
 def test_a_failed_sync_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the disk fails to sync, the sender is asked to come back, and the span is no duplicate when it does."""
+    """Where the disk fails to sync, the sender is asked to come back, and the span is no duplicate when it does.
+
+    The log says why for as long as the disk fails, and no longer, also when nobody sends.
+    """
     log = Log(tmp_path / "wal", NEVER)
     log.append(batch(1))
 
@@ -173,6 +176,8 @@ def test_a_failed_sync_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         patch.setattr(os, "fdatasync", broken)
         with pytest.raises(BusyError, match="Input/output error"):
             log.append(batch(2))
+        assert log.disk.fault() == "the log cannot be written: Input/output error"
+    assert log.disk.fault() == ""
     after_a_crash = Log(crash(log, tmp_path / "copy"), NEVER)
     assert (after_a_crash.torn_bytes, count_damaged(after_a_crash.directory)) == (0, 0)
     assert numbers(sealed(after_a_crash)) == [1]

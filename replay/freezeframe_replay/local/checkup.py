@@ -211,14 +211,14 @@ def _collector(home: Home) -> Iterable[Finding]:
     for service in daemon.services(home):
         if service.note is None:
             yield Finding(check=service.name, grade=Grade.WARN, found="does not run", do="freezeframe up")
-        elif daemon.is_ready(home, service.name):
+        elif (why_not := daemon.not_ready_because(home, service.name)) == "":
             yield _ok(service.name, f"runs and is ready, pid {service.note.pid}")
             if service.name == daemon.COLLECTOR:
                 yield from _readers(home)
         else:
             log = daemon.log_file(home, service.name)
-            do = f"see {log}; freezeframe down, then up, starts it again"
-            yield Finding(check=service.name, grade=Grade.FAIL, found=f"runs (pid {service.note.pid}) but is not ready", do=do)
+            found = f"runs (pid {service.note.pid}) but is not ready: {why_not or 'it does not answer'}"
+            yield Finding(check=service.name, grade=Grade.FAIL, found=found, do=f"mend what it says; its log is {log}")
 
 
 def _readers(home: Home) -> Iterable[Finding]:

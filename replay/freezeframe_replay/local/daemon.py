@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,8 @@ def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, time
                 command.append("--open-senders")
             processes.start(name, command, log=log_file(home, name), note_file=note_file(home, name))
             started.append(name)
-            _wait_until_ready(home, name, timeout_s)
+            if why_not := _wait_until_it_answers(home, name, timeout_s):
+                say(f"the {_TITLES[name]} runs and is not ready: {why_not}")
     except BaseException:
         for name in reversed(started):
             _stop(home, name)
@@ -252,9 +254,10 @@ def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
         )
 
 
-def _wait_until_ready(home: Home, name: str, timeout_s: float) -> None:
+def _wait_until_it_answers(home: Home, name: str, timeout_s: float) -> str:
+    """Return why the process is not ready, once it runs; an empty text where it is."""
     deadline = time.monotonic() + timeout_s
-    while not is_ready(home, name):
+    while (why_not := not_ready_because(home, name)) is None:
         note = running(home, name)
         if note is None:
             raise FreezeframeError(
@@ -268,6 +271,7 @@ def _wait_until_ready(home: Home, name: str, timeout_s: float) -> None:
                 do="try again on a machine that is less busy, or ask `freezeframe doctor`",
             )
         time.sleep(_POLL_S)
+    return why_not
 
 
 def page_link(home: Home) -> str | None:
@@ -282,17 +286,21 @@ def page_link(home: Home) -> str | None:
     return f"http://127.0.0.1:{port}{link}"
 
 
-def is_ready(home: Home, name: str) -> bool:
-    """Tell whether the process answers that it is ready."""
+def not_ready_because(home: Home, name: str) -> str | None:
+    """Return what the process says keeps it from being ready, empty if it is; None if it does not answer."""
     port = pages_port_of(home, name)
     if port is None:
-        return False
+        return None
     path = "/readyz" if name == COLLECTOR else "/healthz"
+    headers = bearer(read_token(home.directory, READER))
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with _opener().open(f"http://127.0.0.1:{port}{path}", timeout=2.0) as answer:
-            return answer.status == 200
+        with _opener().open(request, timeout=2.0) as answer:
+            return "" if answer.status == 200 else f"it answers with status {answer.status}"
+    except urllib.error.HTTPError as error:
+        return error.read(1000).decode(errors="replace").strip() or f"it answers with status {error.code}"
     except OSError:
-        return False
+        return None
 
 
 def pages_port_of(home: Home, name: str) -> int | None:
