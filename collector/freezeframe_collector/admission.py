@@ -1,17 +1,26 @@
-"""Admission: how many bytes of requests may be in work at once.
+"""Admission: how many bytes of requests may be on their way in, and in work, at once.
 
-The receivers reserve a request's bytes before any work is done on it and give them back after the answer. Where the budget
-is spent a request waits a little, then is refused with the delay after which to try again. Nothing is dropped.
+A request on its way in holds a lease, which grows as bytes arrive or come out of a decompressor: what is only announced holds
+nothing. When a budget is spent, a request waits a little. If there is still no room, a request on its way in gives its room up:
+of the peer that holds the most, the one that has held most for longest. Whoever gives up or finds no room is refused, with the
+delay after which to try again. Nothing that was acked is dropped.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
+from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
+from typing import Final, Self
 
 from freezeframe_schemas.errors import FreezeframeError
+
+_POLL_S: Final = 0.02
+SMALL_BYTES: Final = 1 << 20
+"""Requests up to this size may use the last sixteenth of a budget, which large ones leave free."""
 
 
 class BusyError(FreezeframeError):
@@ -52,6 +61,11 @@ class ByteBudget:
         self._wait_s = wait_s
         self._retry_after_s = retry_after_s
         self._changed = threading.Condition()
+        self._leases: set[Lease] = set()
+
+    def lease(self, peer: str) -> Lease:
+        """Return an empty lease for a request that `peer` is sending."""
+        return Lease(self, peer)
 
     def renew(self, limit_bytes: int, *, wait_s: float, retry_after_s: float) -> None:
         """Change the bounds; what is reserved stays so."""
@@ -106,8 +120,152 @@ class ByteBudget:
             retry_after_s=self._retry_after_s,
         )
 
-    def _fits(self, size_bytes: int) -> bool:
-        return self.used_bytes == 0 or self.used_bytes + size_bytes <= self.limit_bytes
+    def _fits(self, size_bytes: int, held_bytes: int = 0) -> bool:
+        """Return whether one that holds so much may take `size_bytes` more."""
+        kept_free = 0 if size_bytes + held_bytes <= SMALL_BYTES else self.limit_bytes // 16
+        return self.used_bytes == held_bytes or self.used_bytes + size_bytes <= self.limit_bytes - kept_free
+
+    # -- of leases ------------------------------------------------------------------------------------------------------
+
+    def half_wait_s(self) -> float:
+        """Return how long a lease waits before another one has to give up, and after that."""
+        return self._wait_s / 2
+
+    def grow(self, lease: Lease, size_bytes: int, *, wait_s: float = 0.0) -> bool:
+        """Give the lease more, after a wait of up to `wait_s`; return whether there was room.
+
+        Raises:
+            BusyError: the lease had to give its room up.
+        """
+        with self._changed:
+            fits = self._changed.wait_for(lambda: lease.is_evicted or self._fits(size_bytes, lease.held_bytes), timeout=wait_s)
+            if lease.is_evicted:
+                raise self._busy(size_bytes)
+            if fits:
+                self.used_bytes += size_bytes
+                lease.held_bytes += size_bytes
+                self._leases.add(lease)
+            return fits
+
+    def make_room(self, lease: Lease, size_bytes: int) -> None:
+        """Evict leases until this one may grow, or until none is left that holds more, or has held it for longer."""
+        with self._changed:
+            while not self._fits(size_bytes, lease.held_bytes) and (victim := self._victim(lease, size_bytes)) is not None:
+                victim.is_evicted = True
+                self._release(victim)
+
+    def settle(self, lease: Lease) -> None:
+        """Keep the lease's room until its end: its request is in work.
+
+        Raises:
+            BusyError: the lease had to give its room up.
+        """
+        with self._changed:
+            if lease.is_evicted:
+                raise self._busy(0)
+            lease.is_settled = True
+
+    def end(self, lease: Lease) -> None:
+        """Take the lease's room back."""
+        with self._changed:
+            self._release(lease)
+
+    def busy(self, size_bytes: int) -> BusyError:
+        """Return the refusal of a lease that wanted so much."""
+        with self._changed:
+            return self._busy(size_bytes)
+
+    def _release(self, lease: Lease) -> None:
+        self.used_bytes -= lease.held_bytes
+        lease.held_bytes = 0
+        self._leases.discard(lease)
+        self._changed.notify_all()
+
+    def _victim(self, lease: Lease, size_bytes: int) -> Lease | None:
+        held = Counter[str]()
+        for one in self._leases:
+            held[one.peer] += one.held_bytes
+        own = held[lease.peer] + size_bytes
+        now = time.monotonic()
+        movable = [one for one in self._leases if one is not lease and not one.is_settled]
+        worst = max(movable, key=lambda one: (held[one.peer], one.cost(now)), default=None)
+        if worst is None or (worst.peer != lease.peer and held[worst.peer] <= own):
+            return None
+        if worst.peer == lease.peer and worst.cost(now) <= lease.cost(now, size_bytes):
+            return None
+        return worst
+
+
+class Lease:
+    """Room in a budget for one request on its way in; given back at the end of the block."""
+
+    __slots__ = ("_budget", "_since", "held_bytes", "is_evicted", "is_settled", "peer")
+
+    def __init__(self, budget: ByteBudget, peer: str) -> None:
+        self._budget = budget
+        self._since = time.monotonic()
+        self.peer = peer
+        """The sender's address, with its tenant where it has one."""
+        self.held_bytes = 0
+        self.is_evicted = False
+        self.is_settled = False
+
+    def cost(self, now: float, more_bytes: int = 0) -> float:
+        """Return what the lease costs the others: bytes times seconds."""
+        return (self.held_bytes + more_bytes) * (now - self._since)
+
+    def check(self) -> None:
+        """Raise a BusyError if the lease had to give its room up."""
+        if self.is_evicted:
+            raise self._budget.busy(0)
+
+    def grow(self, size_bytes: int) -> None:
+        """Take more, after a wait when there is no room.
+
+        Raises:
+            BusyError: there was no room, or the lease had to give its own up.
+        """
+        budget = self._budget
+        if budget.grow(self, size_bytes) or budget.grow(self, size_bytes, wait_s=budget.half_wait_s()):
+            return
+        budget.make_room(self, size_bytes)
+        if not budget.grow(self, size_bytes, wait_s=budget.half_wait_s()):
+            raise budget.busy(size_bytes)
+
+    async def grow_in_loop(self, size_bytes: int) -> None:
+        """Do as `grow`, in an event loop, which never waits for a lock that is held for long.
+
+        Raises:
+            BusyError: as `grow`.
+        """
+        budget = self._budget
+        for turn in range(2):
+            if turn:
+                budget.make_room(self, size_bytes)
+            deadline = time.monotonic() + budget.half_wait_s()
+            while not budget.grow(self, size_bytes):
+                if time.monotonic() >= deadline:
+                    break
+                await asyncio.sleep(_POLL_S)
+            else:
+                return
+        raise budget.busy(size_bytes)
+
+    def settle(self) -> None:
+        """Keep the room until the end: the request is in work.
+
+        Raises:
+            BusyError: the lease had to give its room up.
+        """
+        self._budget.settle(self)
+
+    def __enter__(self) -> Self:
+        """Return the lease."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Give its room back."""
+        self._budget.end(self)
 
 
 class _Reserved:

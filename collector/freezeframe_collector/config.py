@@ -59,7 +59,9 @@ class GrpcConfig:
     enabled: bool = _setting(True, "Listen for OTLP over gRPC.")
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(4317, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
-    max_message_bytes: int = _setting(64 * _MIB, "Largest message, after decompression.", least=1024, most=(1 << 31) - 1)
+    max_message_bytes: int = _setting(
+        64 * _MIB, "Largest message, before and after decompression.", least=1024, most=(1 << 31) - 1
+    )
     workers: int = _setting(16, "Requests served at once.", least=1, most=256)
     read_timeout_s: float = _setting(30.0, "Seconds in which a request's message must have arrived.", least=0.1)
 
@@ -72,7 +74,9 @@ class HttpConfig:
     port: int = _setting(4318, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
     max_body_bytes: int = _setting(64 * _MIB, "Largest body, before and after decompression.", least=1024, most=(1 << 31) - 1)
     workers: int = _setting(16, "Requests served at once.", least=1, most=256)
-    read_timeout_s: float = _setting(30.0, "Seconds in which a request's body must have arrived.", least=0.1)
+    read_timeout_s: float = _setting(
+        30.0, "Seconds in which a request's body must have arrived; after 5 s it also needs 4 KiB/s.", least=0.1
+    )
     allowed_origins: str = _setting(
         "", "Origins whose web pages may send (CORS): `https://app.example.com, http://localhost:3000`. Empty lets none."
     )
@@ -122,7 +126,9 @@ class AuthConfig:
 class AdmissionConfig:
     """How much may be in work at once before senders are asked to wait."""
 
-    in_flight_bytes: int = _setting(256 * _MIB, "Bytes of decompressed requests in work at once.", least=1024)
+    in_flight_bytes: int = _setting(
+        256 * _MIB, "Bytes of requests on their way in, and again of decompressed requests in work, at once.", least=1024
+    )
     wait_s: float = _setting(1.0, "Seconds a request may wait for its turn before it is refused.", least=0, most=10)
     retry_after_s: float = _setting(1.0, "Delay named to a refused sender (RetryInfo, Retry-After).", least=0.05, most=60)
 

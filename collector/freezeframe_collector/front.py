@@ -109,8 +109,8 @@ class Front:
         self._shares_ports = shares_ports
         self._grpc: GrpcReceiver | None = None
         self._authenticator = build_authenticator(config)
-        self._bodies, self._messages = _budget(config), _budget(config)
-        http = HttpReceiver(config.http, pipeline, pages, self._authenticator, self._bodies)
+        self._arriving = _budget(config)
+        http = HttpReceiver(config.http, pipeline, pages, self._authenticator, self._arriving)
         self._runner = http.build_runner(config.service.shutdown_s / 4)
 
     async def start(self) -> tuple[int, int]:
@@ -130,7 +130,7 @@ class Front:
             config.grpc,
             self._pipeline,
             self._authenticator,
-            self._messages,
+            self._arriving,
             grpc_credentials(config.tls),
             shares_port=self._shares_ports,
         )
@@ -143,7 +143,7 @@ class Front:
     def renew(self, config: CollectorConfig, redact: RedactStage) -> None:
         """Work by the configuration's limits and admission, and redact so, from the next request on."""
         admission = config.admission
-        for budget in (self._pipeline.budget, self._bodies, self._messages):
+        for budget in (self._pipeline.budget, self._arriving):
             budget.renew(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
         stages = _stages(redact, self._pipeline.meter)
         self._pipeline.renew(stages=stages, limits=_limits(config))

@@ -86,7 +86,7 @@ class Collector:
     reporter: Reporter
     budget: ByteBudget
     receiving: ByteBudget
-    """Of gRPC messages on their way in."""
+    """Of requests on their way in."""
 
     reader: dict[str, str] = field(default_factory=lambda: {"authorization": f"Bearer {READER_TOKEN}"})
     """The header that opens the pages."""
@@ -166,7 +166,6 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             max_log_bytes=options.log.max_bytes,
             describe=lambda: {"version": "test"},
         )
-        bodies = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         authenticator = Authenticator(options.tokens_file, reader_token=READER_TOKEN, open_senders=options.tokens_file is None)
         receiving = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         grpc_receiver = GrpcReceiver(
@@ -183,7 +182,7 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
             read_timeout_s=options.read_timeout_s,
             allowed_origins=options.allowed_origins,
         )
-        http = HttpReceiver(http_config, pipeline, reporter, authenticator, bodies)
+        http = HttpReceiver(http_config, pipeline, reporter, authenticator, receiving)
         runner = http.build_runner(1.0)
         http_port = loop.serve(runner, options.http_tls)
         grpc_receiver.start()

@@ -15,6 +15,10 @@ _ZLIB_WINDOWS: Final = {"gzip": 31, "deflate": 15}
 _RAW_DEFLATE: Final = -15
 
 
+class TooLargeError(WireError):
+    """More came out than the limit."""
+
+
 def decompress(body: bytes, encoding: str, limit_bytes: int, grow: Callable[[int], None] = lambda size_bytes: None) -> bytes:
     """Return the body as it was before `encoding` (the ``Content-Encoding`` header).
 
@@ -22,7 +26,8 @@ def decompress(body: bytes, encoding: str, limit_bytes: int, grow: Callable[[int
         grow: asked for room, in bytes, before the memory is taken; it may raise.
 
     Raises:
-        WireError: the encoding is unknown, the bytes are damaged, or more than `limit_bytes` come out.
+        WireError: the encoding is unknown, or the bytes are damaged.
+        TooLargeError: more than `limit_bytes` come out.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
@@ -40,11 +45,9 @@ def decompress(body: bytes, encoding: str, limit_bytes: int, grow: Callable[[int
     for part in steps:
         size += len(part)
         if size > limit_bytes:
-            raise WireError(f"the body decompresses to more than {limit_bytes} bytes, the limit")
+            raise TooLargeError(f"the body decompresses to more than {limit_bytes} bytes, the limit")
         grow(len(part))
         parts.append(part)
-    if len(parts) > 1:
-        grow(size)  # for a moment the parts and the whole are both there
     return b"".join(parts)
 
 

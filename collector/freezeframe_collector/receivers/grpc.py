@@ -21,11 +21,12 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
-from freezeframe_collector.admission import BusyError, ByteBudget
+from freezeframe_collector.admission import SMALL_BYTES, BusyError, ByteBudget, Lease
 from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import GrpcConfig
 from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
+from freezeframe_collector.receivers.compression import decompress
 from freezeframe_schemas.errors import WireError
 
 _LOG = logging.getLogger(__name__)
@@ -35,15 +36,24 @@ _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Expo
 _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 
 _WATCH_S: Final = 0.5
+_SLOW_S: Final = 2.0
+_THREADS_THAT_READ: Final = 240
+_MOST_READING: Final = 192
+"""Calls whose message may be on its way at once. One more ends the oldest, so that a thread is always free for a new call."""
+_STREAMS_PER_CONNECTION: Final = 64
+_ENCODINGS: Final = {0x1F: "gzip", 0x78: "deflate"}
+"""By first byte: an OTLP request in protobuf begins with neither."""
 _Messages = Iterator[bytes]
 _Handler = Callable[[_Messages, grpc.ServicerContext], bytes]
 
 
 class _Receiving:
-    """Bounds the messages that are on their way in, before anything of them is read.
+    """Bounds the messages that are on their way in.
 
-    gRPC tells a message's size only with the message. So each takes room for the largest one until it is here; then it takes
-    what it has. A message that does not arrive in time is cancelled, so that slow senders cannot hold the room.
+    gRPC shows nothing of a message before all of it is here. So a call takes room once its message has arrived, and the calls
+    whose message has not are bounded by number: the oldest of too many end, and of those that take longer than `_SLOW_S` only
+    as many stay as the budget has room for at their largest. A message that does not arrive in time is cancelled. Messages come
+    compressed as they were sent, so that what comes out of them is counted.
     """
 
     def __init__(self, budget: ByteBudget, max_message_bytes: int, timeout_s: float) -> None:
@@ -55,14 +65,25 @@ class _Receiving:
         self._watcher = threading.Thread(target=self._watch, name="freezeframe-grpc-watch", daemon=True)
         self._watcher.start()
 
-    def receive(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
-        """Return the request's one message.
+    def lease(self, context: grpc.ServicerContext, tenant: str) -> Lease:
+        """Return the room that the call's message will take."""
+        return self._budget.lease(f"{context.peer().rpartition(':')[0]} {tenant}")
+
+    def receive(self, messages: _Messages, context: grpc.ServicerContext, lease: Lease) -> bytes:
+        """Return the request's one message, decompressed.
 
         Raises:
             BusyError: there was no room for it.
-            WireError: there is none.
+            WireError: there is none, or it does not decompress.
         """
-        with self._budget.reserve(self._max_message_bytes), self._watched(context):
+        message = self._next(messages, context)
+        lease.grow(len(message))
+        plain = decompress(message, _ENCODINGS.get(message[0], "") if message else "", self._max_message_bytes, lease.grow)
+        lease.settle()
+        return plain
+
+    def _next(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
+        with self._watched(context):
             for message in messages:
                 return message
         raise WireError("the request holds no message")
@@ -73,6 +94,9 @@ class _Receiving:
 
     @contextmanager
     def _watched(self, context: grpc.ServicerContext) -> Generator[None]:
+        waiting = self._since.copy()
+        if len(waiting) >= _MOST_READING:
+            min(waiting, key=waiting.__getitem__).cancel()
         self._since[context] = time.monotonic()
         try:
             yield
@@ -82,8 +106,12 @@ class _Receiving:
     def _watch(self) -> None:
         while not self._stopped.wait(_WATCH_S):
             now = time.monotonic()
-            for context, since in self._since.copy().items():
-                if now - since > self._timeout_s:
+            slow = sorted(
+                (since, id(context), context) for context, since in self._since.copy().items() if now - since > _SLOW_S
+            )
+            too_many = len(slow) - max(1, self._budget.limit_bytes // self._max_message_bytes)
+            for place, (since, _, context) in enumerate(slow):
+                if now - since > self._timeout_s or place < too_many:
                     context.cancel()
 
 
@@ -115,7 +143,9 @@ class _Services(grpc.GenericRpcHandler):
     They are served as streams of one message, which is the same on the wire, so that the handler decides when it is read.
     """
 
-    def __init__(self, pipeline: Pipeline, authenticator: Authenticator, receiving: _Receiving) -> None:
+    def __init__(self, pipeline: Pipeline, authenticator: Authenticator, receiving: _Receiving, workers: int) -> None:
+        self._turns = threading.BoundedSemaphore(workers)
+        self._turns_of_large = threading.BoundedSemaphore(max(1, workers // 4))
         self._pipeline = pipeline
         self._authenticator = authenticator
         self._receiving = receiving
@@ -142,8 +172,10 @@ class _Services(grpc.GenericRpcHandler):
     def _export(self, messages: _Messages, context: grpc.ServicerContext, decode: Decoder) -> Outcome:
         try:
             tenant = self._authenticator.tenant_of(_authorization(context))
-            body = self._receiving.receive(messages, context)
-            return self._pipeline.export(body, tenant=tenant, decode=decode)
+            with self._receiving.lease(context, tenant) as lease:
+                body = self._receiving.receive(messages, context, lease)
+                with self._turns if len(body) <= SMALL_BYTES else self._turns_of_large:
+                    return self._pipeline.export(body, tenant=tenant, decode=decode)
         except UnauthenticatedError as error:
             self._pipeline.meter.add(unauthenticated=1)
             context.abort(grpc.StatusCode.UNAUTHENTICATED, error.message)
@@ -184,12 +216,15 @@ class GrpcReceiver:
         options = [
             ("grpc.max_receive_message_length", config.max_message_bytes),
             ("grpc.so_reuseport", int(shares_port)),  # two collectors on one port is a mistake that should show
+            ("grpc.per_message_decompression", 0),  # `decompress` bounds what comes out
+            ("grpc.max_concurrent_streams", _STREAMS_PER_CONNECTION),
+            ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ]
         self._server = grpc.server(
-            futures.ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-grpc"),
-            handlers=[_Services(pipeline, authenticator, self._receiving)],
+            futures.ThreadPoolExecutor(_THREADS_THAT_READ + config.workers, thread_name_prefix="freezeframe-grpc"),
+            handlers=[_Services(pipeline, authenticator, self._receiving, config.workers)],
             options=options,
         )
         self._address = f"{config.host}:{config.port}"

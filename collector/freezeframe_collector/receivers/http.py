@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import math
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,13 +22,13 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPartialSuccess, ExportLogsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
-from freezeframe_collector.admission import BusyError, ByteBudget
+from freezeframe_collector.admission import SMALL_BYTES, BusyError, ByteBudget, Lease
 from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import HttpConfig
 from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.otlp_json import decode_json_traces
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
-from freezeframe_collector.receivers.compression import decompress
+from freezeframe_collector.receivers.compression import TooLargeError, decompress
 from freezeframe_collector.receivers.cross_origin import admit_origins, parse_origins
 from freezeframe_collector.receivers.pages import Pages, PagesReceiver
 from freezeframe_schemas.errors import WireError
@@ -38,6 +39,10 @@ _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 _SMALL_BYTES: Final = 16 << 10
 """A body up to this size is worked on in the event loop: a millisecond at most, and a thread costs half of one."""
+_GRACE_S: Final = 5.0
+_LEAST_PACE: Final = 4 << 10
+"""Bytes a second that a body must have on average, once the time of grace is over."""
+_TICK_S: Final = 0.25
 _GIVES_UP_ON_429: Final = "OTel-OTLP-Exporter-Python/"
 """Its HTTP exporter of versions below 1.45 loses a batch that is answered 429. The specification has 503 for the same."""
 _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UNAUTHENTICATED = 3, 8, 12, 14, 16
@@ -78,6 +83,8 @@ class HttpReceiver:
         self._pipeline = pipeline
         self._pages = PagesReceiver(pages, authenticator)
         self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
+        # Large bodies have threads of their own, so that small ones never stand in line behind them.
+        self._workers_on_large = ThreadPoolExecutor(max(1, config.workers // 4), thread_name_prefix="freezeframe-http-large")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:
         """Return the server, not yet listening. Bodies are left compressed: `decompress` bounds what comes out of them."""
@@ -121,12 +128,11 @@ class HttpReceiver:
             answer = _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
             answer.headers["WWW-Authenticate"] = "Bearer"
             return answer
-        # A body without a length may become as long as any.
-        size_bytes = self._config.max_body_bytes if request.content_length is None else request.content_length
+        encoding = request.headers.get("Content-Encoding", "").strip().lower()
         try:
-            with self._bodies.reserve_now(min(size_bytes, self._config.max_body_bytes)):
-                body = await self._read(request)
-                return await self._work(kind, body, request.headers.get("Content-Encoding", ""), tenant, decoder, signal)
+            with self._bodies.lease(f"{request.remote} {tenant}") as lease:
+                body = await self._read(request, lease)
+                return await self._work(kind, body, encoding, tenant, decoder, signal, lease)
         except BusyError as error:
             agent = request.headers.get("User-Agent", "")
             return _refuse(kind, 503 if agent.startswith(_GIVES_UP_ON_429) else 429, _GRPC_EXHAUSTED, error)
@@ -136,28 +142,66 @@ class HttpReceiver:
             return _error(kind, 413, _GRPC_INVALID, f"the body has more than {limit} bytes: http.max_body_bytes")
         except TimeoutError:
             # Not 408: the specification has senders give up on that.
-            late = BusyError(f"the body did not arrive in {self._config.read_timeout_s:g} s", retry_after_s=1.0)
+            late = BusyError("the body arrived too slowly: see http.read_timeout_s", retry_after_s=1.0)
             return _refuse(kind, 503, _GRPC_UNAVAILABLE, late)
 
-    async def _read(self, request: web.Request) -> bytes:
-        """Return the body as it was sent; raises TimeoutError where it comes too slowly."""
+    async def _read(self, request: web.Request, lease: Lease) -> bytes:
+        """Return the body as it was sent; the lease grows as it arrives.
+
+        Raises:
+            BusyError: there was no room for it.
+            HTTPRequestEntityTooLarge: it has, or says that it will have, too many bytes.
+            TimeoutError: it arrives too slowly.
+        """
         if request.content.is_eof():  # all of it came with the head, as that of a small request does: no clock is needed
-            return await request.read()
-        async with asyncio.timeout(self._config.read_timeout_s):
-            return await request.read()
+            body = await request.read()
+            await lease.grow_in_loop(len(body))
+            return body
+        limit = self._config.max_body_bytes
+        if (request.content_length or 0) > limit:
+            raise web.HTTPRequestEntityTooLarge(max_size=limit, actual_size=request.content_length or 0)
+        began = time.monotonic()
+        parts: list[bytes] = []
+        size = 0
+        while not request.content.at_eof():
+            lease.check()
+            late = began + min(self._config.read_timeout_s, _GRACE_S + size / _LEAST_PACE) - time.monotonic()
+            try:
+                async with asyncio.timeout(min(_TICK_S, late)):
+                    part = await request.content.readany()
+            except TimeoutError:
+                if late <= _TICK_S:
+                    raise
+                continue  # to look at the lease
+            size += len(part)
+            if size > limit:
+                raise web.HTTPRequestEntityTooLarge(max_size=limit, actual_size=size)
+            await lease.grow_in_loop(len(part))
+            parts.append(part)
+        return b"".join(parts)
 
     async def _work(
-        self, kind: str, body: bytes, encoding: str, tenant: str, decoder: Decoder, signal: _Signal
+        self, kind: str, body: bytes, encoding: str, tenant: str, decoder: Decoder, signal: _Signal, lease: Lease
     ) -> web.Response:
-        def work() -> Outcome:
-            plain = decompress(body, encoding, self._config.max_body_bytes)
+        most = self._config.max_body_bytes
+        run = asyncio.get_running_loop().run_in_executor
+
+        def work(limit_bytes: int) -> Outcome:
+            plain = decompress(body, encoding, limit_bytes, lease.grow)
+            lease.settle()
             return self._pipeline.export(plain, tenant=tenant, decode=decoder)
 
         try:
             if len(body) <= _SMALL_BYTES and not encoding:
+                lease.settle()
                 outcome = await self._pipeline.export_small(body, tenant=tenant, decode=decoder)
+            elif len(body) > SMALL_BYTES:
+                outcome = await run(self._workers_on_large, work, most)
             else:
-                outcome = await asyncio.get_running_loop().run_in_executor(self._workers, work)
+                try:
+                    outcome = await run(self._workers, work, min(SMALL_BYTES, most))
+                except TooLargeError:
+                    outcome = await run(self._workers_on_large, work, most)
         except WireError as error:
             self._pipeline.meter.add(malformed=1)
             return _error(kind, 400, _GRPC_INVALID, error.message)
