@@ -56,7 +56,8 @@ def _said(collector: Any, caplog: pytest.LogCaptureFixture, *answers: str) -> st
     """Return everything that the collector said: answers, log, metrics, health, and what it noted of rejected spans."""
     told = [*answers, caplog.text, *(record.getMessage() + str(record.exc_info) for record in caplog.records)]
     for path in ("metrics", "status", "healthz"):
-        with urllib.request.urlopen(f"http://127.0.0.1:{collector.http_port}/{path}", timeout=120) as answer:
+        page = urllib.request.Request(f"http://127.0.0.1:{collector.http_port}/{path}", headers=collector.reader)
+        with urllib.request.urlopen(page, timeout=120) as answer:
             told.append(answer.read().decode())
     return "\n".join([*told, repr(collector.store.rejected), repr(collector.pipeline.meter.drain())])
 
