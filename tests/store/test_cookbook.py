@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +11,12 @@ from pathlib import Path
 import agent_loops
 import pytest
 
+from freezeframe_collector.facade.query_log import Asked, QueryLog
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Kind
+from freezeframe_schemas.lifecycle import NO_PARENT
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 pytestmark = pytest.mark.long  # a filled store and thirty queries
@@ -24,8 +27,16 @@ QUERIES = re.findall(r"```sql\n(.*?)```", COOKBOOK.read_text(encoding="utf-8"), 
 
 @pytest.fixture(scope="module")
 def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
+    # a list of surrogates that stands with the span, and one that is so long that it lies with the payloads
+    surrogates = [
+        {"ann@x.example.com": "EMAIL"},
+        {f"n{number}@x.example.com": "EMAIL" for number in range(30)} | {"Ann": "PERSON"},
+    ]
     stamp = {genai.REDACTION_POLICY: "strict@0123456789ab"}
-    spans = [span.with_attributes(stamp | in_chunks(span)) for span in agent_loops.agent_runs(0, 60)]
+    listed = [{**stamp, genai.REDACTION_SURROGATES: json.dumps(found)} for found in surrogates]
+    spans = [
+        span.with_attributes(listed[number % 2] | in_chunks(span)) for number, span in enumerate(agent_loops.agent_runs(0, 60))
+    ]
     store.insert(spans, token="cookbook")
     # a run as another vendor's instrumentation sends it, without exchanges, by a model that has no price
     foreign = [
@@ -52,9 +63,33 @@ def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
         ],
         token="cookbook",
     )  # fmt: skip
+    begun = {genai.ENTRY_BEGUN: NO_PARENT, genai.ENTRY_KIND: "function", genai.ENTRY_TARGET: "agent:answer"}
+    pending = replace(
+        spans[0], trace_id="d" * 32, span_id="d" * 16, parent_span_id="c" * 16, attributes={**spans[0].attributes, **begun}
+    )
+    store.insert([pending], token="cookbook-unfinished")
     opened = open_runs(facade_url)
+    log = QueryLog(store)
+    log.add(
+        Asked(
+            time_ms=1_790_000_000_000, user="default", address="127.0.0.1", client="notebook", statement="SELECT ?",
+            named=sorted({span.trace_id for span in spans}), duration_ms=12, outcome="ok",
+        )
+    )  # fmt: skip
+    log.start()
+    log.close()
     yield opened
     opened.close()
+
+
+def test_redactions_are_counted_by_class_wherever_their_list_lies(runs: RunStore) -> None:
+    _, rows = runs.sql("SELECT class, uniq(surrogate) FROM redactions GROUP BY class ORDER BY class")
+    assert [tuple(row) for row in rows] == [("EMAIL", 31), ("PERSON", 1)]
+
+
+def test_spans_say_when_they_were_stored(runs: RunStore) -> None:
+    _, rows = runs.sql("SELECT count() FROM spans WHERE abs(dateDiff('minute', stored_at, now())) > 30")
+    assert tuple(rows[0]) == (0,)
 
 
 def in_chunks(span: SpanRecord) -> dict[str, AttributeValue]:

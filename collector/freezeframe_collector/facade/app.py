@@ -10,7 +10,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
+from freezeframe_collector.facade.query_log import Asked, QueryLog, ids_in, short, without_values
 from freezeframe_collector.readers.client import ReaderHost, standing_walls
 from freezeframe_collector.readers.errors import ClickHouseError, denied
 from freezeframe_collector.readers.frames import Head
@@ -34,6 +35,8 @@ from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_
 _WORKERS: Final = 8
 ADMIN: Final = "admin"
 _WATCH_S: Final = 0.5
+_LEFT: Final = "left"
+"""Outcome of a statement whose client went away before its answer ended."""
 _KILL: Final = re.compile(
     rb"\s*KILL\s+QUERY\s+WHERE\s+query_id\s*=\s*'([\w.-]{1,100})'(?:\s+(?:A?SYNC))?\s*;?\s*", re.IGNORECASE
 )
@@ -79,7 +82,15 @@ def build_app(
     if admin_token is not None:
         known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
     shelf = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
-    app = _app(_Facade(shelf, users=known, hosts=LOOPBACK_NAMES | set(hosts), max_workers=max_workers, writer=store.engine))
+    facade = _Facade(
+        shelf,
+        users=known,
+        hosts=LOOPBACK_NAMES | set(hosts),
+        max_workers=max_workers,
+        writer=store.engine,
+        queries=QueryLog(store),
+    )
+    app = _app(facade)
     if admin_token is not None:
         app.router.add_post(orders.PATH, orders.Orders(store, admin_token).post)
     return app
@@ -115,8 +126,10 @@ class _Facade:
         hosts: Set[str],
         max_workers: int,
         writer: EmbeddedEngine | None = None,
+        queries: QueryLog | None = None,
     ) -> None:
         self._writer = writer
+        self._queries = queries
         self._database = shelf.database
         self._host = ReaderHost(shelf)
         self._executor = Executor(self._host)
@@ -133,31 +146,42 @@ class _Facade:
     async def start(self, app: web.Application) -> None:
         """Start the host of readers, so that the first question does not wait for it."""
         self._host.start()
+        if self._queries is not None:
+            self._queries.start()
 
     async def close(self, app: web.Application) -> None:
         self._host.close()  # ends what runs, and so the threads that wait for it
         self._threads.shutdown(wait=True, cancel_futures=True)
+        if self._queries is not None:
+            await asyncio.to_thread(self._queries.close)
 
     async def query(self, http: web.Request) -> web.StreamResponse:
         if http.method in {"GET", "HEAD"} and "query" not in http.query:
             return await self.ping(http)
         query_id = http.query.get("query_id") or str(uuid.uuid4())
         headers = {**self._headers, "X-ClickHouse-Query-Id": query_id}
+        account = _Account()
         try:
             self._check_origin(http)
             user = authenticate(self._users, http.query, http.headers)
             request = await _read(http, query_id)
+            account.user, account.request = user, request
             loop = asyncio.get_running_loop()
             if is_insert(request.sql):
                 statement = parse_insert(request.sql, user, self._database)
                 await loop.run_in_executor(self._threads, self._insert, statement)
+                account.outcome = "ok"
                 return web.Response(headers=headers)
             if killed := _KILL.fullmatch(request.sql):
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
             async with self._admission.place(user.name, http.remote or ""):
-                return await self._stream(http, request, headers)
+                return await self._stream(http, request, headers, account)
         except ClickHouseError as error:
+            account.failed(error)
             return _failure(error, headers, blocks=is_on(http.query.get("compress")))
+        finally:
+            if self._queries is not None and (asked := account.asked(http)) is not None:
+                self._queries.add(asked)
 
     def _insert(self, statement: Insert) -> None:
         if self._writer is None:
@@ -181,7 +205,9 @@ class _Facade:
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)
 
-    async def _stream(self, http: web.Request, request: Request, headers: dict[str, str]) -> web.StreamResponse:
+    async def _stream(
+        self, http: web.Request, request: Request, headers: dict[str, str], account: _Account
+    ) -> web.StreamResponse:
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request), self._threads)
         response: web.StreamResponse | None = None
@@ -197,6 +223,7 @@ class _Facade:
                 elif response is not None and piece:
                     await response.write(encoder.compress(piece) if encoder else piece)
         except ClickHouseError as error:
+            account.failed(error)
             if response is None:
                 return _failure(error, headers, blocks=request.blocks)
             # the status is sent: the error travels in the body, framed as ClickHouse >= 25.11 does
@@ -205,12 +232,47 @@ class _Facade:
         finally:
             watching.cancel()
             await pieces.aclose()
+        if account.outcome == _LEFT:
+            account.outcome = "ok"
         if response is None:  # SET, USE
             return web.Response(headers=headers)
         if encoder:
             await response.write(encoder.flush())
         await response.write_eof()
         return response
+
+
+@dataclass(slots=True, kw_only=True)
+class _Account:
+    """What the query log will say of a request."""
+
+    time_ns: int = field(default_factory=time.time_ns)
+    begun: float = field(default_factory=time.monotonic)
+    user: User | None = None
+    """None until the request has shown whose it is: what strangers send is not written down."""
+    request: Request | None = None
+    outcome: str = _LEFT
+    error_code: int = 0
+
+    def failed(self, error: ClickHouseError) -> None:
+        self.outcome = "refused" if error.http_status in _ALWAYS_PLAIN else "failed"
+        self.error_code = error.code
+
+    def asked(self, http: web.Request) -> Asked | None:
+        if self.user is None or self.request is None:
+            return None
+        insert = is_insert(self.request.sql)
+        return Asked(
+            time_ms=self.time_ns // 1_000_000,
+            user=self.user.name,
+            address=http.remote or "",
+            client=short(http.headers.get("User-Agent", "")),
+            statement="INSERT" if insert else without_values(self.request.sql),  # what follows are values
+            named=[] if insert else ids_in(self.request.sql, self.request.parameters.values()),
+            duration_ms=int((time.monotonic() - self.begun) * 1000),
+            outcome=self.outcome,
+            error_code=self.error_code,
+        )
 
 
 async def _read(http: web.Request, query_id: str) -> Request:

@@ -89,7 +89,7 @@ _SETTING_FAMILIES: Final = re.compile(
 )
 """Not those that name a file: `input_format_record_errors_file_path` is written to."""
 
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|/\*.*?\*/|\#[ !][^\n]*"""
     rb"""|[A-Za-z_]\w*|[\d.]+(?:[eE][+-]?\d+)?|\s+|.""",
     re.DOTALL,
@@ -277,7 +277,7 @@ def tokens(raw: bytes) -> Iterator[bytes]:
         ClickHouseError: a sign by which the engine's own lexer may cut the rest otherwise: ``$``, which begins a heredoc or is
             part of a name, an escape in a name, or a letter beyond ASCII (there are quotes among them) outside quotes.
     """
-    for match in _TOKEN.finditer(raw.strip().removesuffix(b";")):
+    for match in TOKEN.finditer(raw.strip().removesuffix(b";")):
         token = match[0]
         if token == b"$" or (token[:1] in b'`"' and b"\\" in token) or (len(token) == 1 and token[0] > 127):
             raise ClickHouseError(

@@ -22,7 +22,7 @@ from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import migrations
 
 FORMAT: Final = 2
-_TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit")
+_TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit", "queries")
 """`run_rows` is fed from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins")
 """However often they are inserted; rows of the others come back no second time."""

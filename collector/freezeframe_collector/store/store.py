@@ -211,7 +211,9 @@ class Store:
             rows = tables.rows_from_spans(spans, run_hours=hours, stored=self._pieces, memory=self._memory)
         # payloads first: a span whose pieces are missing would be damaged, a piece without a span is only unused
         self._insert("piece_rows", rows.payloads, f"{token}/payloads")
-        self._insert("span_rows", rows.spans, f"{token}/spans")
+        now_ms = time.time_ns() // 1_000_000
+        stored_at = {"stored_at": (tables.STORED_AT.type, [now_ms] * len(rows.spans))}
+        self._insert("span_rows", Batch(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
         self._note_policies(rows.spans)
         with self._lock:
             self._pieces.add(rows.pieces)

@@ -5,7 +5,7 @@ Must never talk to a store.
 
 from __future__ import annotations
 
-from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, Column, Source
+from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, STORED_AT, Column, Source
 from freezeframe_schemas.tables.pieces import piece_hash
 from freezeframe_schemas.tables.reading import RUN_PLACE, span_select, spans_from_rows
 from freezeframe_schemas.tables.rows import (
@@ -23,6 +23,7 @@ __all__ = [
     "REJECTED_COLUMNS",
     "RUN_PLACE",
     "SPAN_COLUMNS",
+    "STORED_AT",
     "Batch",
     "Column",
     "CutMemory",

@@ -66,6 +66,12 @@ def _derived(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Col
 
 
 TENANT: Final = _derived("tenant", _LC, "Tenant of the span or its resource; empty where none was set")
+STORED_AT: Final = _derived(
+    "stored_at",
+    "DateTime64(3, 'UTC')",
+    "When the collector gave it to the store, the last time if it was sent twice; 1970 if it was stored before this was noted",
+    "Delta(8), ZSTD(1)",
+)
 RUN_HOUR: Final = _derived(
     "run_hour",
     "DateTime('UTC')",
@@ -206,6 +212,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _field(
         "rest", "String", "JSON of what OTLP carries and no column holds (dropped counts, types in events, ...); mostly empty"
     ),
+    STORED_AT,
 )
 
 PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
