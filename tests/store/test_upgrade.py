@@ -52,7 +52,7 @@ def insert_as_then(store: Store, spans: list[SpanRecord]) -> None:
     del pieces["start_time"]
     pieces["hash"] = ("FixedString(12)", [digest for _, digest in rows.pieces])
     columns = dict(rows.spans.columns)
-    del columns["templates"], columns["begun"]
+    del columns["templates"], columns["begun"], columns["stored_at"]
     _, previews = columns.pop("previews")
     for index, name in enumerate(("input_preview", "output_preview")):
         columns[name] = ("String", [pair[index] if pair else "" for pair in previews])
