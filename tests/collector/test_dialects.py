@@ -324,3 +324,26 @@ def test_two_spellings_of_one_index_are_read() -> None:
         scope=Scope(name="opentelemetry.instrumentation.openai"),
     )
     assert "a" in str(normalise(span, "").attributes[genai.INPUT_MESSAGES])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "expected"),
+    [
+        ("oaiagents-weather-logfire", ["chat", "chat", "execute_tool get_weather", "invoke_agent Weatherman"]),
+        ("llamaindex-weather-oi", ["chat", "chat", "execute_tool get_weather"]),
+        ("llamaindex-weather-tl", ["execute_tool get_weather"]),
+        ("crewai-twice-oi", ["chat", "chat", "execute_tool get_weather", "invoke_agent Weatherman"]),
+    ],
+)
+def test_an_agents_calls_tools_and_name_are_read_once_each(scenario: str, expected: list[str]) -> None:
+    """Helper spans that look like a call or a tool are neither; each call has its prompt and its answer."""
+    spans = [normalise(span, "") for span in spans_of(f"../otlp_agents/{scenario}")]
+    told = [span for span in spans if span.text(genai.OPERATION_NAME) not in (None, genai.OP_INVOKE_WORKFLOW)]
+    names = [span.text(genai.TOOL_NAME) or span.text(genai.AGENT_NAME) or "" for span in told]
+    assert (
+        sorted(f"{span.text(genai.OPERATION_NAME)} {name}".strip() for span, name in zip(told, names, strict=True)) == expected
+    )
+    calls = [span for span in told if span.text(genai.OPERATION_NAME) == genai.OP_CHAT]
+    assert all(
+        {genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.RESPONSE_FINISH_REASONS} <= span.attributes.keys() for span in calls
+    )

@@ -9,7 +9,8 @@ from typing import Final
 
 from freezeframe_collector.processors.dialects.dialect import Dialect, in_order, indexed, json_of
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.wire import openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
 from freezeframe_schemas.wire.messages import Message
@@ -39,7 +40,9 @@ def _fits(span: SpanRecord) -> bool:
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = (span.text(_KIND) or "").upper()
-    out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind))
+    # LlamaIndex marks its preparation of a request as a model call, too: a private method, which calls no model.
+    if not (kind == "LLM" and "._" in span.name):
+        out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind))
     out.text(genai.PROVIDER_NAME, span.text("llm.provider") or span.text("llm.system"))
     out.text(genai.CONVERSATION_ID, span.text("session.id"))
     for name, conventional in _TOKENS.items():
@@ -54,7 +57,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
             out.text(genai.TOOL_CALL_ARGUMENTS, span.text("input.value"))
             out.text(genai.TOOL_CALL_RESULT, span.text("output.value"))
         case "AGENT":
-            out.text(genai.AGENT_NAME, span.text("agent.name"))
+            out.text(genai.AGENT_NAME, span.text("agent.name") or span.text("graph.node.id"))
         case "RETRIEVER":
             out.text(genai.RETRIEVAL_QUERY, span.text("input.value"))
             documents: list[JsonValue] = [_document(item) for item in indexed(span.attributes, "retrieval.documents")]
@@ -68,15 +71,24 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
 def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     parameters = as_object(json_of(span, "llm.invocation_parameters"))
     read_sampling(parameters, out)
-    # The instrumentation names the model that answered; the one that was asked for stands in the parameters, if at all.
-    out.text(genai.RESPONSE_MODEL, span.text("llm.model_name"))
-    if as_text(parameters.get("model")) is None:
-        out.text(genai.REQUEST_MODEL, span.text("llm.model_name"))
     answer = as_object(json_of(span, "output.value"))
+    # The instrumentation names the model that answered; the one that was asked for stands in the parameters, if at all. Where
+    # no model answered, it names the one that was asked for.
+    failed = span.status_code is StatusCode.ERROR
+    if not failed:
+        out.text(genai.RESPONSE_MODEL, span.text("llm.model_name"))
+    if as_text(parameters.get("model")) is None and (failed or "object" not in answer):
+        out.text(genai.REQUEST_MODEL, span.text("llm.model_name"))
     out.text(genai.RESPONSE_ID, answer.get("id"))
     out.text(genai.OPENAI_SYSTEM_FINGERPRINT, answer.get("system_fingerprint"))
     reason = span.text("llm.finish_reason")
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
+    if reason is None and answer.get("object") == "response":
+        # Not told for OpenAI's Responses; the answer itself has it.
+        told = AttributeWriter()
+        openai_responses.DIALECT.read_response(answer, told)
+        reasons = told.attributes.get(genai.RESPONSE_FINISH_REASONS)
+        out.texts(genai.RESPONSE_FINISH_REASONS, list(reasons) if isinstance(reasons, tuple) else None)
     out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])
     out.messages(genai.OUTPUT_MESSAGES, [_message(item, reason) for item in indexed(span.attributes, "llm.output_messages")])
     definitions = [_definition(item) for item in indexed(span.attributes, "llm.tools")]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from freezeframe_collector.processors.dialects.dialect import Dialect, indexed, text_or_json
+from freezeframe_collector.processors.dialects.dialect import Dialect, indexed, json_of, text_or_json
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.document import JsonObject, JsonValue
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text
 
 _KIND: Final = "traceloop.span.kind"
 _REQUEST_TYPE: Final = "llm.request.type"
@@ -43,6 +43,12 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     out.flag(genai.REQUEST_STREAM, streaming if isinstance(streaming, bool) else None)
     out.text(genai.WORKFLOW_NAME, span.text("traceloop.workflow.name"))
     match kind:
+        case "task" if "raw_output" in (result := as_object(json_of(span, "traceloop.entity.output"))):
+            # LlamaIndex's tools are tasks here; what a tool returns names it.
+            out.text(genai.OPERATION_NAME, genai.OP_EXECUTE_TOOL)
+            out.text(genai.TOOL_NAME, as_text(result.get("tool_name")))
+            out.text(genai.TOOL_CALL_ARGUMENTS, span.text("traceloop.entity.input"))
+            out.text(genai.TOOL_CALL_RESULT, span.text("traceloop.entity.output"))
         case "tool":
             out.text(genai.TOOL_NAME, span.text(_ENTITY))
             out.text(genai.TOOL_CALL_ARGUMENTS, span.text("traceloop.entity.input"))
