@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import pytest
 from verdict_trials import FALSE, Found, Stage, Trial, counted, made_small, open_stage, try_seeds
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]  # starts a collector and hundreds of programs
+
+
+_ONCE_RED: Final = (129, 154)
+"""Each was called diverged once although nothing had changed: tasks in the order of their ends, and a deadline."""
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +21,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield opened
 
 
-def check(stage: Stage, seeds: range, *, by_command: int) -> None:
+def check(stage: Stage, seeds: Sequence[int], *, by_command: int) -> None:
     trials: list[Trial] = []
     for trial in try_seeds(stage, seeds, by_command=by_command):
         small = made_small(stage, trial) if trial.found in FALSE else trial
@@ -33,7 +38,7 @@ def check(stage: Stage, seeds: range, *, by_command: int) -> None:
 
 
 def test_no_verdict_on_an_arbitrary_agent_is_false(stage: Stage) -> None:
-    check(stage, range(25), by_command=25)
+    check(stage, _ONCE_RED, by_command=len(_ONCE_RED))
 
 
 @pytest.mark.soak
