@@ -88,7 +88,7 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
         told = AttributeWriter()
         openai_responses.DIALECT.read_response(answer, told)
         reasons = told.attributes.get(genai.RESPONSE_FINISH_REASONS)
-        out.texts(genai.RESPONSE_FINISH_REASONS, list(reasons) if isinstance(reasons, tuple) else None)
+        out.texts(genai.RESPONSE_FINISH_REASONS, [str(reason) for reason in reasons] if isinstance(reasons, tuple) else None)
     out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])
     out.messages(genai.OUTPUT_MESSAGES, [_message(item, reason) for item in indexed(span.attributes, "llm.output_messages")])
     definitions = [_definition(item) for item in indexed(span.attributes, "llm.tools")]
