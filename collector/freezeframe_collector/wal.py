@@ -16,7 +16,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -233,9 +233,12 @@ class Log:
     def _refuse_all(self) -> None:
         with contextlib.suppress(queue.Empty):
             while True:
-                waiting = self._queue.get_nowait()
-                if waiting is not None and not waiting.answer.done():
-                    waiting.answer.set_exception(BusyError("the log is closed", retry_after_s=self.settings.retry_after_s))
+                self._refuse([self._queue.get_nowait()])
+
+    def _refuse(self, group: Iterable[Waiting | None], why: str = "the log is closed") -> None:
+        for waiting in group:
+            if waiting is not None and not waiting.answer.done():  # what was written before is on the disk and answered
+                waiting.answer.set_exception(BusyError(why, retry_after_s=self.settings.retry_after_s))
 
     def _work(self) -> None:
         closing = False
@@ -252,6 +255,9 @@ class Log:
                     self._seal_open()
             except OSError as error:
                 self._fail(group, error)
+            except BaseException:  # ends this thread
+                self._refuse(group)
+                raise
             else:
                 for waiting in group:
                     if waiting.batch is None:
@@ -365,12 +371,7 @@ class Log:
     def _fail(self, group: Sequence[Waiting], error: OSError) -> None:
         self.failures += 1
         _LOG.error("the log cannot be written: %s", error.strerror)
-        waiting_bytes = sum(waiting.batch.size_bytes for waiting in group if waiting.batch)
-        busy = BusyError(self.disk.note_refused(error, waiting_bytes), retry_after_s=self.settings.retry_after_s)
-        for waiting in group:
-            # What was written before a seal failed is on the disk and answered.
-            if not waiting.answer.done():
-                waiting.answer.set_exception(busy)
+        self._refuse(group, self.disk.note_refused(error, sum(waiting.batch.size_bytes for waiting in group if waiting.batch)))
         try:
             self._seal_open()
         except OSError as seal_error:

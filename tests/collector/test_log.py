@@ -297,6 +297,17 @@ def test_a_log_that_has_ended_refuses_at_once(tmp_path: Path) -> None:
         log.submit(batch(3)).result(10)
 
 
+def test_a_fault_that_ends_the_log_is_the_answer_to_who_waits(tmp_path: Path) -> None:
+    log = Log(tmp_path / "wal", NEVER)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "excepthook", lambda _: None)  # prints it
+        patch.setattr(os, "fdatasync", lambda _: 1 / 0)
+        with pytest.raises(BusyError, match="the log is closed"):
+            log.submit(batch(1)).result(10)
+        log.close()
+    assert not log.alive
+
+
 def test_two_collectors_on_one_directory_is_an_error(tmp_path: Path) -> None:
     """The second is told which process holds the directory and what to do; after the first ends it may start."""
     first = DirectoryLock(tmp_path)
