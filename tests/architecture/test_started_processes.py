@@ -16,9 +16,11 @@ pytestmark = [
 ]
 
 CONFTEST = """
+import signal
 from started_processes import StartedProcesses
 
 def pytest_configure(config):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a job in the background ignores
     config.pluginmanager.register(StartedProcesses(ending_s=0))
 """
 STARTS = """

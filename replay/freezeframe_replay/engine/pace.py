@@ -89,6 +89,8 @@ class Pace:
         self._loops: weakref.WeakSet[Any] = weakref.WeakSet()
         self._processes = threads.processes()
         """Processes that the program did not start: they were there before."""
+        self._bystanders = threads.waiting_for_time()
+        """Threads that waited for time before the run."""
         self._now_ns = start_ns
         self._passes_since_ns: int | None = None
         """When time began to pass by itself, by the monotonic clock; None where it stands still."""
@@ -272,7 +274,9 @@ class Pace:
         with self._lock:
             answer, unanswered = _first(self._answers), _first(self._unanswered)
         timer_ns, loop = self._next_timer()
-        waits_for_time = threads.waits_for_time(self._waiting_threads)
+        waits_for_time = any(
+            thread.ident not in self._waiting_threads for thread in threads.waiting_for_time() - self._bystanders
+        )
         if answer is not None and (loop is None or answer.due_ns <= timer_ns):
             if waits_for_time and self._skips and self._now() < answer.due_ns:
                 self._let_pass()

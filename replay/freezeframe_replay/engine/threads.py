@@ -65,10 +65,10 @@ def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
     return all(now[thread] == seen[thread] for thread in now)
 
 
-def waits_for_time(apart_from: Collection[int]) -> bool:
-    """Tell whether the program has a thread that waits for something other than answers and threads: a timeout, a process."""
+def waiting_for_time() -> frozenset[threading.Thread]:
+    """Return the threads that wait for something other than answers and threads: a timeout, a process."""
     frames = sys._current_frames()
-    return any(_waits_for_time(frames[ident]) for ident in _active() if ident in frames and ident not in apart_from)
+    return frozenset(thread for ident, thread in _active().items() if ident in frames and _waits_for_time(frames[ident]))
 
 
 def processes() -> frozenset[int]:
