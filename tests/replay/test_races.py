@@ -518,10 +518,11 @@ def replay(program: Program, fixture: Fixture, url: str, *, changed: bool = Fals
     return session.report(), outcome
 
 
+@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
 @every_program
-def test_the_race_ends_as_it_did_every_time(program: Program, rules: Mapping[str, tuple[str, ...]]) -> None:
+def test_the_race_ends_as_it_did_every_time(program: Program, rules: Mapping[str, tuple[str, ...]], times: int) -> None:
     fixture, outcome, url = record(program, rules)
-    for _ in range(20):
+    for _ in range(times):
         report, again = replay(program, fixture, url)
         assert report.divergences == ()
         assert again == outcome

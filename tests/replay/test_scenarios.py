@@ -425,11 +425,12 @@ def replay(scenario: Scenario, fixture: Fixture, url: str, *, changed: bool = Fa
     return session.report(), outcome, world
 
 
+@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
 @every_scenario
-def test_the_scenario_is_re_enacted_exactly_every_time(scenario: Scenario) -> None:
+def test_the_scenario_is_re_enacted_exactly_every_time(scenario: Scenario, times: int) -> None:
     case = SCENARIOS[scenario]
     fixture, outcome, world = record(scenario, case.faults)
-    for _ in range(20):
+    for _ in range(times):
         if scenario is clock_and_uuid_in_the_prompt:  # nothing moves this process's clock: what it reads must stay near
             fixture, outcome, world = record(scenario, case.faults)
         report, again, replayed = replay(scenario, fixture, world.url)

@@ -82,11 +82,14 @@ def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, s
     by_id = {id(original): name for name, original in originals.items()}
     for module in list(sys.modules.values()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
-        of_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
-        for alias in list(held) if of_program else originals:
-            name = by_id.get(id(held.get(alias)))
-            if name is not None and (of_program or name == alias):
-                yield module, alias, name
+        if module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED):
+            for alias, value in list(held.items()):
+                if id(value) in by_id:
+                    yield module, alias, by_id[id(value)]
+        else:
+            for name, original in originals.items():
+                if held.get(name) is original:
+                    yield module, name, name
 
 
 class ImportHook(importlib.abc.MetaPathFinder):
