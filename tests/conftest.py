@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import re
@@ -37,6 +38,12 @@ def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
     os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
     os.environ["FREEZEFRAME_SPOOL"] = "off"
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of collected tests out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
