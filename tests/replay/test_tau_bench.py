@@ -73,7 +73,7 @@ def test_a_changed_policy_text_is_named_at_the_first_model_call(tmp_path: Path) 
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("start", range(0, 200, 50))
+@pytest.mark.parametrize("start", [0, *(pytest.param(start, marks=pytest.mark.soak) for start in (50, 100, 150))])
 def test_all_200_airline_runs_replay_exactly(start: int) -> None:
     recorded, url = record(numbered(start, start + 50))
     try:
