@@ -63,6 +63,7 @@ class EntryPayload:
         "_point",
         "_random_state",
         "error",
+        "exchanges",
         "flags",
         "output",
         "readings",
@@ -89,6 +90,8 @@ class EntryPayload:
         self._environment = environment
         self.output: str | None = None
         self.error: str | None = None
+        self.exchanges: int | None = None
+        """How many had ended when the run did; None until then."""
         self._point = point
         self._random_state = random_state or random.getstate()
 
@@ -112,6 +115,7 @@ class EntryPayload:
         optional: dict[str, AttributeValue] = {
             genai.ENTRY_FILE: point.file,
             genai.ENTRY_OUTPUT: self.output,
+            genai.ENTRY_EXCHANGES: self.exchanges or None,
             genai.ERROR_CHAIN: self.error,
             genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
             genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
@@ -216,6 +220,7 @@ class EntryScope:
             if self._payload is not None and self._recorder is not None:
                 self._payload.output = output
                 self._payload.error = None if error is None else values.encode_exception(error)
+                self._payload.exchanges = self._recorder.sink.counted(self._span)
                 self._recorder.sink.expect(self._span, self._payload)
         with guard("entry.end"):
             self._span.end()
@@ -348,6 +353,7 @@ class ProcessRoot:
                         self._span.set_status(Status(StatusCode.ERROR, f"exit status {status}"))
                 if self._streams.read is not None:
                     self._payload.add_input("stdin", self._streams.read)
+                self._payload.exchanges = self._recorder.sink.counted(self._span)
                 self._recorder.sink.expect(self._span, self._payload)
             self._span.end()
             self._span = None

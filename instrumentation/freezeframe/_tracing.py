@@ -79,6 +79,8 @@ class CaptureProcessor(SpanProcessor):
         self._sampling = sampling
         self._held = self._no_runs_held()
         self._expected: dict[tuple[int, int], Payload] = {}
+        self._exchanges: dict[int, int] = {}
+        """Trace of a run under way -> exchanges that have ended."""
         self._lock = threading.RLock()  # reentrant, as the pipeline's
         self.active = True
         os.register_at_fork(after_in_child=self._after_fork)
@@ -89,6 +91,7 @@ class CaptureProcessor(SpanProcessor):
     def _after_fork(self) -> None:
         self._held = self._no_runs_held()
         self._expected = {}
+        self._exchanges = {}
         self._lock = threading.RLock()  # reentrant, as the pipeline's
 
     def expect(self, span: trace.Span, payload: Payload) -> None:
@@ -99,10 +102,24 @@ class CaptureProcessor(SpanProcessor):
                 del self._expected[next(iter(self._expected))]
             self._expected[context.trace_id, context.span_id] = payload
 
+    def count(self, span: trace.Span) -> None:
+        """Count an exchange that ends towards the run that began in its trace, if one did."""
+        trace_id = span.get_span_context().trace_id
+        with self._lock:
+            if trace_id in self._exchanges:
+                self._exchanges[trace_id] += 1
+
+    def counted(self, span: trace.Span) -> int:
+        """Return the exchanges of the entry span's run, and count no more. Two runs in one trace share what there is."""
+        with self._lock:
+            return self._exchanges.pop(span.get_span_context().trace_id, 0)
+
     def announce(self, span: trace.Span, beginning: Payload) -> None:
         """Send the pending span of an entry span ahead, so that a run whose process is killed is known. A replay needs none."""
         with guard("processor.announce"):
             context = span.get_span_context()
+            with self._lock:
+                self._exchanges.setdefault(context.trace_id, 0)
             if not self.active or not isinstance(span, ReadableSpan) or _port.serving() is not None:
                 return
             if context.trace_flags.sampled and (self._sampling is None or self._sampling.keeps(context.trace_id)):

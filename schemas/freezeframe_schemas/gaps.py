@@ -21,6 +21,8 @@ class GapKind(StrEnum):
     """What is lacking, in a word."""
 
     ORPHAN_SPANS = "orphan_spans"
+    EXCHANGES_LOST = "exchanges_lost"
+    """The run made more exchanges than there are spans of them."""
     ATTRIBUTES_DROPPED = "attributes_dropped"
     REQUEST_OMITTED = "request_omitted"
     RESPONSE_OMITTED = "response_omitted"
@@ -48,6 +50,7 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
     # Without these the run cannot be started again by itself, or a step of it cannot be answered.
     **dict.fromkeys((GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQUE, GapKind.REQUEST_OMITTED, GapKind.RESPONSE_OMITTED), 2),
+    GapKind.EXCHANGES_LOST: 2,
 }
 """Kind -> the highest level that a run with such a gap reaches."""
 

@@ -133,6 +133,8 @@ ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry."""
 ENTRY_GAPS: Final = "freezeframe.entry.gaps"
 """JSON list of what was seen to be lacking while the run was recorded (`gaps.gaps_to_json`)."""
+ENTRY_EXCHANGES: Final = "freezeframe.entry.exchanges"
+"""Number of the run's exchanges that had ended when the entry point did. A run with fewer exchange spans has lost some."""
 CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
 """JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there.
 

@@ -167,6 +167,14 @@ def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Ite
     if orphans:
         first = f"{orphans[0].name} ({orphans[0].span_id})"
         yield Gap(kind=GapKind.ORPHAN_SPANS, text=f"{len(orphans)} spans name a parent that is not here, the first: {first}")
+    made = sum(span.integer(genai.ENTRY_EXCHANGES) or 0 for span in spans)
+    lost = made - sum(genai.EXCHANGE_KIND in span.attributes for span in spans)
+    if lost > 0:
+        yield Gap(
+            kind=GapKind.EXCHANGES_LOST,
+            text=f"{lost} of the {made} calls that the run made are not here: a replay will miss them",
+            do="look for dropped spans with `freezeframe doctor` where it ran, `freezeframe status` where it was collected",
+        )
     if unfinished_entries(spans):
         text = "no end was recorded (still running, or killed): a replay goes as far as the recording"
         yield Gap(kind=GapKind.UNFINISHED, text=text)

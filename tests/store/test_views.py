@@ -153,6 +153,22 @@ def test_a_gap_keeps_a_run_from_the_top(store: Store, runs: RunStore, change: di
     assert rows == [(expected.level, [gap])]
 
 
+def test_an_exchange_whose_span_was_lost_is_missed(store: Store, runs: RunStore) -> None:
+    spans = kept(0, "e7" * 16)
+    exchanges = [at for at, span in enumerate(spans) if genai.EXCHANGE_KIND in span.attributes]
+    entry = next(at for at, span in enumerate(spans) if genai.ENTRY_KIND in span.attributes)
+    spans[entry] = spans[entry].with_attributes({genai.ENTRY_EXCHANGES: len(exchanges)})
+    lost = spans.pop(exchanges[-1])
+    asking = "SELECT level, gaps FROM readiness WHERE trace_id = {t:String}"
+    for arrived, gaps in (([], ["exchanges_lost"]), ([lost], [])):
+        spans += arrived
+        store.insert(spans, token=f"lost {len(spans)}")
+        run = build_run(spans)
+        assert [gap.kind for gap in run.gaps] == gaps
+        assert runs.sql(asking, {"t": "e7" * 16})[1] == [(readiness(run).level, gaps)]
+        assert runs.sql("SELECT run_gaps FROM replay_kit WHERE trace_id = {t:String}", {"t": "e7" * 16})[1] == [(gaps,)]
+
+
 def test_a_parent_that_comes_in_a_later_batch_leaves_no_orphans(store: Store, runs: RunStore) -> None:
     # as exporters send them: the root ends last
     spans = sorted(kept(0, "3" * 32), key=lambda span: not span.parent_span_id)

@@ -99,6 +99,14 @@ class Sink(Protocol):
         """Keep the payload until its span arrives."""
         ...
 
+    def count(self, span: Span) -> None:
+        """Count an exchange that ends towards the run that began in the span's trace."""
+        ...
+
+    def counted(self, span: Span) -> int:
+        """Return how many exchanges the run of this entry span has counted; its end, after which none are."""
+        ...
+
 
 class Recorder:
     """What the seams of a process record with: made by `instrument()`."""
@@ -180,6 +188,7 @@ class Recorder:
                 call_id=call.call_id,
             )
             self.sink.expect(span, Answered(changed, call.provider))
+            self.sink.count(span)
             span.end(answer.end_time_unix_nano)
 
     def finish_all(self) -> None:
@@ -309,6 +318,7 @@ class Recording:
             if self._describe_span:
                 self._describe()
             self._sink.expect(self.span, self)
+            self._sink.count(self.span)
         with guard("recording.end"):
             self.span.end()
 

@@ -326,6 +326,11 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
         "Entry spans that began; one that is not in `marks` has no recorded end, and the run is unfinished",
     ),
     _derived(
+        "made",
+        "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
+        "Entry span -> exchanges of its run that had ended when it did; more than there are means that some were lost",
+    ),
+    _derived(
         "outer_calls",
         "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
         "Spans below which another instrumentation's span tells of a model call: where one tells of such a call itself, the"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import Final
 
+from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import CEILINGS, GapKind
 from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, Scope
 from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, RUN_COLUMNS
@@ -77,6 +78,7 @@ SELECT
         arrayFlatten(groupArray(gaps)),
         if(hasAll(arrayConcat(groupArray(span_id), groupArrayIf(parent_span_id, begun != ''), ['']),
             groupArray(parent_span_id)), [], ['{GapKind.ORPHAN_SPANS}']),
+        if(sum(toUInt64OrZero(s.attributes['{genai.ENTRY_EXCHANGES}'])) > exchanges, ['{GapKind.EXCHANGES_LOST}'], []),
         if(hasAll(groupArray(span_id), groupArrayIf(parent_span_id, begun != '')), [], ['{GapKind.UNFINISHED}']))))
         AS run_gaps, -- What spans of it are known to lack
 {columns}
@@ -119,6 +121,7 @@ SELECT
         AS missing_for_next, -- What keeps it from the next level: fields and gaps, or {NO_EXCHANGES}
     arraySort(arrayConcat(r.gaps,
         if(hasAll(arrayConcat(mapKeys(r.marks), r.begun), r.parents), [], ['{GapKind.ORPHAN_SPANS}']),
+        if(arraySum(mapValues(r.made)) > exchanges, ['{GapKind.EXCHANGES_LOST}'], []),
         if({UNFINISHED}, ['{GapKind.UNFINISHED}'], []))) AS gaps, -- What spans of it are known to lack
     arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges -- Exchanges
 FROM (SELECT * FROM {{db}}.run_rows FINAL) AS r

@@ -1,0 +1,96 @@
+"""A run says how many calls it made, so that one whose span was lost on the way is missed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+import pytest
+
+import freezeframe
+from freezeframe.testing import capture
+from freezeframe_schemas import genai
+from freezeframe_schemas.gaps import GapKind
+from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.span import SpanRecord
+
+
+def missed(spans: Iterable[SpanRecord]) -> list[str]:
+    return [gap.text.partition(" that")[0] for gap in build_run(spans).gaps if gap.kind is GapKind.EXCHANGES_LOST]
+
+
+@freezeframe.tool
+def look(item: str) -> str:
+    return f"{item} is there"
+
+
+@freezeframe.tool
+def look_around() -> str:
+    return look("what lies inside")
+
+
+def in_turn() -> None:
+    look("a")
+    look_around()
+
+
+def in_threads() -> None:
+    threads = [threading.Thread(target=look, args=(item,)) for item in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def in_a_run_inside() -> None:
+    look("a")
+    freezeframe.run(name="inner")(look)("b")
+    look("c")
+
+
+@pytest.mark.parametrize("program", [in_turn, in_threads, in_a_run_inside])
+def test_whichever_call_is_lost_it_is_missed(program: Callable[[], None]) -> None:
+    with capture() as captured:
+        freezeframe.run(program)()
+    spans = captured.spans
+    assert missed(spans) == []
+    exchanges = [span for span in spans if genai.EXCHANGE_KIND in span.attributes]
+    assert len(exchanges) == 3
+    for lost in exchanges:
+        others = [span for span in spans if span is not lost]
+        assert missed(others) == ["1 of the 3 calls"]
+        assert readiness(build_run(others)).level <= 2
+
+
+def test_a_call_that_outlives_its_run_is_not_counted_as_lost() -> None:
+    go_on, waiting = threading.Event(), threading.Event()
+
+    @freezeframe.tool
+    def slow() -> None:
+        waiting.set()
+        go_on.wait(30)
+
+    def leaves_a_thread() -> None:
+        look("a")
+        threads.append(threading.Thread(target=slow))
+        threads[0].start()
+        waiting.wait(30)
+
+    threads: list[threading.Thread] = []
+    with capture() as captured:
+        freezeframe.run(leaves_a_thread)()
+        before = captured.spans
+        go_on.set()
+        threads[0].join()
+    assert len(captured.spans) == len(before) + 1
+    assert missed(before) == missed(captured.spans) == []
+
+
+def test_two_runs_under_one_span_of_the_applications_count_what_both_made() -> None:
+    with capture() as captured, captured.provider.get_tracer("app").start_as_current_span("request"):
+        freezeframe.run(in_turn)()
+        freezeframe.run(in_threads)()
+    spans = captured.spans
+    assert missed(spans) == []
+    lost = next(span for span in spans if genai.EXCHANGE_KIND in span.attributes)
+    assert missed(span for span in spans if span is not lost) == ["1 of the 6 calls"]
