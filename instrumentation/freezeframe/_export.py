@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from freezeframe._call_ids import CallIds
 from freezeframe._context import PLACE, Lane, Place
 from freezeframe._guard import guard, logger, report, say_once
-from freezeframe.seams.recording import Payload
+from freezeframe.seams.sink import Payload
 from freezeframe_schemas.span import Attributes, Resource, SpanRecord
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource as SdkResource
     from opentelemetry.sdk.trace import ReadableSpan
 
-    from freezeframe.seams.recording import Payload
+    from freezeframe.seams.sink import Payload
 
 
 def resource_from_sdk(resource: SdkResource, extra: Attributes) -> Resource:

@@ -18,7 +18,7 @@ from freezeframe._export import Pipeline, size_of
 from freezeframe._guard import guard
 from freezeframe._sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams import _port
-from freezeframe.seams.recording import Payload
+from freezeframe.seams.sink import Payload
 from freezeframe_schemas import genai
 from freezeframe_schemas.lifecycle import NO_PARENT
 

@@ -11,12 +11,11 @@ import hashlib
 import itertools
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
@@ -27,12 +26,10 @@ from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
 
 if TYPE_CHECKING:
-    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
     from freezeframe._config import Settings
-    from freezeframe._draws import Draws
-    from freezeframe._sights import Sights
+    from freezeframe.seams.sink import RootSpan, Sink
     from freezeframe_schemas.span import Attributes
 
 EXCHANGE_SEQUENCE: Final = itertools.count()
@@ -74,38 +71,6 @@ class Body:
     def omitted(self) -> str | None:
         """Return why the body is not here, where it is not."""
         return self.left_out if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"
-
-
-class Payload(Protocol):
-    """What is kept beside a span until it is exported."""
-
-    @property
-    def size(self) -> int:
-        """Bytes that it holds in memory, about."""
-        ...
-
-    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
-        """Return the name (None: the one it has) and attributes of the span, its `own` among them; on the exporter's thread."""
-        ...
-
-
-class Sink(Protocol):
-    """Takes the payloads of spans that are about to end, and of entry spans that began."""
-
-    def announce(self, span: Span, beginning: Payload) -> None:
-        """Say at once that this entry span began, and with what."""
-
-    def expect(self, span: Span, payload: Payload) -> None:
-        """Keep the payload until its span arrives."""
-        ...
-
-    def count(self, span: Span) -> None:
-        """Count an exchange that ends towards the run that began in the span's trace."""
-        ...
-
-    def counted(self, span: Span) -> int:
-        """Return how many exchanges the run of this entry span has counted; its end, after which none are."""
-        ...
 
 
 class Recorder:
@@ -214,30 +179,6 @@ class Answered:
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the span's name and attributes with the exchange."""
         return describe_exchange(own, self._exchange, self._provider)
-
-
-class RootSpan(Protocol):
-    """Where exchanges outside any run hang."""
-
-    @property
-    def unrecorded(self) -> Counter[str]:
-        """Host -> HTTP calls outside any run that were not recorded."""
-        ...
-
-    def note_reading(self, feed: str, value: str) -> list[str] | None:
-        """Keep what a feed gave outside any run; return the row that it ends, None where it is not kept."""
-
-    def draws(self) -> Draws | None:
-        """Return where it is kept what is drawn outside any run; None where that is part of no run."""
-
-    def sights(self) -> Sights | None:
-        """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
-
-    def context_for_exchange(self) -> Context | None:
-        """Return the parent context of a new exchange, None for the current one."""
-
-    def context_for_run(self) -> Context | None:
-        """Return the parent context of a run that begins, None for the current one."""
 
 
 class Recording:
