@@ -29,6 +29,8 @@ from freezeframe_schemas.run import build_run, readiness
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
+two_variants = pytest.mark.parametrize("variant", ["stream", "langgraph"])
+"""For what does not depend on how the agent asks its model."""
 
 
 def play(fixture: Fixture) -> Report:
@@ -49,19 +51,14 @@ def first_of(fixture: Fixture, kind: Kind, *, after: int = 0) -> Step:
 
 
 @every_variant
-def test_a_recorded_run_replays_with_zero_divergences(theatre: Theatre, variant: str) -> None:
+def test_a_recorded_run_replays_with_zero_divergences_and_reaches_nothing(theatre: Theatre, variant: str) -> None:
     recorded = theatre.runs[variant]
+    before = theatre.shop.calls()
     report = play(recorded.fixture)
     assert report.divergences == ()
     assert report.identical
     assert len(report.served) == report.steps == len(recorded.fixture.askable) == 8
     assert {item.how for item in report.served} == {"exact"}
-
-
-@every_variant
-def test_a_replay_reaches_neither_the_world_nor_the_network(theatre: Theatre, variant: str) -> None:
-    before = theatre.shop.calls()
-    report = play(theatre.runs[variant].fixture)
     assert report.sockets_tried == 0
     assert theatre.shop.calls() == before
 
@@ -97,7 +94,7 @@ def test_every_model_response_is_served_with_the_recorded_bytes_and_borders(thea
     assert models
 
 
-@every_variant
+@two_variants
 def test_a_changed_prompt_diverges_at_its_own_step_and_field(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
     step = first_of(fixture, Kind.MODEL)
@@ -113,7 +110,7 @@ def test_a_changed_prompt_diverges_at_its_own_step_and_field(theatre: Theatre, v
     assert report.first.differed == ("body.messages",)
 
 
-@every_variant
+@two_variants
 def test_a_changed_tool_result_diverges_at_the_next_model_call(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
     tool = next(step for step in fixture.askable if step.exchange.name == "get_price")
@@ -128,7 +125,7 @@ def test_a_changed_tool_result_diverges_at_the_next_model_call(theatre: Theatre,
     assert "unavailable" in (report.first.recorded or "")
 
 
-@every_variant
+@two_variants
 def test_a_changed_tool_argument_diverges_at_that_tool(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
     tool = next(step for step in fixture.askable if step.exchange.name == "get_price")
@@ -140,7 +137,7 @@ def test_a_changed_tool_argument_diverges_at_that_tool(theatre: Theatre, variant
     assert (report.first.kind, report.first.step) == (DivergenceKind.REQUEST_CHANGED, tool.number)
 
 
-@every_variant
+@two_variants
 def test_a_changed_answer_of_the_last_model_is_a_changed_outcome(theatre: Theatre, variant: str) -> None:
     recorded = theatre.runs[variant]
     entry = replace(recorded.fixture.entry, output='"We lost it."')
@@ -148,7 +145,7 @@ def test_a_changed_answer_of_the_last_model_is_a_changed_outcome(theatre: Theatr
     assert [item.kind for item in report.divergences] == [DivergenceKind.OUTCOME_CHANGED]
 
 
-@every_variant
+@two_variants
 def test_a_run_replays_the_same_through_the_exporters_layout(theatre: Theatre, variant: str) -> None:
     """A reader that knows only the OpenTelemetry Collector's tables gets all of the run, and a replay of it is identical."""
     recorded = theatre.runs[variant]
