@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 import shutil
+import socketserver
 import sys
 import tempfile
 from pathlib import Path
@@ -30,6 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_loopback_only)
     config.pluginmanager.register(StartedProcesses())
     _keep_out_of_the_home_directory(config)
+    _expect_clients_that_leave()
+
+
+def _expect_clients_that_leave() -> None:
+    """Have the servers of tests say nothing when a client goes away: that is what half of the tests are about."""
+    loud = socketserver.BaseServer.handle_error
+
+    def handle_error(self: socketserver.BaseServer, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            loud(self, request, client_address)
+
+    socketserver.BaseServer.handle_error = handle_error
 
 
 def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
