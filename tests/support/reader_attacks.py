@@ -136,6 +136,12 @@ HIDDEN = [
     "SHOW COLUMNS FROM x FROM `\\x64efault`",
     "SELECT hasColumnInTable('127.0.0.1:9', 'system', 'one', 'dummy')",
     "SELECT aiGenerate('x', 'y')",
+    "SHOW TABLES WHERE ignore(file('{path}')) = 0",
+    "SHOW TABLES LIMIT length(file('{path}'))",
+    "SHOW COLUMNS FROM prices WHERE file('{path}') != ''",
+    "SHOW INDEXES FROM prices WHERE file('{path}') != ''",
+    "SHOW DICTIONARIES WHERE file('{path}') != ''",
+    "EXPLAIN TABLE OVERRIDE mysql('127.0.0.1:3306', 'a', 'b', 'c', 'd')",
 ]
 OTHERS = [
     "SHOW PROCESSLIST",

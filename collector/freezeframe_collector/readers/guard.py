@@ -22,6 +22,13 @@ STATEMENTS: Final = frozenset(
     }
 )
 """Roots of the trees of what may run. Not all that reads does: SHOW PROCESSLIST tells of others, CHECK reads every file."""
+EXPLAINED: Final = frozenset(
+    {
+        *("EXPLAIN", "EXPLAIN PIPELINE", "EXPLAIN QUERY TREE", "EXPLAIN SYNTAX", "EXPLAIN ESTIMATE", "EXPLAIN AST"),
+        "EXPLAIN ANALYZE",
+    }
+)
+"""Kinds of EXPLAIN that hold a SELECT. EXPLAIN TABLE OVERRIDE holds a table function, and connects to its server."""
 TABLE_FUNCTIONS: Final = frozenset(
     {
         *("numbers", "numbers_mt", "zeros", "zeros_mt", "generate_series", "generateseries", "values", "view", "viewexplain"),
@@ -148,8 +155,8 @@ class Guard:
         root = tree.split(maxsplit=1)[0]
         if root not in STATEMENTS:
             raise _READ_ONLY
-        if root.startswith("Show") and "default" in {_unquoted(word) for word in words}:
-            raise denied("the engine's own database")
+        if root.startswith("Show"):
+            _check_show(words)
         found = self._walk(tree, words)
         select = root == "SelectWithUnionQuery"
         return Checked(sql=sql, format=found if select else _last_format(words), select=select, control=False)
@@ -191,6 +198,8 @@ class Guard:
                 self._check_table(name)
             elif node == "ColumnsApplyTransformer":
                 applied += 1
+            elif node == "Explain" and name not in EXPLAINED:
+                raise denied(name)
             elif depth == 0 and node.startswith(("Exists", "ShowCreate")):
                 self._check_database(name.partition(" ")[0])
             elif depth == 1 and node == "Literal":
@@ -218,6 +227,14 @@ class Guard:
 _READ_ONLY: Final = ClickHouseError(
     164, "READONLY", "Cannot execute query in readonly mode: this endpoint only reads the store"
 )
+
+
+def _check_show(words: list[bytes]) -> None:
+    """Refuse a SHOW that calls anything: the tree does not show its WHERE and LIMIT, which the engine puts into a SELECT."""
+    if b"(" in words:
+        raise denied("a parenthesis in SHOW")
+    if "default" in {_unquoted(word) for word in words}:
+        raise denied("the engine's own database")
 
 
 def _check_applied(count: int, words: list[bytes]) -> None:
