@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_collector.facade import orders
+from freezeframe_collector.facade import orders, ranges
 from freezeframe_collector.facade.admission import Admission
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
@@ -134,6 +134,7 @@ class _Facade:
         self._host = ReaderHost(shelf)
         self._executor = Executor(self._host)
         self._admission = Admission(max_workers)
+        self._results = ranges.Results()
         self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
         self._users = users
         self._hosts = hosts
@@ -167,14 +168,19 @@ class _Facade:
             request = await _read(http, query_id)
             account.user, account.request = user, request
             loop = asyncio.get_running_loop()
-            if is_insert(request.sql):
+            if http.method != "HEAD" and is_insert(request.sql):
                 statement = parse_insert(request.sql, user, self._database)
                 await loop.run_in_executor(self._threads, self._insert, statement)
                 account.outcome = "ok"
                 return web.Response(headers=headers)
-            if killed := _KILL.fullmatch(request.sql):
+            if http.method != "HEAD" and (killed := _KILL.fullmatch(request.sql)):
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
             async with self._admission.place(user.name, http.remote or ""):
+                if ranges.is_asked_in_parts(http, request):
+                    key = ranges.key_of(user.name, request)
+                    result = await self._results.get(key, lambda: self._whole(http, request))
+                    account.outcome = "ok"
+                    return ranges.answer(http, result, headers)
                 return await self._stream(http, request, headers, account)
         except ClickHouseError as error:
             account.failed(error)
@@ -204,6 +210,25 @@ class _Facade:
         while (transport := http.transport) is not None and not transport.is_closing():
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)
+
+    async def _whole(self, http: web.Request, request: Request) -> ranges.Result:
+        """Return all that a statement answers, to be held."""
+        watching = asyncio.create_task(self._watch(http, request.query_id))
+        pieces = _pump(self._executor.run(request), self._threads)
+        headers: dict[str, str] = {}
+
+        async def bodies() -> AsyncGenerator[bytes]:
+            async for piece in pieces:
+                if isinstance(piece, Head):
+                    headers.update(_head_headers(piece, secrets.token_hex(8)))
+                else:
+                    yield piece
+
+        try:
+            return await ranges.gather(bodies(), headers)
+        finally:
+            watching.cancel()
+            await pieces.aclose()
 
     async def _stream(
         self, http: web.Request, request: Request, headers: dict[str, str], account: _Account
