@@ -40,6 +40,7 @@ def own(store: Store) -> Iterator[Store]:
 
 def run_of(number: int, user: str, tenant: str) -> list[SpanRecord]:
     spans = agent_loops.agent_run(number, turns=2)
+    spans.append(replace(spans[-1], span_id="e" * 16, attributes={genai.OPERATION_NAME: genai.OP_CHAT}))
     named = {genai.TENANT: tenant, genai.USER_ID: user, genai.REDACTION_POLICY: f"{tenant}@0123456789ab"}
     said = {genai.TOOL_CALL_RESULT: f"{SECRET} {'and so on ' * 80}"} if number == 1 else {}
     return [
@@ -73,7 +74,7 @@ def rejected(number: int, tenant: str) -> Rejected:
 def rows_of(store: Store) -> dict[str, list[int]]:
     """Return for each table how many rows it has of the run that goes, and of the one that stays."""
     found: dict[str, list[int]] = {}
-    for table in ("span_rows", "piece_rows", "run_rows", "rejected_rows", "pins"):
+    for table in ("span_rows", "piece_rows", "run_rows", "call_rows", "rejected_rows", "pins"):
         counts = [f"countIf(trace_id = '{trace_of(number)}')" for number in (1, 2)]
         found[table] = [int(n) for n in store.query(f"SELECT {', '.join(counts)} FROM {store.database}.{table}")[1][0]]
     counts = [f"countIf(tenant = '{tenant}')" for tenant in (TENANT, "stays")]
@@ -120,7 +121,7 @@ def test_the_next_backup_does_not_have_it_and_an_earlier_one_does_not_bring_it_b
     restored = administer(own, {"action": "restore", "directory": str(tmp_path / "before")})
     assert restored["deleted_again"] == 1
     after_all = rows_of(own)
-    assert [goes for table, (goes, _) in after_all.items() if table != "policy_rows"] == [0] * 5
+    assert [goes for table, (goes, _) in after_all.items() if table != "policy_rows"] == [0] * 6
     assert all(now >= stays[table] for table, (_, now) in after_all.items())
     assert found_by_words(own) == 0
     administer(own, {"action": "restore", "directory": str(tmp_path / "before"), "with_deleted": True})
@@ -148,7 +149,7 @@ def test_a_deletion_that_stopped_midway_is_repeated(own: Store, monkeypatch: pyt
         monkeypatch.setattr(own.engine, "command", run)
     deleting.delete(own, "user", USER)
     after = rows_of(own)
-    assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 5
+    assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 6
 
 
 def stopping_after(left: int, run: Callable[[str], None]) -> Callable[[str], None]:

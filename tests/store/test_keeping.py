@@ -254,7 +254,7 @@ def test_a_price_of_ones_own_counts_from_its_day(own: Store) -> None:
     set_price(own, agent_loops.MODELS[2][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
     _, rows = own.query(
         "SELECT sum(cost_usd), sum(ifNull(input_tokens, 0) + 2 * ifNull(output_tokens, 0)) / 1e6"
-        f" FROM {own.database}.model_calls WHERE response_model != ''"
+        f" FROM {own.database}.model_calls WHERE model_answered != ''"
     )
     assert rows[0][0] == pytest.approx(rows[0][1])
 

@@ -1,9 +1,9 @@
 """A node of a cluster, as far as the embedded engine can be one: ``python cluster_node.py DIRECTORY OUTDATED_COUNT``.
 
 It has the cluster's configuration, shards' parts and Distributed tables, and no network: what is for all nodes or shards is
-done on this one, Replicated tables are plain ones, and Distributed tables cannot be read. It brings a database from the first
-``OUTDATED_COUNT`` migrations to today's and prints what it has then, as JSON. A process of its own, since chDB takes one
-configuration per process.
+done on this one, Replicated tables are plain ones, and a read of a Distributed table is one of this node's part. It brings a
+database from the first ``OUTDATED_COUNT`` migrations to today's and prints what it has then, as JSON. A process of
+its own, since chDB takes one configuration per process.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Node:
         self._handle.query(sql, "Null")
 
     def rows(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
+        sql = re.sub(rf"\b{DATABASE}\.(span|call|run)_rows\b", rf"{DATABASE}.\1_rows_local", sql)
         answer = orjson.loads(self._handle.query(sql, "JSONCompact", params=parameters).bytes())
         return [column["name"] for column in answer["meta"]], answer["data"]
 

@@ -25,7 +25,7 @@ from freezeframe_schemas.errors import ConfigError, RunError
 
 Order = Mapping[str, Any]
 
-TABLES: Final = ("piece_rows", "span_rows", "run_rows")
+TABLES: Final = ("piece_rows", "span_rows", "run_rows", "call_rows")
 _BODIES: Final = "piece_rows"
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _LEAST_DIGITS: Final = 4

@@ -17,13 +17,14 @@ from typing import Any, BinaryIO, Final
 
 import zstandard
 
+from freezeframe_collector.store.call_rows import join_all_calls
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import migrations
 
 FORMAT: Final = 2
 _TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit", "queries")
-"""`run_rows` is fed from `span_rows`. Payloads first: a span never names a piece that is not there."""
+"""`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins")
 """However often they are inserted; rows of the others come back no second time."""
 _LENGTH: Final = struct.Struct("<I")
@@ -73,6 +74,7 @@ def restore(store: Store, directory: Path) -> dict[str, int]:
                 token = f"restore/{directory.name}/{name}/{index}/{since}"
                 store.engine.insert(f"{store.database}.{name}", columns, block, token)
     store.forget()
+    join_all_calls(store.engine, store.database)
     return {name: table["rows"] for name, table in tables.items()}
 
 

@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 
 SUBJECTS: Final = ("run", "user", "tenant")
 """What can be taken away as a whole."""
-RUN_TABLES: Final = ("run_rows", "piece_rows", "span_rows")
+RUN_TABLES: Final = ("run_rows", "call_rows", "piece_rows", "span_rows")
 """Where a run's rows lie. Spans go last: they tell which runs are meant, so a deletion that stopped midway can be repeated."""
 _NAMING_RUNS: Final = ("rejected_rows", "pins", *RUN_TABLES)
 _NAMING_TENANTS: Final = ("policy_rows", *_NAMING_RUNS)

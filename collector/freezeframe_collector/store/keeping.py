@@ -20,7 +20,7 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunErro
 from freezeframe_schemas.lifecycle import NOT_OK
 
 _NOT_OK: Final = f"status IN ({', '.join(quote_text(status.value) for status in NOT_OK)})"
-_TABLES: Final = ("piece_rows", "span_rows")
+_TABLES: Final = ("piece_rows", "span_rows", "call_rows")
 """Copied in this order: pieces before the spans that name them. `run_rows` is fed from `span_rows`."""
 
 
@@ -189,7 +189,7 @@ def _delete_over(store: Store, day: dt.date, condition: str, *, kept: int, dry_r
 
 
 def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
-    key = "(tenant, trace_id, span_id)" if table == "span_rows" else "(tenant, trace_id, hash)"
+    key = "(tenant, trace_id, span_id)" if table != "piece_rows" else "(tenant, trace_id, hash)"
     _, rows = store.query(
         f"SELECT uniqExactIf({key}, kept = 0), uniqExactIf({key}, kept = 1) FROM {store.database}.{table}"
         f" WHERE toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})"

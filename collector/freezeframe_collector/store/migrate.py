@@ -113,6 +113,7 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
         "sfx": "_local" if cluster else "",
         "replacing": "ReplacingMergeTree",
         "replacing_at": "ReplacingMergeTree(applied_at)",
+        "replacing_version": "ReplacingMergeTree(version)",
         "aggregating": "AggregatingMergeTree",
         "merge_tree": "MergeTree",
         # a Replicated table deduplicates by itself
@@ -124,6 +125,7 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
         names |= {
             "replacing": f"ReplicatedReplacingMergeTree({whole})",
             "replacing_at": f"ReplicatedReplacingMergeTree({', '.join(filter(None, (whole, 'applied_at')))})",
+            "replacing_version": "ReplicatedReplacingMergeTree(version)",
             "aggregating": f"ReplicatedAggregatingMergeTree({whole})",
             "merge_tree": f"ReplicatedMergeTree({whole})",
         }

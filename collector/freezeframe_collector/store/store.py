@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote
 
+from freezeframe_collector.store.call_rows import CALLS_MIGRATION, join_all_calls, join_calls, tells_of_call
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
@@ -184,6 +185,8 @@ class Store:
             ConfigError: there is no such policy or volume as days are to move to.
         """
         done = migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
+        if not dry_run and any(migration.name == CALLS_MIGRATION for migration in done):
+            join_all_calls(self.engine, self.database)
         if self._cold is not None and not dry_run:
             suffix = "_local" if self.cluster else ""
             stored = {f"{table}{suffix}": self.stored(table) for table in COLD_TABLES}
@@ -215,6 +218,8 @@ class Store:
         stored_at = {"stored_at": (tables.STORED_AT.type, [now_ms] * len(rows.spans))}
         self._insert("span_rows", Batch(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
         self._note_policies(rows.spans)
+        told = {span.trace_id: hours[span.trace_id] for span in spans if tells_of_call(span)}
+        join_calls(self.engine, self.database, told)
         with self._lock:
             self._pieces.add(rows.pieces)
 

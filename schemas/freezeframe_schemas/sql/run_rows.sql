@@ -36,7 +36,6 @@ SELECT
     if(length(arrayIntersect(groupUniqArrayIf(cityHash64(s.parent_span_id), s.parent_span_id != '' AND s.begun = '') AS named, mapKeys(marks)))
         = length(named), [], named) AS parents,
     groupUniqArrayIf(cityHash64(s.parent_span_id), s.begun != '') AS begun,
-    maxMapIf(map(cityHash64(s.span_id), toUInt64OrZero(s.attributes['{ENTRY_EXCHANGES}'])), mapContains(s.attributes, '{ENTRY_EXCHANGES}')) AS made,
-    groupUniqArrayIf(cityHash64(s.parent_span_id), {TELLS_OF_MODEL_CALL} AND s.parent_span_id != '') AS outer_calls
+    maxMapIf(map(cityHash64(s.span_id), toUInt64OrZero(s.attributes['{ENTRY_EXCHANGES}'])), mapContains(s.attributes, '{ENTRY_EXCHANGES}')) AS made
 FROM {db}.span_rows{sfx} AS s
 GROUP BY s.kept, s.tenant, s.run_hour, s.trace_id

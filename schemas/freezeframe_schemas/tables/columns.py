@@ -330,16 +330,39 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
         "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
         "Entry span -> exchanges of its run that had ended when it did; more than there are means that some were lost",
     ),
-    _derived(
-        "outer_calls",
-        "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
-        "Spans below which another instrumentation's span tells of a model call: where one tells of such a call itself, the"
-        " inner one counts",
-    ),
 )
 
 ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)
 RESOURCE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.RESOURCE)
+
+_OF_A_CALL: Final = (
+    "tenant, trace_id, span_id, parent_span_id, start_time, name, status, service, commit, run_id, user_id, operation,"
+    " provider, agent_name, request_model, response_model, response_id, system_fingerprint, temperature, top_p, seed,"
+    " max_tokens, stream, finish_reasons, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,"
+    " ttft_s, tools_hash, http_status, error_type"
+)
+TOLD_COLUMNS: Final[tuple[Column, ...]] = (
+    *(column for name in _OF_A_CALL.split(", ") for column in SPAN_COLUMNS if column.name == name),
+    _derived("ms", "Float64", "Milliseconds from start to end"),
+    _derived("input_preview", "String", "Start of the last thing that was asked"),
+    _derived("output_preview", "String", "Start of what was answered"),
+)
+"""Columns of a model call that `spans` and `call_rows` share."""
+
+CALL_COLUMNS: Final[tuple[Column, ...]] = (
+    KEPT,
+    RUN_HOUR,
+    *TOLD_COLUMNS,
+    _derived("shown", "UInt8", "1 on the one row that stands for a call, with what all tell of it; every other row is blank"),
+    _derived("started_ns", "Int64", "First start of what this run tells of the call, Unix nanoseconds"),
+    _derived("ended_ns", "Int64", "Last end of it"),
+    _derived("tellers", _LC, "Instrumentations that tell of the call in this run"),
+    _derived("rank", "UInt8", "How much they tell: 8 in a span, 4 an answer, 2 a question, 1 below another span"),
+    _derived(
+        "keys", "Array(UInt64)", "Hashes of service and response id, and of service and tokens: by them other runs tell of it"
+    ),
+    _derived("version", "UInt64", "When the calls of this run were last joined, Unix nanoseconds: the latest row counts"),
+)
 
 CONTENT_ATTRIBUTES: Final = frozenset(
     {

@@ -16,12 +16,14 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.lifecycle import RunStatus, status_sql
 from freezeframe_schemas.tables.columns import (
     ATTRIBUTE_COLUMNS,
+    CALL_COLUMNS,
     PAYLOAD_COLUMNS,
     PIECE_NAME,
     REJECTED_COLUMNS,
     RESOURCE_COLUMNS,
     RUN_COLUMNS,
     SPAN_COLUMNS,
+    TOLD_COLUMNS,
     Column,
 )
 
@@ -35,6 +37,7 @@ TABLES: Final[tuple[tuple[str, tuple[Column, ...]], ...]] = (
     ("span_rows", SPAN_COLUMNS),
     ("piece_rows", (*PAYLOAD_COLUMNS, PIECE_NAME)),
     ("run_rows", RUN_COLUMNS),
+    ("call_rows", CALL_COLUMNS),
     ("rejected_rows", REJECTED_COLUMNS),
 )
 """The tables whose columns `columns` names, as they are after all migrations."""
@@ -65,6 +68,10 @@ def with_names(sql: str) -> str:
             return ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
         if match[1] == "TELLS_OF_MODEL_CALL":
             return _tells_of_model_call()
+        if match[1] == "CALL_COLUMNS":
+            return ", ".join(column.name for column in TOLD_COLUMNS)
+        if match[1] == "IS_EVENT":
+            return _is_event()
         if match[1] == "RUN_STATUS":
             return status_sql(unfinished=UNFINISHED, failed="r.entry.failed")
         if match[1] == "UNFINISHED":
@@ -85,12 +92,15 @@ def with_names(sql: str) -> str:
 def _tells_of_model_call() -> str:
     """Return whether a row `s` of spans is one in which another instrumentation tells of a model call.
 
-    A log record that carries a call's content has become a span of its own below the call's (`otlp_logs`), with its usage
-    once more: one without duration, named as the event.
+    The log record beside a call tells of it too, and not every sender writes the operation there.
     """
     operations = ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
-    event = f"s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)})"
-    return f"(s.exchange_kind = '' AND s.operation IN ({operations}) AND NOT ({event}))"
+    return f"(s.exchange_kind = '' AND (s.operation IN ({operations}) OR s.name = {quoted(genai.OPERATION_DETAILS_EVENT)}))"
+
+
+def _is_event() -> str:
+    """Return whether a row `s` of spans stands for a log record (`otlp_logs`): it has no duration and the event's name."""
+    return f"(s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
 
 
 def _column_pairs(columns: Sequence[Column]) -> str:

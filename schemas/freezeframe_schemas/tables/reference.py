@@ -6,7 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, PIECE_NAME, REJECTED_COLUMNS, RUN_COLUMNS, SPAN_COLUMNS, Column
+from freezeframe_schemas.tables.columns import (
+    CALL_COLUMNS,
+    PAYLOAD_COLUMNS,
+    PIECE_NAME,
+    REJECTED_COLUMNS,
+    RUN_COLUMNS,
+    SPAN_COLUMNS,
+    Column,
+)
 from freezeframe_schemas.tables.ddl import migrations
 from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
 from freezeframe_schemas.tables.views import views
@@ -23,6 +31,11 @@ _TABLES: Final = (
         (*PAYLOAD_COLUMNS, PIECE_NAME),
     ),
     ("run_rows", "What the list of runs needs, gathered as spans come. Read it through `runs`.", RUN_COLUMNS),
+    (
+        "call_rows",
+        "Model calls that other instrumentations tell of, joined as spans come. Read them through `model_calls`.",
+        CALL_COLUMNS,
+    ),
     ("rejected_rows", "Spans that were set aside. Read them through `rejected`.", REJECTED_COLUMNS),
 )
 _WHOLE: Final = re.compile(

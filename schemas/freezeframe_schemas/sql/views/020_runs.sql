@@ -1,11 +1,10 @@
--- One row per run. Calls and tokens are counted on exchanges where the run has them, else on the spans of its
--- instrumentation, so that a call which both saw counts once; of two such spans that tell of one call, the inner one. The inner SELECT reads whole columns: FINAL would not gather the
--- fields of `entry` where only these are read. FINAL, because rows that are merged already are then taken as they are.
+-- One row per run. Calls and tokens are counted on exchanges if the run has them, else on what other instrumentations tell of
+-- (call_rows), so that a call which several saw counts once. The inner SELECT reads whole columns: FINAL would not gather the
+-- fields of `entry` if only these are read. FINAL, because rows that are merged already are then taken as they are.
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
 WITH
     arrayFilter((span, mark) -> bitAnd(mark, 30) > 0, mapKeys(r.marks), mapValues(r.marks)) AS exchange_ids,
-    if(empty(exchange_ids), 32, 2) AS model_mark,
-    mapFilter((span, mark) -> bitAnd(mark, model_mark) > 0 AND (model_mark = 2 OR NOT has(r.outer_calls, span)), r.marks) AS calls
+    mapFilter((span, mark) -> bitAnd(mark, 2) > 0, r.marks) AS calls
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
@@ -26,12 +25,12 @@ SELECT
     (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms, -- Milliseconds from start to end
     length(r.marks) AS spans, -- Spans
     length(exchange_ids) AS exchanges, -- Exchanges
-    length(calls) AS model_calls, -- Model calls
+    if(empty(exchange_ids), c.calls, length(calls)) AS model_calls, -- Model calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls, -- Tool calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals, -- Retrievals
     arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors, -- Spans that failed
-    arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls)) AS input_tokens, -- Tokens in, of all model calls
-    arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls)) AS output_tokens, -- Tokens out, of all model calls
+    if(empty(exchange_ids), c.input_tokens, arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls))) AS input_tokens, -- Tokens in, of all model calls
+    if(empty(exchange_ids), c.output_tokens, arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls))) AS output_tokens, -- Tokens out, of all model calls
     arraySort(r.models::Array(String)) AS models, -- Models that were asked for
     r.entry.input AS input, -- Start of what the entry point was called with
     r.entry.output AS output, -- Start of what it returned
@@ -39,4 +38,9 @@ SELECT
     r.run_hour AS run_hour,
     r.kept AS kept
 FROM (SELECT * FROM {db}.run_rows FINAL) AS r
+LEFT JOIN (
+    SELECT tenant, trace_id, count() AS calls, toUInt64(sum(greatest(ifNull(input_tokens, 0), 0))) AS input_tokens,
+        toUInt64(sum(greatest(ifNull(output_tokens, 0), 0))) AS output_tokens
+    FROM {db}.call_rows FINAL WHERE shown GROUP BY tenant, trace_id
+) AS c ON r.tenant = c.tenant AND r.trace_id = c.trace_id
 COMMENT 'One row per run: SELECT * FROM runs WHERE status = ''error'' ORDER BY start_time DESC';

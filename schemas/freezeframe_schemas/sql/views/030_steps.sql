@@ -1,18 +1,17 @@
--- What the agent did, in order of issue. A run that was recorded without exchanges (another vendor's) shows its operations.
+-- What the agent did, in order of issue. A run that was recorded without exchanges (another vendor's) shows its operations, and
+-- each model call once, however many spans tell of it.
 CREATE OR REPLACE VIEW {db}.steps {on_cluster} AS
 SELECT
     s.tenant AS tenant,
     s.trace_id AS trace_id,
     s.run_id AS run_id,
-    row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY ifNull(s.sequence, 0), s.start_time, s.span_id) AS step, -- Place in the run, from 1
-    multiIf(s.exchange_kind != '', s.exchange_kind, s.operation = '{OP_EXECUTE_TOOL}', 'tool',
-        s.operation = '{OP_RETRIEVAL}', 'retrieval', 'model') AS kind, -- model, tool, retrieval, mcp or http
-    multiIf(s.exchange_kind = 'retrieval' AND s.data_source != '', s.data_source, s.tool_name != '', s.tool_name,
-        s.url != '', concat(s.http_method, ' ', path(s.url)), s.name) AS name, -- Tool, retriever, or method and path of the call
-    if(s.status = 'Error' OR ifNull(s.http_status, 0) >= 400 OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
+    row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY s.sequence, s.start_time, s.span_id) AS step, -- Place in the run, from 1
+    s.kind AS kind, -- model, tool, retrieval, mcp or http
+    s.title AS name, -- Tool, retriever, or method and path of the call
+    if(s.failed, 'error', 'ok') AS status, -- error or ok
     s.http_status AS http_status,
     s.ms AS ms, -- Milliseconds from start to end
-    if(s.response_model != '', s.response_model, s.request_model) AS model, -- Model that answered, or that was asked for
+    s.model AS model, -- Model that answered, or that was asked for
     s.input_tokens AS input_tokens,
     s.output_tokens AS output_tokens,
     s.input_preview AS request, -- Start of what was asked
@@ -22,15 +21,31 @@ SELECT
     s.finish_reasons AS finish_reasons,
     s.ttft_s AS ttft_s,
     s.lane AS lane,
-    ifNull(s.resend, 0) AS resend, -- Which retry this is; 0 for the first attempt
+    s.resend AS resend, -- Which retry this is; 0 for the first attempt
     s.tool_call_id AS tool_call_id,
-    CAST(s.exchange_kind != '', 'UInt8') AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    s.exact AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
     s.start_time AS start_time,
     s.span_id AS span_id,
     s.parent_span_id AS parent_span_id
-FROM {db}.spans AS s
-WHERE s.exchange_kind != ''
-    OR (({TELLS_OF_MODEL_CALL} AND (s.trace_id, cityHash64(s.span_id)) NOT IN (SELECT trace_id, arrayJoin(outer_calls) FROM {db}.run_rows WHERE notEmpty(outer_calls))
-            OR s.operation IN ('{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}'))
-        AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+FROM (
+    SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
+        finish_reasons, ttft_s, input_preview, output_preview,
+        if(response_model != '', response_model, request_model) AS model, completion, lane, tool_call_id,
+        multiIf(exchange_kind != '', exchange_kind, operation = '{OP_EXECUTE_TOOL}', 'tool', 'retrieval') AS kind,
+        multiIf(exchange_kind = 'retrieval' AND data_source != '', data_source, tool_name != '', tool_name,
+            url != '', concat(http_method, ' ', path(url)), name) AS title,
+        status = 'Error' OR ifNull(http_status, 0) >= 400 OR mapContains(refs, '{ERROR_CHAIN}') AS failed,
+        ifNull(sequence, 0) AS sequence, ifNull(resend, 0) AS resend, toUInt8(exchange_kind != '') AS exact
+    FROM {db}.spans
+    WHERE exchange_kind != ''
+        OR (operation IN ('{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}')
+            AND trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+    UNION ALL
+    SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
+        finish_reasons, ttft_s, input_preview, output_preview,
+        if(response_model != '', response_model, request_model), '', '', '', 'model', name,
+        status = 'Error' OR ifNull(http_status, 0) >= 400, 0, 0, 0
+    FROM {db}.call_rows FINAL
+    WHERE shown AND trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1)
+) AS s
 COMMENT 'The exchanges of each run in order: SELECT * FROM steps WHERE trace_id = ''...'' ORDER BY step';

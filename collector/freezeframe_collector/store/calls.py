@@ -1,0 +1,273 @@
+"""What speaks of the same model call: spans and log records of other instrumentations, joined so that each call counts once.
+
+1. Within a run, a span and the one directly above it, or a log record and its span, tell of one call; unless two of one
+   instrumentation are below the same span: then each is a call, and that span tells of none.
+2. So do those of a service that overlap in time, are of different instrumentations, and have the same response id; or, if one
+   of them has none, the same tokens (if neither has any: the same model asked for). The first of one goes with the first of
+   the other, the second with the second.
+3. Across runs, the run that tells most of a call shows it.
+
+Pure: the same answer for the same spans, in whatever order they came. `call_rows` reads and stores them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+_OF_SPANS_ABOVE: Final = frozenset(
+    {
+        "operation",
+        "provider",
+        "agent_name",
+        "run_id",
+        "service",
+        "commit",
+        "user_id",
+        "tools_hash",
+        "request_model",
+        "response_model",
+        "temperature",
+        "top_p",
+        "seed",
+        "max_tokens",
+        "stream",
+    }
+)
+"""Of these a call takes a value from the span above several calls, too; the rest there is of all of them together."""
+_OF_THE_LEAD: Final = frozenset({"tenant", "trace_id", "span_id", "parent_span_id", "start_time", "ms", "status", "name"})
+_SPAN: Final = 8
+_ANSWER: Final = 4
+_QUESTION: Final = 2
+_BELOW: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """One span or log record that tells of a model call, or carries a message of one."""
+
+    values: Mapping[str, Any]
+    """By column of `columns.TOLD_COLUMNS`."""
+    scope: str
+    is_event: bool
+    tells: bool
+    """False for a log record of a message alone: it belongs to its span."""
+    started_ns: int
+    ended_ns: int
+
+    @property
+    def span_id(self) -> str:
+        """Return its id."""
+        return self.values["span_id"]
+
+    @property
+    def parent(self) -> str:
+        """Return the id of the span above it; empty for a root."""
+        return self.values["parent_span_id"]
+
+    @property
+    def teller(self) -> str:
+        """Return the instrumentation, its log records apart from its spans."""
+        return f"{self.scope} event" if self.is_event else self.scope
+
+    @property
+    def rank(self) -> int:
+        """Return how much it tells."""
+        values = self.values
+        return (
+            _SPAN * (not self.is_event) + _ANSWER * bool(values["output_preview"]) + _QUESTION * bool(values["input_preview"])
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A model call as one run tells of it."""
+
+    tenant: str
+    trace_id: str
+    span_id: str
+    """Of the span that tells most."""
+    service: str
+    response_id: str
+    tellers: str
+    started_ns: int
+    ended_ns: int
+    rank: int
+    keys: Sequence[int]
+    """Hashes by which other instrumentations' calls are found: of the tokens, then of the response id if there is one."""
+    shown: bool = True
+    """As it was last stored; see `hidden`."""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Return what no other call has."""
+        return self.tenant, self.trace_id, self.span_id
+
+
+@dataclass(slots=True, kw_only=True)
+class _Group:
+    """Tellings of one call, with the span above if that has several."""
+
+    members: list[Telling]
+    outer: Telling | None
+    top: Telling
+
+
+def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, Any]]]:
+    """Return the calls that one run tells of, each with its values by column."""
+    groups = {(call := _call(group)).place: (call, group) for group in _groups([one for one in tellings if one.tells])}
+    for same in _joined([call for call, _ in groups.values()]):
+        parts = sorted(
+            (groups.pop(call.place)[1] for call in same), key=lambda group: (group.top.started_ns, group.top.span_id)
+        )
+        joined = _Group(
+            members=[one for part in parts for one in part.members],
+            outer=next((part.outer for part in parts if part.outer), None),
+            top=parts[0].top,
+        )
+        call = _call(joined)
+        groups[call.place] = call, joined
+    messages: dict[str, list[Telling]] = defaultdict(list)
+    for one in tellings:
+        if not one.tells:
+            messages[one.parent].append(one)
+    return [(call, _values(group, messages)) for call, group in groups.values()]
+
+
+def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
+    """Return the places of those that are not shown, because another run tells more of the same call."""
+    return {
+        call.place
+        for same in _joined(calls)
+        for first in [min(same, key=_most_told)]
+        for call in same
+        if call.trace_id != first.trace_id
+    }
+
+
+def _groups(tellings: Sequence[Telling]) -> Iterator[_Group]:
+    """Yield what each call is told by, as far as spans are below each other (rule 1)."""
+    by_id = {one.span_id: one for one in tellings}
+    seen: set[tuple[str, str]] = set()
+    several: set[str] = set()
+    for one in by_id.values():
+        (several.add(one.parent) if (one.parent, one.teller) in seen else seen.add((one.parent, one.teller)))
+    below: dict[str, list[Telling]] = defaultdict(list)
+    for one in by_id.values():
+        top, passed = one, {one.span_id}
+        while (above := by_id.get(top.parent)) and top.parent not in several and top.parent not in passed:
+            top = above
+            passed.add(top.span_id)
+        below[min(passed) if top.parent in passed else top.span_id].append(one)
+    for top_id, members in below.items():
+        if not any(one.span_id in several for one in members):
+            top = by_id[top_id]
+            yield _Group(members=members, outer=by_id.get(top.parent) if top.parent in several else None, top=top)
+
+
+def _call(group: _Group) -> Call:
+    lead = max(group.members, key=_weight)
+    values = lead.values
+    tokens = [max((one.values[name] for one in group.members if one.values[name] is not None), default=-1) for name in _TOKENS]
+    service = max(one.values["service"] for one in group.members)
+    response_id = max(one.values["response_id"] for one in group.members)
+    alike = [group.top.values["request_model"]] if max(tokens) < 0 else tokens
+    keys = [_key(values["tenant"], service, "tokens", *alike)]
+    if response_id:
+        keys.append(_key(values["tenant"], service, "response", response_id))
+    return Call(
+        tenant=values["tenant"],
+        trace_id=values["trace_id"],
+        span_id=lead.span_id,
+        service=service,
+        response_id=response_id,
+        tellers=", ".join(sorted({one.teller for one in group.members})),
+        started_ns=min(one.started_ns for one in group.members),
+        ended_ns=max(one.ended_ns for one in group.members),
+        rank=lead.rank + _BELOW * bool(group.top.parent),
+        keys=tuple(keys),
+    )
+
+
+_TOKENS: Final = ("input_tokens", "output_tokens")
+
+
+def _key(*parts: object) -> int:
+    text = "\0".join(map(str, parts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
+
+
+def _weight(one: Telling) -> tuple[int, int, str]:
+    return one.rank, one.started_ns, one.span_id
+
+
+def _most_told(call: Call) -> tuple[Hashable, ...]:
+    return -call.rank, call.started_ns, call.place
+
+
+def _joined(calls: Iterable[Call]) -> list[list[Call]]:
+    """Return the sets of two or more that are one call (rule 2)."""
+    root: dict[tuple[str, str, str], Call] = {}
+
+    def root_of(call: Call) -> Call:
+        while (above := root.get(call.place)) is not None:
+            call = above
+        return call
+
+    every = sorted(calls, key=lambda call: (call.started_ns, call.place))
+    if len({call.tellers for call in every}) < 2:
+        return []
+    for same in (*_alike(every, lambda call: call.keys[1:]), *_alike(every, lambda call: call.keys[:1])):
+        if len({call.response_id for call in same if call.response_id}) < 2:
+            first = root_of(same[0])
+            for other in same[1:]:
+                if (found := root_of(other)) is not first:
+                    root[found.place] = first
+    sets: dict[tuple[str, str, str], list[Call]] = defaultdict(list)
+    for call in every:
+        sets[root_of(call).place].append(call)
+    return [same for same in sets.values() if len(same) > 1]
+
+
+def _alike(calls: Sequence[Call], keys: Callable[[Call], Sequence[int]]) -> Iterator[list[Call]]:
+    """Yield those with an equal key that overlap in time: the first of each instrumentation, the second of each, and so on."""
+    by_key: dict[int, list[Call]] = defaultdict(list)
+    for call in calls:
+        for key in keys(call):
+            by_key[key].append(call)
+    for alike in by_key.values():
+        reached, nth, number = alike[0].started_ns, defaultdict[str, int](int), 0
+        rows: dict[tuple[int, int], list[Call]] = defaultdict(list)
+        for call in alike:
+            if call.started_ns > reached:
+                nth, number = defaultdict(int), number + 1
+            reached = max(reached, call.ended_ns)
+            rows[number, nth[call.tellers]].append(call)
+            nth[call.tellers] += 1
+        yield from (row for row in rows.values() if len(row) > 1)
+
+
+def _values(group: _Group, messages: Mapping[str, Sequence[Telling]]) -> Mapping[str, Any]:
+    """Return what all say of the call together: if two say the same thing, the one that tells most."""
+    members = sorted((*group.members, *(m for one in group.members for m in messages.get(one.span_id, ()))), key=_weight)[::-1]
+    lead = max(group.members, key=_weight)
+    if len(members) == 1 and group.outer is None:
+        return lead.values
+    above = [] if group.outer is None else [group.outer, *messages.get(group.outer.span_id, ())]
+    values: dict[str, Any] = {}
+    for name in lead.values:
+        if name in _OF_THE_LEAD:
+            values[name] = lead.values[name]
+            continue
+        sources = [*members, *above] if name in _OF_SPANS_ABOVE else members
+        values[name] = next((one.values[name] for one in sources if one.values[name] not in _NOTHING), lead.values[name])
+    asked = [one for one in members if one.values["input_preview"]]
+    if asked:  # of the messages of a prompt, the last one
+        values["input_preview"] = max(asked, key=lambda one: (one.started_ns, _weight(one))).values["input_preview"]
+    return values
+
+
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [])
