@@ -154,6 +154,11 @@ class RedactionConfig:
     policy: str = _setting("strict", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
     tenants: str = _setting("", "Other policies for some tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
     keys: str = _setting("", "Directory of the surrogate keys; empty is `keys` in the data directory.")
+    span_cpu_s: float = _setting(
+        5.0,
+        "CPU seconds for one span. If it takes longer, its longest texts become keyed hashes, and it says so.",
+        least=0.1,
+    )
     vault: bool = _setting(
         False, "Keep originals too, sealed, in `vault.db` of the data directory, for `freezeframe vault` to reveal or forget."
     )

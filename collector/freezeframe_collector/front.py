@@ -38,7 +38,8 @@ from freezeframe_schemas.local_tokens import READER, SENDER, load_or_create_toke
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
     """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
-    return RedactStage(load_policies(config.redaction), load_or_create_keys(config.keys_directory), build_sealer(config))
+    keys = load_or_create_keys(config.keys_directory)
+    return RedactStage(load_policies(config.redaction), keys, build_sealer(config), span_cpu_s=config.redaction.span_cpu_s)
 
 
 def build_sealer(config: CollectorConfig) -> Sealer | None:
@@ -65,6 +66,7 @@ def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, o
 
 def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
     redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
+    redact.on_unread = lambda: meter.add(spans_not_read=1)
     return Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)
 
 

@@ -307,6 +307,12 @@ class Reporter:
                 "Values that got a surrogate which another value has.",
                 meter["surrogate_collisions"],
             ),
+            (
+                "spans_not_read_total",
+                "counter",
+                "Spans whose redaction took too long: their longest texts are keyed hashes.",
+                meter["spans_not_read"],
+            ),
             ("log_events_total", "counter", "GenAI log events taken as spans.", meter["events"]),
             ("log_records_ignored_total", "counter", "Other log records, which are let go.", meter["log_records_ignored"]),
             (

@@ -18,6 +18,7 @@ from typing import Any, cast
 import orjson
 
 from freezeframe_redaction import eventstream, splice, walk
+from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_schemas.body_text import read_text, write_text
 
@@ -47,22 +48,22 @@ class Plan:
     """All of a body that is one text."""
 
 
-def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], headers: str) -> Plan:
+def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], headers: str, deadline: Deadline = NEVER) -> Plan:
     """Return the plan of a body: settle its nodes and text, then `finish` gives the redacted body and its chunks' sizes."""
     encoding = header(headers, "content-encoding").lower()
     if isinstance(body, bytes) and header(headers, "content-type").lower().startswith(eventstream.CONTENT_TYPE):
-        return _plan_frames(keys, body, sizes)
+        return _plan_frames(keys, body, sizes, deadline)
     encoding = encoding if encoding != "identity" else ""
     if isinstance(body, bytes) and not encoding:
         encoding = next((name for mark, name in _COMPRESSED if body.startswith(mark)), "")
     content_type = header(headers, "content-type")
     if isinstance(body, str) or not encoding:
-        return _plan_plain(keys, body, sizes, content_type)
+        return _plan_plain(keys, body, sizes, content_type, deadline)
     decoded = decode(body, encoding)
     if decoded is None:
         reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
         return Plan((), lambda _: Body(b"", (), reason))
-    inner = _plan_plain(keys, decoded, (), content_type)
+    inner = _plan_plain(keys, decoded, (), content_type, deadline)
 
     def finish(text: str) -> Body:
         plain = inner.finish(text)
@@ -152,15 +153,15 @@ def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
     return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
 
-def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], content_type: str) -> Plan:
+def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], content_type: str, deadline: Deadline) -> Plan:
     text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
     if lines is None and not sizes:
         return Plan((), lambda made: Body(body if made == text else _like(body, made, codec)), text)
     if lines is None:
-        placed = [(0, walk.plant(text, keys))]
+        placed = [(0, walk.plant(text, keys, deadline=deadline))]
     else:
-        placed = [(start, walk.plant(text[start:end], keys, stream=True)) for start, end in lines]
+        placed = [(start, walk.plant(text[start:end], keys, stream=True, deadline=deadline)) for start, end in lines]
 
     def finish(_: str) -> Body:
         edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
@@ -176,15 +177,15 @@ def _like(body: str | bytes, made: str, codec: str) -> str | bytes:
     return made if isinstance(body, str) else write_text(made, codec)
 
 
-def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...]) -> Plan:
+def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline) -> Plan:
     """Return the plan of a binary event stream: its payloads spell one answer; frames get their lengths and checksums anew."""
     parsed = eventstream.parse_frames(body)
     if parsed is None:
         return Plan((), lambda _: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
     frames, rest = parsed
-    payloads = [_Payload(keys, frame.payload) for frame in frames]
+    payloads = [_Payload(keys, frame.payload, deadline) for frame in frames]
     # What is left of a frame that never came whole cannot be checked anyway; it is read as text.
-    tail = _Payload(keys, rest) if rest else None
+    tail = _Payload(keys, rest, deadline) if rest else None
 
     def finish(_: str) -> Body:
         parts: list[bytes] = []
@@ -213,14 +214,14 @@ class _Payload:
 
     __slots__ = ("_inner", "_raw", "_text", "node")
 
-    def __init__(self, keys: KeyContexts, raw: bytes) -> None:
+    def __init__(self, keys: KeyContexts, raw: bytes, deadline: Deadline) -> None:
         self._raw = raw
         try:
             self._text = raw.decode()
         except UnicodeDecodeError:
             self._text = raw.decode("latin-1")
         self._inner = _inner_event(raw)
-        self.node = walk.plant(self._inner[1] if self._inner else self._text, keys, stream=True)
+        self.node = walk.plant(self._inner[1] if self._inner else self._text, keys, stream=True, deadline=deadline)
 
     def finish(self) -> bytes:
         made = splice.render(self.node)

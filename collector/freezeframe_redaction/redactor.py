@@ -5,8 +5,11 @@ The redactor never logs, and its errors never hold a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
 
+from freezeframe_redaction.deadline import Deadline
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Redacted
 from freezeframe_redaction.policy import Policy
@@ -29,6 +32,8 @@ class Redactor:
         cache_characters: int = 32_000_000,
         hot: bool = False,
         keep_originals: bool = False,
+        span_cpu_s: float = math.inf,
+        cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         """Build the redactor.
 
@@ -38,12 +43,15 @@ class Redactor:
         `surrogates` are known ones (from a fixture): they are taken as such wherever they stand and left alone.
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
         `keep_originals` remembers what surrogates stand for, for `originals_of` and a vault.
+        `span_cpu_s` bounds the CPU time for a span, by `cpu_clock`: see `redact_span`.
         """
         self.policy = policy
         self._texts = Texts(
             Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters, keep_originals=keep_originals
         )
-        self._spans = SpanRedaction(self._texts, policy_label=policy.label, key=key)
+        self._spans = SpanRedaction(
+            self._texts, policy_label=policy.label, key=key, deadline=lambda: Deadline(span_cpu_s, cpu_clock)
+        )
 
     @property
     def collisions(self) -> int:
@@ -61,7 +69,11 @@ class Redactor:
         """Return the span with every text in it redacted, stamped with policy, key id and surrogates.
 
         Protocol values (ids, model names, signatures) stay. Streamed bodies are redacted as the text that they spell and keep
-        their chunks. A compressed body that cannot be read is left out, and the span says why.
+        their chunks. A compressed body that cannot be read is left out, and the span says why. Of a span that takes longer than
+        `span_cpu_s` the longest texts become keyed hashes, bodies are left out, and it says so (`genai.REDACTION_UNREAD`).
+
+        Raises:
+            FreezeframeError: it took too long even so.
         """
         return self._spans.redact(span) if self.policy.redacts else self._spans.stamp(span)
 

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from freezeframe_redaction import detectors, encoded, linear, prose
 from freezeframe_redaction.custom import custom_detectors
+from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.detectors.people.names import MARKS
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.key_context import KeyContexts
@@ -52,7 +53,7 @@ class Scanner:
         self._known = Known(known)
 
     def scan(
-        self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False
+        self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False, deadline: Deadline = NEVER
     ) -> dict[int, tuple[View, list[tuple[Candidate, str]]]]:
         """Return, for each (text, prefix) in which something was found, its view and the findings.
 
@@ -72,7 +73,7 @@ class Scanner:
                     parts[index] = prefix + view.text
             batch = "\x1f".join(parts)
         ends = list(accumulate(len(part) + 1 for part in parts))
-        found = self._engine.find(batch, ends)
+        found = self._engine.find(batch, ends, deadline)
         if self._prose is not None:
             starts = [0, *ends]
             for index, (text, prefix) in enumerate(leaves):
@@ -85,9 +86,8 @@ class Scanner:
             text, prefix = leaves[index]
             high = ends[index] - 1
             floor = high - len(parts[index]) + len(prefix)
-            kept = settle(
-                [*found.get(index, ()), *self._known_in(batch, floor, high)], _PRIORITY, floor, _KNOWN if report_known else ""
-            )
+            candidates = [*found.get(index, ()), *self._known_in(batch, floor, high)]
+            kept = settle(candidates, _PRIORITY, floor, _KNOWN if report_known else "", deadline)
             moved = [self._moved(batch, candidate, name, floor) for candidate, name in kept]
             held = [item for item in moved if item is not None]
             if held:

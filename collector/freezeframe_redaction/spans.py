@@ -9,22 +9,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 import orjson
 
 from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
+from freezeframe_redaction.deadline import Deadline, OutOfTimeError
 from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.repeats import Repeats
+from freezeframe_redaction.shared import Shared
 from freezeframe_redaction.texts import Texts
+from freezeframe_redaction.unread import CLASS as UNREAD
+from freezeframe_redaction.unread import shorten
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.exchange import with_plain_bodies
 from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
 
-T = TypeVar("T")
+_Item = TypeVar("_Item", SpanRecord, Resource, Scope)
+_Made = tuple[_Item, Mapping[str, str]]
+"""What became of something, and the surrogates in it."""
 
 PROTOCOL: Final = frozenset(
     {
@@ -42,12 +49,20 @@ PROTOCOL: Final = frozenset(
         genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
         genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
         genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
-        genai.NORMALISED_FROM, genai.MENDED_TEXTS,
+        genai.REDACTION_UNREAD, genai.NORMALISED_FROM, genai.MENDED_TEXTS,
         "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
     }
 )  # fmt: skip
 """Attributes that name things of the protocol: they stay, but for an e-mail, a phone number or a credential put there."""
-_OWN: Final = frozenset({genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES})
+_OWN: Final = frozenset(
+    {
+        genai.REDACTION_POLICY,
+        genai.REDACTION_KEY_ID,
+        genai.REDACTION_KEY_CHECK,
+        genai.REDACTION_SURROGATES,
+        genai.REDACTION_UNREAD,
+    }
+)
 _MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
 _MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
 
@@ -56,17 +71,27 @@ _BODIES: Final = (
     (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
 )
 """Body, headers, why there is no body, sizes of its chunks."""
+_TOO_SLOW: Final = "redaction took too long (redaction.span_cpu_s)"
+_LEFT_TO_READ: Final = (64 << 10, 0)
+"""Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
 
 
 class SpanRedaction:
     """Redacts spans under one policy and key."""
 
-    def __init__(self, texts: Texts, *, policy_label: str, key: TenantKey) -> None:
+    def __init__(self, texts: Texts, *, policy_label: str, key: TenantKey, deadline: Callable[[], Deadline]) -> None:
+        """`deadline` makes a new one, for a span or for what spans share."""
         self._texts = texts
+        self._deadline = deadline
         self._policy_label = policy_label
         self._key = key
-        self._resources = _Shared(self._redact_resource, lambda resource: resource.attributes)
-        self._scopes = _Shared(self._redact_scope, lambda scope: scope.name or scope.version or scope.attributes)
+        self._resources = Shared(
+            lambda resource: self._in_time(resource, self._redact_resource), lambda resource: resource.attributes
+        )
+        self._scopes = Shared(
+            lambda scope: self._in_time(scope, self._redact_scope),
+            lambda scope: scope.name or scope.version or scope.attributes,
+        )
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
         """Return the span as it is, with policy and key."""
@@ -74,9 +99,39 @@ class SpanRedaction:
 
     def redact(self, span: SpanRecord) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`)."""
-        span = with_plain_bodies(span)
-        work = _Work(self._texts, span.trace_id)
-        bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, *names)) is not None]
+        resource, of_resource = self._resources.get(span.resource)
+        scope, of_scope = self._scopes.get(span.scope)
+        made, surrogates = self._in_time(with_plain_bodies(span), self._redact)
+        surrogates = {**surrogates, **of_resource, **of_scope}
+        stamp = self._stamp(made)
+        # Surrogates of an earlier pass stay listed: the span still holds them.
+        stamp[genai.REDACTION_SURROGATES] = _merge(made, surrogates)
+        if UNREAD in surrogates.values():
+            stamp[genai.REDACTION_UNREAD] = _TOO_SLOW
+        return replace(made, attributes={**made.attributes, **stamp}, resource=resource, scope=scope)
+
+    def _in_time(self, item: _Item, redact: Callable[[_Item, Deadline], _Made[_Item]]) -> _Made[_Item]:
+        """Return the item redacted; of one that takes too long the longest texts are hashed, then all of them.
+
+        Raises:
+            FreezeframeError: even that took too long.
+        """
+        try:
+            return redact(item, self._deadline())
+        except OutOfTimeError:
+            pass
+        for most in _LEFT_TO_READ:
+            shorter, hashes = shorten(item, most, self._texts.prf, _is_kept)
+            try:
+                made, surrogates = redact(_without_hashed_bodies(item, shorter), self._deadline())
+                return made, {**surrogates, **hashes}
+            except OutOfTimeError:
+                continue
+        raise FreezeframeError(_TOO_SLOW)
+
+    def _redact(self, span: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
+        work = _Work(self._texts, deadline, span.trace_id)
+        bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, deadline, *names)) is not None]
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
         texts = [work.text(body.plan.text, "", body.body_name) for body in bodies]
@@ -84,17 +139,10 @@ class SpanRedaction:
         attributes = work.attributes(span.attributes, planned=[body.body_name for body in bodies])
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
         links = [(link, work.text(link.trace_state), work.attributes(link.attributes)) for link in span.links]
-        resource, of_resource = self._resources.get(span.resource)
-        scope, of_scope = self._scopes.get(span.scope)
-        work.surrogates.update(of_resource)
-        work.surrogates.update(of_scope)
         work.settle()
         for body, text in zip(bodies, texts, strict=True):
             body.put(attributes, text.made)
-        attributes.update(self._stamp(span))
-        # Surrogates of an earlier pass stay listed: the span still holds them.
-        attributes[genai.REDACTION_SURROGATES] = _merge(span, work.surrogates)
-        return replace(
+        made = replace(
             span,
             name=name.made,
             status_message=status.made,
@@ -105,9 +153,8 @@ class SpanRedaction:
                 replace(link, trace_state=text.made, attributes=made) if made or text.made else link
                 for link, text, made in links
             ),
-            resource=resource,
-            scope=scope,
         )
+        return made, work.surrogates
 
     def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
         """Return the policy, and the ids of the keys whose surrogates the span may hold, this one last, joined by commas."""
@@ -117,17 +164,47 @@ class SpanRedaction:
             genai.REDACTION_KEY_CHECK: _with_last(span.text(genai.REDACTION_KEY_CHECK), self._key.check),
         }
 
-    def _redact_resource(self, resource: Resource) -> tuple[Resource, Mapping[str, str]]:
-        work = _Work(self._texts)
+    def _redact_resource(self, resource: Resource, deadline: Deadline) -> _Made[Resource]:
+        work = _Work(self._texts, deadline)
         attributes = work.attributes(resource.attributes)
         work.settle()
         return (resource if attributes == resource.attributes else replace(resource, attributes=attributes)), work.surrogates
 
-    def _redact_scope(self, scope: Scope) -> tuple[Scope, Mapping[str, str]]:
-        work = _Work(self._texts)
+    def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
+        work = _Work(self._texts, deadline)
         name, version, attributes = work.text(scope.name), work.text(scope.version), work.attributes(scope.attributes)
         work.settle()
         return replace(scope, name=name.made, version=version.made, attributes=attributes), work.surrogates
+
+
+def _is_kept(name: str, value: AttributeValue) -> bool:
+    """Whether an attribute stays without being read."""
+    return name in _OWN or (name in PROTOCOL and not _may_be_misplaced(value))
+
+
+def _may_be_misplaced(value: AttributeValue) -> bool:
+    parts = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts)
+
+
+def _without_hashed_bodies(item: _Item, shorter: _Item) -> _Item:
+    """Return the item with a reason in the place of each body of which there is only the hash."""
+    if not isinstance(item, SpanRecord):
+        return shorter
+    attributes = dict(shorter.attributes)
+    for body, _, omitted, sizes in _BODIES:
+        if attributes.get(body) != item.attributes.get(body):
+            _omit(attributes, body, omitted, sizes, f"{_TOO_SLOW}: {attributes[body]}")
+    return replace(shorter, attributes=attributes)
+
+
+def _omit(attributes: dict[str, AttributeValue], body: str, omitted: str, sizes: str, reason: str) -> None:
+    """Put the reason in the place of a body, of which there are no chunks then."""
+    del attributes[body]
+    attributes[omitted] = reason
+    if sizes in attributes:
+        attributes[sizes] = ()
+        attributes.pop(genai.RESPONSE_CHUNK_OFFSETS_NS, None)
 
 
 def _with_last(earlier: str | None, last: str) -> str:
@@ -168,8 +245,9 @@ class _Work:
     one of their run only what is new is read.
     """
 
-    def __init__(self, texts: Texts, run: str = "") -> None:
+    def __init__(self, texts: Texts, deadline: Deadline, run: str = "") -> None:
         self._redaction = texts
+        self._deadline = deadline
         self._run = run
         self._texts: list[_Text] = []
         self._places: list[tuple[dict[str, AttributeValue], str, _Text]] = []
@@ -191,10 +269,10 @@ class _Work:
             if made.history:
                 made.growth = histories.grown(self._run, history, text, key)
             if made.growth is None:
-                made.node = walk.plant(text, self._redaction.keys, key)
+                made.node = walk.plant(text, self._redaction.keys, key, deadline=self._deadline)
             else:
                 made.before, made.original = made.growth.before, made.growth.original
-                made.node = walk.plant(made.growth.added, self._redaction.keys, made.growth.key)
+                made.node = walk.plant(made.growth.added, self._redaction.keys, made.growth.key, deadline=self._deadline)
             self.nodes.append(made.node)
         self._texts.append(made)
         return made
@@ -218,17 +296,16 @@ class _Work:
                     self.nodes.append(node)
                     self._numbers.append((made, name, node))
             else:
-                redacted = self._redaction.redact(value, (name,))
+                redacted = self._redaction.redact(value, (name,), self._deadline)
                 self.surrogates.update(redacted.surrogates)
                 made[name] = redacted.value
         return made
 
     def _protocol(self, made: dict[str, AttributeValue], name: str, value: AttributeValue) -> None:
         """Take a protocol value in; most hold nothing that could be misplaced."""
-        parts = value if isinstance(value, tuple) else (value,)
-        if name in _OWN or not any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts):
+        if name in _OWN or not _may_be_misplaced(value):
             return
-        redacted = self._redaction.redact(value, (name,))
+        redacted = self._redaction.redact(value, (name,), self._deadline)
         if any(finding.class_ in _MISPLACED for finding in redacted.findings):
             self.surrogates.update(redacted.surrogates)
             made[name] = redacted.value
@@ -239,7 +316,7 @@ class _Work:
         for text in self._texts:
             if text.before is not None:
                 names.update(text.before.names)
-        names = self._redaction.settle(self.nodes, self.surrogates, names=names)
+        names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline)
         beside = Repeats(names)
         again: list[walk.Node] = []
         for text in self._texts:
@@ -249,10 +326,10 @@ class _Work:
                 self.surrogates.update(text.before.surrogates)
             else:
                 text.before = text.growth = None
-                text.node = walk.plant(text.text, self._redaction.keys, text.key)
+                text.node = walk.plant(text.text, self._redaction.keys, text.key, deadline=self._deadline)
                 again.append(text.node)
         if again:
-            self._redaction.settle(again, self.surrogates, names=names)
+            self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline)
         for text in self._texts:
             settled = text.before
             if text.node is not None:
@@ -293,11 +370,7 @@ class _PlannedBody:
         """Write the finished body into the attributes; `made` is what the plan's text became."""
         outcome = self.plan.finish(made)
         if outcome.omitted:
-            del attributes[self.body_name]
-            attributes[self.omitted_name] = outcome.omitted
-            if self.sizes_name in attributes:
-                attributes[self.sizes_name] = ()
-                attributes.pop(genai.RESPONSE_CHUNK_OFFSETS_NS, None)
+            _omit(attributes, self.body_name, self.omitted_name, self.sizes_name, outcome.omitted)
         elif outcome.body is not self.original:
             attributes[self.body_name] = outcome.body
             if outcome.sizes:
@@ -305,7 +378,13 @@ class _PlannedBody:
 
 
 def _plan(
-    keys: KeyContexts, attributes: Attributes, body_name: str, headers_name: str, omitted_name: str, sizes_name: str
+    keys: KeyContexts,
+    attributes: Attributes,
+    deadline: Deadline,
+    body_name: str,
+    headers_name: str,
+    omitted_name: str,
+    sizes_name: str,
 ) -> _PlannedBody | None:
     body = attributes.get(body_name)
     if not isinstance(body, str | bytes) or not body:
@@ -313,28 +392,5 @@ def _plan(
     sizes = attributes.get(sizes_name) if sizes_name else None
     borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
     headers = attributes.get(headers_name)
-    plan = plan_body(keys, body, borders, headers if isinstance(headers, str) else "")
+    plan = plan_body(keys, body, borders, headers if isinstance(headers, str) else "", deadline)
     return _PlannedBody(plan, body, body_name, omitted_name, sizes_name)
-
-
-class _Shared(Generic[T]):
-    """What is redacted once by identity, as spans of one batch share it. Holds each original, so that its id stays its own."""
-
-    __slots__ = ("_held", "_redact", "_says")
-
-    def __init__(self, redact: Callable[[T], tuple[T, Mapping[str, str]]], says: Callable[[T], object]) -> None:
-        """`says` tells whether there is anything in a value."""
-        self._redact = redact
-        self._says = says
-        self._held: dict[int, tuple[T, T, Mapping[str, str]]] = {}
-
-    def get(self, value: T) -> tuple[T, Mapping[str, str]]:
-        """Return the redacted value and its surrogates."""
-        if not self._says(value):
-            return value, {}
-        held = self._held.get(id(value))
-        if held is None or held[0] is not value:
-            if len(self._held) > 256:
-                self._held = {}
-            held = self._held[id(value)] = (value, *self._redact(value))
-        return held[1], held[2]

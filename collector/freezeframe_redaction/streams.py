@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from freezeframe_redaction import splice, walk
+from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.key_context import KeyContexts
 
 
@@ -40,7 +41,7 @@ def _set_findings(leaf: walk.Leaf, spans: list[walk.Span]) -> None:
     leaf.findings = spans
 
 
-def gather(nodes: Sequence[walk.Node], keys: KeyContexts) -> tuple[list[walk.Leaf], list[Stream]]:
+def gather(nodes: Sequence[walk.Node], keys: KeyContexts, deadline: Deadline = NEVER) -> tuple[list[walk.Leaf], list[Stream]]:
     """Return the leaves to scan below the nodes: single ones, and those of the texts that streams spell."""
     leaves: list[walk.Leaf] = []
     channels: dict[walk.Channel, list[walk.Leaf]] = {}
@@ -50,17 +51,17 @@ def gather(nodes: Sequence[walk.Node], keys: KeyContexts) -> tuple[list[walk.Lea
                 leaves.append(leaf)
             else:
                 channels.setdefault(leaf.channel, []).append(leaf)
-    streams = [assemble(pieces, keys) for pieces in channels.values()]
+    streams = [assemble(pieces, keys, deadline) for pieces in channels.values()]
     for stream in streams:
         leaves.extend(walk.leaves_of(stream.node))
     return leaves, streams
 
 
-def assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts) -> Stream:
+def assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline = NEVER) -> Stream:
     """Return the stream of the pieces, in the order given."""
     first = pieces[0]
     text = first.text if len(pieces) == 1 else "".join(piece.text for piece in pieces)
-    node = walk.plant(text, keys)
+    node = walk.plant(text, keys, deadline=deadline)
     if node.whole:
         node.leaves[0].prefix = first.prefix
     return Stream(pieces, node)

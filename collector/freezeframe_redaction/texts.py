@@ -14,6 +14,7 @@ from typing import Final, cast
 from freezeframe_redaction import encoded, repeats, splice, walk
 from freezeframe_redaction.collisions import Collisions
 from freezeframe_redaction.custom import custom_replacement
+from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.histories import Growth, Histories, Settled
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
@@ -44,6 +45,17 @@ class Outcome:
 CLEAN: Final = Outcome((), (), (), ())
 
 
+class _Found:
+    """What was found in one value so far, and until when to look."""
+
+    __slots__ = ("deadline", "findings", "surrogates")
+
+    def __init__(self, deadline: Deadline) -> None:
+        self.deadline = deadline
+        self.findings: list[Finding] = []
+        self.surrogates: dict[str, str] = {}
+
+
 class Texts:
     """Replaces every finding in texts by its surrogate. Safe to share between threads."""
 
@@ -54,7 +66,7 @@ class Texts:
         """
         self.keys = scanner.keys
         self._scanner = scanner
-        self._prf = prf
+        self.prf = prf
         self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
         self._texts = Memory[tuple[str, str], Settled](cache_characters)
         self.histories = Histories(cache_characters)
@@ -64,43 +76,44 @@ class Texts:
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
-    def redact(self, value: AttributeValue, path: tuple[str, ...] = ()) -> Redacted:
-        """Return the value with every finding replaced (see `Redactor.redact`)."""
-        findings: list[Finding] = []
-        surrogates: dict[str, str] = {}
-        made = self._value(value, path, findings, surrogates)
-        return Redacted(value=made, findings=tuple(findings), surrogates=surrogates)
+    def redact(self, value: AttributeValue, path: tuple[str, ...] = (), deadline: Deadline = NEVER) -> Redacted:
+        """Return the value with every finding replaced (see `Redactor.redact`).
 
-    def _value(
-        self, value: AttributeValue, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]
-    ) -> AttributeValue:
+        Raises:
+            OutOfTimeError: the deadline has passed.
+        """
+        found = _Found(deadline)
+        made = self._value(value, path, found)
+        return Redacted(value=made, findings=tuple(found.findings), surrogates=found.surrogates)
+
+    def _value(self, value: AttributeValue, path: tuple[str, ...], found: _Found) -> AttributeValue:
         if isinstance(value, str):
-            return self._text(value, path, findings, surrogates)
+            return self._text(value, path, found)
         if value is None or isinstance(value, bool | float):
             return value
         if isinstance(value, int):
-            return self._number(value, path, findings, surrogates)
+            return self._number(value, path, found)
         if isinstance(value, bytes):
-            return _redact_bytes(value, lambda text: self._text(text, path, findings, surrogates))
+            return _redact_bytes(value, lambda text: self._text(text, path, found))
         if isinstance(value, Mapping):
             return {
-                self._text(name, (), findings, surrogates): self._value(item, (*path, name), findings, surrogates)
+                self._text(name, (), found): self._value(item, (*path, name), found)
                 for name, item in cast("Mapping[str, AttributeValue]", value).items()
             }
-        return tuple(self._value(item, path, findings, surrogates) for item in value)
+        return tuple(self._value(item, path, found) for item in value)
 
-    def _text(self, text: str, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> str:
-        return self._whole(walk.plant(text, self.keys, *_names(path)), findings, surrogates)
+    def _text(self, text: str, path: tuple[str, ...], found: _Found) -> str:
+        return self._whole(walk.plant(text, self.keys, *_names(path), deadline=found.deadline), found)
 
-    def _number(self, value: int, path: tuple[str, ...], findings: list[Finding], surrogates: dict[str, str]) -> int:
+    def _number(self, value: int, path: tuple[str, ...], found: _Found) -> int:
         node = walk.plant_number(value, self.keys, *_names(path))
-        return value if node is None else int(self._whole(node, findings, surrogates))
+        return value if node is None else int(self._whole(node, found))
 
-    def _whole(self, node: walk.Node, findings: list[Finding], surrogates: dict[str, str]) -> str:
-        self.settle([node], surrogates, with_findings=True)
+    def _whole(self, node: walk.Node, found: _Found) -> str:
+        self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline)
         for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
-            findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
+            found.findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
         return splice.render(node)
 
     # -- trees ---------------------------------------------------------------------------------------------------------
@@ -112,14 +125,18 @@ class Texts:
         *,
         names: Mapping[str, str] = {},
         with_findings: bool = False,
+        deadline: Deadline = NEVER,
     ) -> dict[str, str]:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
 
         `names` are words of names found beside the nodes, with their surrogates; returned with those found in the nodes.
+
+        Raises:
+            OutOfTimeError: the deadline has passed.
         """
-        leaves, streams = gather(nodes, self.keys)
+        leaves, streams = gather(nodes, self.keys, deadline)
         all_names = dict(names)
-        for leaf, outcome in self._outcomes(leaves):
+        for leaf, outcome in self._outcomes(leaves, deadline):
             if leaf.is_number:
                 outcome = self._as_number(leaf.text, outcome)
             leaf.edits = outcome.edits
@@ -127,6 +144,7 @@ class Texts:
                 leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
             surrogates.update(outcome.surrogates)
             all_names.update(outcome.names)
+        deadline.check()
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
         for stream in streams:
@@ -174,7 +192,7 @@ class Texts:
 
     # -- leaves --------------------------------------------------------------------------------------------------------
 
-    def _outcomes(self, leaves: Sequence[walk.Leaf]) -> list[tuple[walk.Leaf, Outcome]]:
+    def _outcomes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> list[tuple[walk.Leaf, Outcome]]:
         """Return the leaves in which something was found, with what they become."""
         found: list[tuple[walk.Leaf, Outcome]] = []
         unknown: list[tuple[tuple[str, str], walk.Leaf]] = []
@@ -189,21 +207,23 @@ class Texts:
         if unknown:
             made = dict.fromkeys([wanted for wanted, _ in unknown], CLEAN)
             texts = list(made)
-            for index, (view, candidates) in self._scanner.scan(texts).items():
-                made[texts[index]] = self._outcome(texts[index][0], view, candidates)
+            for index, (view, candidates) in self._scanner.scan(texts, deadline=deadline).items():
+                made[texts[index]] = self._outcome(texts[index][0], view, candidates, deadline)
             # Only now: what another thread finds here has been looked at.
             self._leaves.put(made, sum([len(text) for text, _ in texts]))
             found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
         return found
 
-    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]]) -> Outcome:
+    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]], deadline: Deadline) -> Outcome:
         edits: list[walk.Span] = []
         findings: list[tuple[int, int, str, str]] = []
         surrogates: list[tuple[str, str]] = []
         names: list[tuple[str, str]] = []
-        for candidate, name in found:
+        for count, (candidate, name) in enumerate(found):
+            if not count % EVERY:
+                deadline.check()
             if candidate.class_ == encoded.CLASS:
-                self._inside(text, view, candidate, edits, findings, surrogates)
+                self._inside(text, view, candidate, edits, findings, surrogates, deadline)
                 continue
             changed = False
             for start, end in parts_of(candidate, view.text):
@@ -230,7 +250,7 @@ class Texts:
         surrogates: list[tuple[str, str]] = []
         for (start, end, new), (_, class_) in zip(outcome.edits, outcome.surrogates, strict=True):
             if not new.isdigit():
-                new = number_for(self._prf, new, end - start)
+                new = number_for(self.prf, new, end - start)
                 self.collisions.note(class_, "", text[start:end], new)
             if new == text[start:end]:
                 continue
@@ -249,10 +269,11 @@ class Texts:
         edits: list[walk.Span],
         findings: list[tuple[int, int, str, str]],
         surrogates: list[tuple[str, str]],
+        deadline: Deadline,
     ) -> None:
         """Redact what a blob of base64 spells; its findings are reported over the whole blob."""
         blob = view.text[candidate.start : candidate.end]
-        inner = self.redact(encoded.decode(blob) or "")
+        inner = self.redact(encoded.decode(blob) or "", deadline=deadline)
         if not inner.findings:
             return
         span = view.to_original(candidate.start, candidate.end)
@@ -266,7 +287,7 @@ class Texts:
         made = self._made.get(wanted)
         if made is None:
             entry = CLASSES.get(class_)
-            made = entry.replace(self._prf, value, kind) if entry else custom_replacement(self._prf, class_, value)
+            made = entry.replace(self.prf, value, kind) if entry else custom_replacement(self.prf, class_, value)
             if len(self._made) > _MOST_SURROGATES:
                 self._made = {}
                 self.originals = None if self.originals is None else Originals()

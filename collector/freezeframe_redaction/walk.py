@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 import orjson
 
+from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 
 _LEAST_FLOAT: Final = 1e6
@@ -76,12 +77,17 @@ class Node:
         """The text is the lines of a stream: each leaf has a tree of its own, whose text begins here."""
 
 
-def plant(text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False) -> Node:
+def plant(
+    text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False, deadline: Deadline = NEVER
+) -> Node:
     """Return the tree of the text found under the key.
 
     `stream` marks one event of a stream. `keys` says what keys tell about their values.
+
+    Raises:
+        OutOfTimeError: the deadline has passed; it is looked at once for each text inside the text.
     """
-    return _plant(text, keys, key, parent, 0, () if stream else None)
+    return _plant(text, keys, key, parent, 0, () if stream else None, deadline)
 
 
 def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Node | None:
@@ -109,10 +115,13 @@ def looks_like_json(text: str) -> bool:
     return bare[:1] + bare[-1:] in _JSON_BRACKETS
 
 
-def _plant(text: str, keys: KeyContexts, key: str, parent: str, depth: int, channel: Channel | None) -> Node:
+def _plant(
+    text: str, keys: KeyContexts, key: str, parent: str, depth: int, channel: Channel | None, deadline: Deadline
+) -> Node:
+    deadline.check()
     if depth < MAX_DEPTH and looks_like_json(text):
         for load in (orjson.loads, _load_pairs):
-            walk = _Walk(keys, depth, channel)
+            walk = _Walk(keys, depth, channel, deadline)
             try:
                 strings = walk.value(load(text), key, parent, 0) - walk.numbers
             except (ValueError, RecursionError):
@@ -120,7 +129,7 @@ def _plant(text: str, keys: KeyContexts, key: str, parent: str, depth: int, chan
             if load is _load_pairs or walk.saw_all(text, strings):
                 return Node(text, walk.leaves)
     if depth < MAX_DEPTH and holds_events(text):
-        lines = _plant_events(text, keys, key, parent, depth)
+        lines = _plant_events(text, keys, key, parent, depth, deadline)
         if lines is not None:
             return lines
     return Node(text, [Leaf(text, keys.prefix(key, parent), 0)], whole=True)
@@ -136,7 +145,7 @@ _FEWEST_EVENTS: Final = 2
 _NO_TEXT: Final = frozenset(["", "data:"])
 
 
-def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int) -> Node | None:
+def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> Node | None:
     """Return the tree of a text with several lines of JSON, whose deltas spell one text; None where it has no such lines."""
     events = list(_EVENT.finditer(text))
     if len(events) < _FEWEST_EVENTS:
@@ -147,7 +156,7 @@ def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: in
 
     def add(start: int, end: int, channel: Channel | None) -> None:
         leaf = Leaf(text[start:end], "", len(leaves))
-        leaf.child = _plant(leaf.text, keys, key, parent, depth + 1 if channel else MAX_DEPTH, channel)
+        leaf.child = _plant(leaf.text, keys, key, parent, depth + 1 if channel else MAX_DEPTH, channel, deadline)
         leaves.append(leaf)
         starts.append(start)
 
@@ -178,10 +187,11 @@ _words: set[str] = set()
 class _Walk:
     """One pass over a parsed document. Each method takes the ordinal of the first string or number and returns the next one."""
 
-    __slots__ = ("_channel", "_depth", "_keys", "_quotes", "_stream", "leaves", "numbers")
+    __slots__ = ("_channel", "_deadline", "_depth", "_keys", "_quotes", "_stream", "leaves", "numbers")
 
-    def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None) -> None:
+    def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline) -> None:
         self._keys = keys
+        self._deadline = deadline
         self._depth = depth
         self._stream = channel is not None
         self._channel = channel
@@ -317,7 +327,7 @@ class _Walk:
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
         elif (text[0] in _JSON_BEGINS and looks_like_json(text)) or holds_events(text):
-            child = _plant(text, self._keys, key, parent, self._depth + 1, None)
+            child = _plant(text, self._keys, key, parent, self._depth + 1, None, self._deadline)
             if not child.whole:
                 leaf.child = child
         self.leaves.append(leaf)

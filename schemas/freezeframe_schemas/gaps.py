@@ -42,6 +42,8 @@ class GapKind(StrEnum):
     CALLER_LEFT = "caller_left"
     """The run was ended from outside, as its caller gave up or went away, which a replay does not do."""
     RANDOM_UNRECORDED = "random_unrecorded"
+    UNREAD = "unread"
+    """The collector's redaction could not read all of it in time, and kept hashes."""
     UNSEEN = "unseen"
     """Something that this version cannot read."""
 
@@ -49,8 +51,17 @@ class GapKind(StrEnum):
 CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
     # Without these the run cannot be started again by itself, or a step of it cannot be answered.
-    **dict.fromkeys((GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQUE, GapKind.REQUEST_OMITTED, GapKind.RESPONSE_OMITTED), 2),
-    GapKind.EXCHANGES_LOST: 2,
+    **dict.fromkeys(
+        (
+            GapKind.ENTRY_UNREACHABLE,
+            GapKind.INPUT_OPAQUE,
+            GapKind.REQUEST_OMITTED,
+            GapKind.RESPONSE_OMITTED,
+            GapKind.EXCHANGES_LOST,
+            GapKind.UNREAD,
+        ),
+        2,
+    ),
 }
 """Kind -> the highest level that a run with such a gap reaches."""
 
@@ -88,6 +99,14 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
             kind=GapKind.ATTRIBUTES_DROPPED,
             text=f"{where}: {span.dropped_attributes_count} attributes dropped by its SDK",
             do="raise its limit, OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+        )
+    if genai.REDACTION_UNREAD in attributes:
+        is_asked_for = genai.EXCHANGE_KIND in attributes or genai.ENTRY_KIND in attributes
+        yield Gap(
+            # Of a span that no replay asks for, it is what an SDK's limit does to it.
+            kind=GapKind.UNREAD if is_asked_for else GapKind.ATTRIBUTES_DROPPED,
+            text=f"{where}: its longest texts are hashes, {span.text(genai.REDACTION_UNREAD)}",
+            do="raise redaction.span_cpu_s of the collector",
         )
     if genai.UNRECORDED_HTTP in attributes:
         yield from _unrecorded_http(span)

@@ -155,6 +155,16 @@ def test_a_run_that_its_caller_ended_is_not_hermetic(error: BaseException) -> No
     assert ready(own).blocking == ()
 
 
+def test_a_span_that_was_not_read_in_time_keeps_a_run_from_being_re_enacted() -> None:
+    """Unless no replay asks for that span."""
+    entry, *others = complete_run()
+    unread = {genai.REDACTION_UNREAD: "redaction took too long"}
+    found = ready([entry.with_attributes(unread), *others])
+    assert (found.level, found.blocking) == (2, (GapKind.UNREAD.value,))
+    bystander = replace(entry, span_id="b" * 16, parent_span_id=entry.span_id, attributes=unread)
+    assert ready([entry, *others, bystander]).blocking == (GapKind.ATTRIBUTES_DROPPED.value,)
+
+
 def test_a_kind_of_gap_of_a_later_version_is_a_gap() -> None:
     entry, *others = complete_run()
     later = '[{"kind": "weather", "text": "it rained", "do": ""}]'

@@ -5,7 +5,10 @@ The model tier, where the policy asks for it, comes later: see `read_prose`.
 
 from __future__ import annotations
 
+import logging
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +16,10 @@ from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.seal import Sealer
 from freezeframe_redaction.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
+from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
+
+_LOG = logging.getLogger(__name__)
 
 _WARM_UP: Final = SpanRecord(
     trace_id="1" * 32,
@@ -28,8 +34,18 @@ _WARM_UP: Final = SpanRecord(
 class RedactStage:
     """One redactor per tenant. Patterns are compiled at once, so that no request waits for it; most tenants cost only a key."""
 
-    def __init__(self, policies: Policies, keys: KeyRing, sealer: Sealer | None = None) -> None:
-        """`sealer` keeps the originals."""
+    def __init__(
+        self,
+        policies: Policies,
+        keys: KeyRing,
+        sealer: Sealer | None = None,
+        *,
+        span_cpu_s: float = math.inf,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """`sealer` keeps the originals. For `span_cpu_s` and `cpu_clock` see `Redactor`."""
+        self._span_cpu_s = span_cpu_s
+        self._cpu_clock = cpu_clock
         self.policies = policies
         self._sealer = sealer
         self._keys = keys
@@ -37,6 +53,8 @@ class RedactStage:
         self._lock = threading.Lock()
         self.on_collisions: Callable[[int], None] = lambda count: None
         """Told how many values more share a surrogate."""
+        self.on_unread: Callable[[], None] = lambda: None
+        """Told of a span that was not read as a whole."""
         for tenant in ("", *policies.tenants):
             self._redactor_of(tenant).redact_span(_WARM_UP)
 
@@ -51,6 +69,14 @@ class RedactStage:
         redacted = redactor.redact_span(span)
         if redactor.collisions > before:
             self.on_collisions(redactor.collisions - before)
+        if genai.REDACTION_UNREAD in redacted.attributes and genai.REDACTION_UNREAD not in span.attributes:
+            _LOG.warning(
+                "span %s: redaction took over %g s of CPU time; its longest texts are stored as keyed hashes"
+                " (redaction.span_cpu_s)",
+                span.span_id,
+                self._span_cpu_s,
+            )
+            self.on_unread()
         if self._sealer is not None:
             self._sealer.seal(redacted, tenant or "default", redactor)
         return redacted
@@ -64,6 +90,8 @@ class RedactStage:
                     self._keys.current(tenant or "default"),
                     hot=True,
                     keep_originals=self._sealer is not None,
+                    span_cpu_s=self._span_cpu_s,
+                    cpu_clock=self._cpu_clock,
                 )
                 self._redactors[tenant] = redactor
             return redactor
