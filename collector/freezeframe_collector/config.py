@@ -139,7 +139,10 @@ class LimitsConfig:
 
     spans_per_request: int = _setting(100_000, "Spans of one request; a request with more is refused.", least=1)
     values_per_request: int = _setting(
-        1_000_000, "Objects, lists and their items of one request in JSON; a request with more is refused unread.", least=1
+        1_000_000,
+        "Attributes, events, links and items of lists of one request, in JSON every object, list and item; a request with"
+        " more is refused unread.",
+        least=1,
     )
     span_bytes: int = _setting(48 * _MIB, "Bytes of one span on the wire.", least=1024)
     attributes: int = _setting(4_096, "Attributes of one span.", least=1)

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from freezeframe_collector import otlp_schema as raw
+from freezeframe_collector.otlp_count import TRACES, refuse_too_many
 from freezeframe_collector.otlp_encode import HEAD_BYTES, EncodedSpan, encode_spans, encode_traces, request_parts
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
@@ -52,8 +53,7 @@ class Limits:
     spans: int = 100_000
     """Of a request, which is refused beyond."""
     values: int = 1_000_000
-    """Of a request in JSON, which is refused beyond: objects, lists and their items."""
-
+    """Of a request, which is refused beyond: attributes, events, links, items of lists (`otlp_count`, `json_body`)."""
     span_bytes: int = 48 << 20
     attributes: int = 4_096
     events: int = 10_000
@@ -92,6 +92,7 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
         WireError: the body is no such message; nothing of it could be read.
     """
     limits = limits or Limits()
+    refuse_too_many(body, TRACES, "OTLP traces", limits.values)
     decoded = Decoded()
     request = _parse(body, limits)
     count = sum(len(scope.spans) for resource in request.resource_spans for scope in resource.scope_spans)

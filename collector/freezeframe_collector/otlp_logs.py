@@ -24,6 +24,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from freezeframe_collector.json_body import parse_json, with_note
 from freezeframe_collector.otlp import Decoded, Limits, SpanFault, decode_value
+from freezeframe_collector.otlp_count import LOGS, refuse_too_many
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
@@ -49,6 +50,7 @@ def decode_logs(body: bytes, limits: Limits) -> DecodedLogs:
     Raises:
         WireError: the body is no such message.
     """
+    refuse_too_many(body, LOGS, "OTLP logs", limits.values)
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:

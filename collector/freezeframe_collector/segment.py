@@ -23,7 +23,7 @@ from freezeframe_schemas.span import SpanRecord
 _LOG = logging.getLogger(__name__)
 _DAMAGED: Final = ".damaged"
 """Files of the log that did not hold what was written to them are kept under this ending, and read by nobody."""
-_NO_LIMITS: Final = Limits(span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
+_NO_LIMITS: Final = Limits(values=1 << 62, span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
 """What is in the log was accepted: a limit that has changed since, or that a stage went over, takes nothing back."""
 
 
