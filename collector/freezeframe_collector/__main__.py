@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--clickhouse-port", type=int, metavar="PORT", help="ClickHouse HTTP port; 0 takes a free one")
     parser.add_argument("--pages-port", type=int, metavar="PORT", help="port of the collector's own pages beside TLS")
     parser.add_argument(
-        "--open-senders", action="store_true", help="take spans from senders without a token (auth.open_senders)"
+        "--open-senders", action="store_true", help="accept spans from senders without a token (auth.open_senders)"
     )
     parser.add_argument("--version", action="version", version=f"freezeframe-collector {version('freezeframe')}")
     return parser

@@ -357,7 +357,7 @@ def _file_values(file: Path | None, faults: list[str]) -> Iterator[tuple[str, ob
         faults.append(f"{file}: cannot be read: {error.strerror}")
         return
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        faults.append(f"{file}: is no TOML: {error}")
+        faults.append(f"{file}: not valid TOML: {error}")
         return
     for section, content in document.items():
         if not isinstance(content, dict):

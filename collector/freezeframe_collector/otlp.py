@@ -127,7 +127,9 @@ def _parse(body: bytes, limits: Limits) -> raw.RawRequest | raw.SlicedRequest:
     try:
         return raw.parse_sliced_request(body)
     except DecodeError as error:
-        raise WireError(f"OTLP traces: {len(body)} bytes that are no ExportTraceServiceRequest ({error})") from None
+        raise WireError(
+            f"OTLP traces: the body ({len(body)} bytes) is not a valid ExportTraceServiceRequest ({error})"
+        ) from None
 
 
 def _decode_into(decoded: Decoded, found: raw.RawSpan | bytes, resource: Resource, scope: Scope, limits: Limits) -> None:

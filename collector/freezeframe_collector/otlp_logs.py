@@ -54,7 +54,7 @@ def decode_logs(body: bytes, limits: Limits) -> DecodedLogs:
     try:
         request = ExportLogsServiceRequest.FromString(body)
     except DecodeError as error:
-        raise WireError(f"OTLP logs: {len(body)} bytes that are no ExportLogsServiceRequest ({error})") from None
+        raise WireError(f"OTLP logs: the body ({len(body)} bytes) is not a valid ExportLogsServiceRequest ({error})") from None
     return _decoded(request, limits)
 
 

@@ -288,8 +288,8 @@ class Reporter:
             ("writer_segments_total", "counter", "Segments stored.", state.segments),
             ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),
             ("writer_set_aside_total", "counter", "Spans that the store refused for good.", state.set_aside),
-            ("writer_busy_seconds", "gauge", "Age of the segment in the writer's hands.", round(self._lag_s(), 3)),
-            ("in_flight_bytes", "gauge", "Bytes of requests in work.", budget.used_bytes),
+            ("writer_busy_seconds", "gauge", "Age of the segment being written.", round(self._lag_s(), 3)),
+            ("in_flight_bytes", "gauge", "Bytes of requests currently being processed.", budget.used_bytes),
             ("requests_refused_total", "counter", "Requests asked to come back later.", budget.refused),
             ("requests_total", "counter", "Requests acked.", meter["requests"]),
             (

@@ -123,7 +123,7 @@ def _key(directory: Path | None, tenant: str) -> TenantKey:
 def _keys(arguments: argparse.Namespace) -> int:
     directory, tenant = arguments.keys or find_data_directory() / KEYS, arguments.tenant
     if not directory.is_dir():
-        raise ConfigError(f"{directory}: found no directory of keys", do="name it with --keys DIR, or start the collector once")
+        raise ConfigError(f"{directory}: no key directory", do="name it with --keys DIR, or start the collector once")
     ring = load_or_create_keys(directory)
     if arguments.rotate_key:
         was = ring.current(tenant)

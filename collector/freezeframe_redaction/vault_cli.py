@@ -36,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     reveal.add_argument("--who", required=True, metavar="NAME", help="who asks")
     reveal.add_argument("--why", required=True, metavar="REASON", help="what for: a ticket, a subject's request")
     log = _action(actions, "log", "List every reveal and every run that was forgotten, oldest first.")
-    log.add_argument("--json", action="store_true", help="write JSON, for a script")
+    log.add_argument("--json", action="store_true", help="write JSON, for scripts")
     forget = _action(actions, "forget", "Destroy the key of a run's originals: nobody can reveal them from then on.")
     forget.add_argument("run", metavar="RUN", help="id of the run, all 32 digits")
     _action(actions, "rotate", "With the collector stopped: make the next key of the vault and wrap all with it.")

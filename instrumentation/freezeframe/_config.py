@@ -394,7 +394,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="batch_interval_s",
         form=_SECONDS,
         default=0.5,
-        help="The longest that a finished span waits for company.",
+        help="Maximum time that a finished span waits to be sent in a batch.",
     ),
     Option(
         name="export_timeout_s",

@@ -18,14 +18,16 @@ def path(report: Report, expected: Sequence[str]) -> str | None:
     found = [_label(call) for call in report.made]
     if found == list(expected):
         return _open_end(report)
-    return "\n".join(["the program took another path (- expected, + found)", *(f"  {line}" for line in ndiff(expected, found))])
+    return "\n".join(
+        ["the program took a different path (- expected, + found)", *(f"  {line}" for line in ndiff(expected, found))]
+    )
 
 
 def tool_called(report: Report, name: str, arguments: Mapping[str, Any]) -> str | None:
     """Look for a call of the function with at least these arguments."""
     calls = [call for call in report.made if call.call_kind != Kind.MODEL and call.name == name]
     if not calls:
-        return f"{name} was never called; called were {', '.join(dict.fromkeys(map(_label, report.made))) or 'none'}"
+        return f"{name} was never called; the calls were {', '.join(dict.fromkeys(map(_label, report.made))) or 'none'}"
     given = [_arguments(call) for call in calls]
     if any(all(key in one and one[key] == value for key, value in arguments.items()) for one in given):
         return None
@@ -54,11 +56,9 @@ def _open_end(report: Report) -> str | None:
     """Return why it is not known what else the program would have called, or None where it came to its own end."""
     why = why_incomparable(report)
     if why is not None:
-        return f"it is not known what the program calls: {why}"
+        return f"what the program calls is unknown: {why}"
     if any(call.how == "missed" for call in report.made):
-        return (
-            "it is not known what the program calls after this one, which the recording cannot answer: the replay ended there"
-        )
+        return "what the program calls after this one is unknown: the recording cannot answer it, and the replay ended there"
     return None
 
 

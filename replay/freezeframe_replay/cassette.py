@@ -125,7 +125,7 @@ class Cassette:
 
     def _holds_nothing(self) -> FixtureError:
         return FixtureError(
-            f"{self.directory}: the function made no call that is captured, so that playing it would prove nothing",
+            f"{self.directory}: the function made no captured call, so playing it would prove nothing",
             do="see which clients are captured with `freezeframe doctor`, or test the function without a cassette",
         )
 
@@ -150,7 +150,7 @@ class Cassette:
             seams.stop_serving()
             if active_handle() is None:
                 seams.uninstall()
-        raise _NotHeld(f"the code asks what {self.directory} does not hold\n\n{report_text(session.report())}")
+        raise _NotHeld(f"the code asks something that {self.directory} does not hold\n\n{report_text(session.report())}")
 
 
 def _redacted(spans: Sequence[SpanRecord], policy: str) -> list[SpanRecord]:

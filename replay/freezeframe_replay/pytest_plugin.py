@@ -115,7 +115,7 @@ class FrozenRun:
             report = reenact(self.directory, self.command, cwd=self.cwd, policy=policy, timeout_s=self.timeout_s)
             return Result(report=report, fixture=load_fixture(self.directory))
         except FreezeframeError as error:
-            message = f"the replay could not be carried out\n\n{error}"
+            message = f"the replay could not run\n\n{error}"
         _fail(message)  # outside the handler, or pytest shows our error a second time, as its cause
 
 
@@ -125,12 +125,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--freezeframe-hermetic",
         action="store_true",
-        help="every replay of freezeframe_fixture fences off started processes and changed files, besides sockets",
+        help="every replay of freezeframe_fixture also fences off starting processes and changing files, besides sockets",
     )
     group.addoption(
         "--freezeframe-require-values",
         action="store_true",
-        help="no replay of freezeframe_fixture is identical unless every private value is compared, which takes the "
+        help="no replay of freezeframe_fixture is identical unless every private value is compared, which requires the "
         "recording's key",
     )
     group.addoption(
@@ -138,7 +138,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("none", "once", "auto", "live"),
         default="none",
         help="what freezeframe_cassette does: none, play only (default); once, record what has no recording yet; auto, also "
-        "record anew what asks something new; live, neither record nor play",
+        "record what asks something new; live, neither record nor play",
     )
 
 
@@ -179,7 +179,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{MARKER}(path, command, cwd, ignore, timeout_s, hermetic, require_values, folder, redact): what "
         "`freezeframe_fixture` replays. Paths are relative to the test's file; command is a list of arguments; ignore names "
-        "request components that do not decide; hermetic=True fences off processes and written files; require_values=True "
+        "request components to leave out of the comparison; hermetic=True also fences off starting processes and changing "
+        "files; require_values=True "
         "fails if a private value was not compared; folder makes a test of each fixture below it; redact names the policy "
         "under which a cassette is redacted before it is written.",
     )

@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the service as a process: ``python -m freezeframe_replay.service --data DIR --port N``."""
     parser = argparse.ArgumentParser(prog="freezeframe-replay-service", description="Serve runs and fixtures on loopback.")
     parser.add_argument("--data", type=Path, metavar="DIR", help="data directory")
-    parser.add_argument("--port", type=int, default=4320, metavar="N", help="port, 0 takes a free one (default: 4320)")
+    parser.add_argument("--port", type=int, default=4320, metavar="N", help="port (0: any free one; default: 4320)")
     arguments = parser.parse_args(argv)
     home = find_home(arguments.data)
     try:
@@ -199,7 +199,7 @@ async def _replay_page(request: web.Request) -> web.Response:
     own = f"http://{request.headers.get('Host', '')}"
     given = str(form.get("token", "")).encode()
     if request.headers.get("Origin") != own or not secrets.compare_digest(given, request.app[_TOKEN].encode()):
-        raise web.HTTPForbidden(text="replay: expected a form of this service's own page")
+        raise web.HTTPForbidden(text="replay: expected a form from this service's own page")
     run = await asyncio.to_thread(_load, request)
     folder = _folder(request.app[_HOME])
     async with request.app[_REPLAYING]:

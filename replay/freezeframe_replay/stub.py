@@ -81,7 +81,7 @@ class ModelStub:
         """Answer a model call; let a tool run; refuse any other call."""
         if call.kind is not Kind.MODEL:
             if call.request.method:
-                raise ReplayMiss(f"{call.name}: a stub answers model calls only, and nothing leaves a test")
+                raise ReplayMiss(f"{call.name}: a stub answers model calls only, and a test has no network")
             return None
         body: dict[str, Any] = json.loads(call.request.body or b"{}")
         with self._lock:
@@ -124,14 +124,14 @@ def model_stub() -> Generator[ModelStub]:
     """Answer every model call of the block from what the test says.
 
     Raises:
-        RuntimeError: a replay or another stub is on in this process.
+        RuntimeError: a replay or another stub is active in this process.
         AssertionError: the block ended and answers were left.
     """
     from freezeframe import seams
     from freezeframe._instrument import active_handle
 
     if _port.serving() is not None:
-        raise RuntimeError("model_stub(): a replay or another stub is on in this process")
+        raise RuntimeError("model_stub(): a replay or another stub is active in this process")
     stub = ModelStub()
     lent = [name for name in _KEYS if name not in os.environ]
     os.environ.update(dict.fromkeys(lent, "stub"))
@@ -145,4 +145,4 @@ def model_stub() -> Generator[ModelStub]:
         for name in lent:
             os.environ.pop(name, None)
     if stub.left:
-        raise AssertionError(f"{stub.left} answers of the model were never asked for, {len(stub.requests)} calls were made")
+        raise AssertionError(f"{stub.left} answers of the model were never used, {len(stub.requests)} calls were made")

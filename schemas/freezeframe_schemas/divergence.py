@@ -35,7 +35,7 @@ class DivergenceKind(StrEnum):
     FENCED = "REPLAY-108"
     """The program tried to start a process, or to touch a file, that a fence keeps it from."""
     STILL_WAITED = "REPLAY-109"
-    """The program waits for a call that the run gave up before it was answered, and nothing else can happen any more."""
+    """The program waits for a call that the run had abandoned before it was answered, and nothing else can happen any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,7 +166,7 @@ def parse_lane(text: str) -> Lane:
     """Return ``(0, 2)`` for ``"0.2"``.
 
     Raises:
-        WireError: the text is no lane.
+        WireError: the text is not a valid lane.
     """
     try:
         return tuple(int(part) for part in text.split(".")) if text else ()

@@ -36,20 +36,20 @@ EXIT_CODES: Final[Mapping[Verdict, int]] = {Verdict.IDENTICAL: 0, Verdict.DIVERG
 
 TITLES: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.REQUEST_CHANGED: "diverged",
-    DivergenceKind.EXTRA_CALL: "a call that the recording does not hold",
-    DivergenceKind.MISSING_CALL: "a recorded step was never asked for",
-    DivergenceKind.OUTCOME_CHANGED: "another outcome",
-    DivergenceKind.INPUT_CHANGED: "entered with other input",
+    DivergenceKind.EXTRA_CALL: "a call that is not in the recording",
+    DivergenceKind.MISSING_CALL: "a recorded step was never requested",
+    DivergenceKind.OUTCOME_CHANGED: "a different outcome",
+    DivergenceKind.INPUT_CHANGED: "called with different input",
     DivergenceKind.NETWORK: "tried to reach the network",
-    DivergenceKind.ORDER_CHANGED: "recorded steps asked for in another order",
-    DivergenceKind.FENCED: "tried what a fence keeps it from",
-    DivergenceKind.STILL_WAITED: "waits for a call that the run gave up",
+    DivergenceKind.ORDER_CHANGED: "recorded steps requested in a different order",
+    DivergenceKind.FENCED: "blocked by a fence",
+    DivergenceKind.STILL_WAITED: "waits for a call that the run had abandoned",
 }
 
 _SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {
-    DivergenceKind.INPUT_CHANGED: "the entry point was called with other input than the recorded one",
+    DivergenceKind.INPUT_CHANGED: "the entry point was called with input that differs from the recording",
     DivergenceKind.NETWORK: "a client that no seam covers tried to reach the network",
-    DivergenceKind.FENCED: "the program tried what a fence keeps it from",
+    DivergenceKind.FENCED: "the program was blocked by a fence",
 }
 """Divergences after which nothing can be said: the question was another one, or the program was stopped before it decided.
 
@@ -67,14 +67,14 @@ _RELAXED: Final[Mapping[str, str]] = {
 }
 _LEFT_OPEN: Final[Mapping[Check, str]] = {
     Check.NOT_RECORDED: "not recorded",
-    Check.OPAQUE: "an object of which only the class can be compared",
+    Check.OPAQUE: "an object that can be compared by class only",
     Check.NOT_SEEN: "not seen by the replay",
 }
-"""How far an end of the run was compared, where that leaves it open -> in words."""
+"""How far an end of the run was compared, if that leaves it open -> in words."""
 _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
     Why.KEY: ("that needs the key to compare", "that need the key to compare"),
     Why.DERIVED: ("made from a surrogate", "made from surrogates"),
-    Why.SHARED: ("whose surrogate stands for others, too", "whose surrogates stand for others, too"),
+    Why.SHARED: ("whose surrogate also stands for others", "whose surrogates also stand for others"),
     Why.INPUT: ("of the caller's own input", "of the caller's own input"),
 }
 """What is said of one private value that was not compared, and of several."""
@@ -94,14 +94,14 @@ def exit_code(report: Report) -> int:
 
 
 def why_incomparable(report: Report) -> str | None:
-    """Return why the report says nothing about the program's behaviour, or None where it does say something."""
+    """Return why the report says nothing about the program's behaviour, or None if it does say something."""
     if not report.entered:
         return "the program never reached the recorded entry point"
     first = report.first
     if first is None:
         return _why_open(report)
     if _asked_nothing(report):
-        return "the program asked for none of the recorded steps"
+        return "the program requested none of the recorded steps"
     if first.kind in _SAY_NOTHING:
         return f"{_SAY_NOTHING[first.kind]}{_about(first)}"
     broken = _broken_code(report.outcome) if first.kind is DivergenceKind.OUTCOME_CHANGED else None
@@ -177,7 +177,7 @@ def _why_open(report: Report) -> str | None:
     if len(asked) < report.steps and not report.beyond:
         return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
     if report.requires_values and report.uncompared:
-        return f"every private value was to be compared, and not compared: {_enumerated(tuple(_values(report)))}"
+        return f"every private value had to be compared; not compared:  {_enumerated(tuple(_values(report)))}"
     if report.served or report.outcome_check is Check.SAME:
         return None
     if report.unfinished and not report.steps:
@@ -188,7 +188,7 @@ def _why_open(report: Report) -> str | None:
         calls = "the run recorded no calls" if not report.inside else "the run recorded no call that a replay asks for"
     outcome = {
         Check.NOT_RECORDED: "no outcome",
-        Check.OPAQUE: "its outcome is an object of which only the class can be compared",
+        Check.OPAQUE: "its outcome is an object that can be compared by class only",
     }.get(report.outcome_check, "the replay did not see its outcome")
     return f"nothing was compared: {calls}, and {outcome}"
 
@@ -215,7 +215,7 @@ def _not_compared(report: Report) -> Iterable[str]:
         yield f"{_count(len(report.beyond), 'call')} beyond it ({', '.join(dict.fromkeys(report.beyond))})"
         asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
         if len(asked) < report.steps:
-            yield f"{_count(report.steps - len(asked), 'step')} that the replay did not get to"
+            yield f"{_count(report.steps - len(asked), 'step')} that the replay did not reach"
     if report.live:
         yield f"{_count(len(report.live), 'call')} made for real"
     yield from _values(report)
@@ -223,7 +223,7 @@ def _not_compared(report: Report) -> Iterable[str]:
         yield f"which answer belongs to which of {_count(len(report.ambiguous), 'pair')} of steps"
     for name, steps in report.relaxations.items():
         if name == Relaxed.PLACE:
-            yield f"{_count(steps, 'step')} asked at another place"
+            yield f"{_count(steps, 'step')} asked at a different place"
         elif name == Relaxed.NAMES:
             continue  # each is among the private values, unless the key tells that it is the same
         elif name in _RELAXED:

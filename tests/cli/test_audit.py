@@ -75,7 +75,7 @@ def test_a_changed_record_is_told(exported: Path, name: str) -> None:
 
 def test_a_body_that_is_not_the_hashed_one_is_told_even_under_a_new_seal(exported: Path) -> None:
     reseal(exported, swap_bodies((exported / "record.jsonl").read_bytes().splitlines()))
-    with pytest.raises(ValueError, match="the response is not the one that was hashed"):
+    with pytest.raises(ValueError, match="the response does not match its hash"):
         check(str(exported))
 
 

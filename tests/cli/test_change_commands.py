@@ -53,7 +53,7 @@ def test_diff_names_the_first_difference_and_what_changed(folders: tuple[str, st
     assert shown[0] == "different: first at step 2, runs abababababab and cdcdcdcdcdcd"
     assert shown[3:6] == ["$.args[0]", '- "AC-1"', '+ "AC-2"']
     assert "~ outcome" in shown
-    assert shown[-1] == "1 more the same (--all lists them)"
+    assert shown[-1] == "1 more are the same (--all lists them)"
 
 
 def test_diff_of_a_run_with_itself_is_alike(folders: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,7 @@ def test_a_fork_without_a_change_says_what_is_expected(
     folders: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fork", folders[0], "-o", str(tmp_path / "f")]) == 1
-    assert "expected --step N with --result" in capsys.readouterr().err
+    assert "use --step N with --result" in capsys.readouterr().err
     assert main(["fork", folders[0], "-o", str(tmp_path / "f"), "--step", "2", "--result", "AC"]) == 1
     assert "expected JSON" in capsys.readouterr().err
 

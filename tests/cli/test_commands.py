@@ -78,7 +78,7 @@ def test_wrong_usage_is_exit_2(line: list[str], capsys: pytest.CaptureFixture[st
 def test_a_format_at_the_end_of_a_query_is_named_with_the_option_to_give(end: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sql", f"SELECT 1 {end}"]) == 1
     shown = capsys.readouterr().err
-    assert f"found FORMAT {end.split()[1]}" in shown
+    assert f"must not end with FORMAT {end.split()[1]}" in shown
     assert "do: give --format table, json or csv" in shown
 
 

@@ -38,7 +38,7 @@ def test_without_any_it_is_made_here_for_its_owner_only_and_outside_git(tmp_path
 def test_a_directory_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     """What, where, and what to do."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be used as data directory") as raised:
+    with pytest.raises(ConfigError, match="cannot be used as a data directory") as raised:
         make_home(Home(directory=tmp_path / "file" / "below"))
     assert raised.value.do is not None
 

@@ -58,8 +58,8 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "absolute": (lambda: packed(("/etc/evil", b"x")), "not a file of a fixture"),
     "link": (lambda: packed(("f/manifest.json", "/etc/passwd")), "a link or device"),
     "link to a folder": (lambda: packed(("f/blobs", "/etc")), "a link or device"),
-    "twice": (lambda: packed(("f/steps.json", b"[]"), ("f/steps.json", b"[1]")), "expected one fixture"),
-    "two fixtures": (lambda: packed(("f/steps.json", b"[]"), ("g/manifest.json", b"{}")), "expected one fixture"),
+    "twice": (lambda: packed(("f/steps.json", b"[]"), ("f/steps.json", b"[1]")), "expected the files of one fixture"),
+    "two fixtures": (lambda: packed(("f/steps.json", b"[]"), ("g/manifest.json", b"{}")), "expected the files of one fixture"),
     "bomb": (lambda: packed(("f/steps.json", b" " * 3_000_000)), "more than 1,000,000 bytes unpacked"),
     "bomb behind the end": (
         lambda: packed(("f/manifest.json", b"{}")) + gzip.compress(b"\0" * 3_000_000),
@@ -67,7 +67,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "not gzip": (lambda: b"PK..", "cannot be read as a fixture archive"),
     "cut": (lambda: packed(("f/steps.json", bytes(range(256)) * 100))[:150], "cannot be read as a fixture archive"),
-    "empty": (packed, "found no manifest.json"),
+    "empty": (packed, "no manifest.json"),
 }
 
 

@@ -98,7 +98,7 @@ def test_a_compressed_body_is_shown_as_it_reads() -> None:
     broken = replace(broken, response=Response(status=200, chunks=(gzipped,)))
     _, first, second = outline_run(build_run(make_run(packed, broken)), full=True).nodes
     assert first.response == '{"answer": "Lyon"}'
-    assert "bytes that are no text" in (second.response or "")
+    assert "bytes that are not text" in (second.response or "")
 
 
 def test_a_run_without_exchanges_is_a_cold_case() -> None:

@@ -26,7 +26,7 @@ def test_the_source_reads_as_a_person_would_write_it() -> None:
         == '''\
 """Regression test of a recorded run: red while the code re-enacts the recorded failure, green once it does not.
 
-Written by `freezeframe fixture`, and yours to edit. The recording lies beside this file: no store, no network.
+Written by `freezeframe fixture`; edit it freely. The recording is next to this file: no store, no network.
 """
 
 from freezeframe_replay.pytest_plugin import FrozenRun

@@ -44,9 +44,9 @@ def test_an_identical_replay() -> None:
     assert (
         report_text(report())
         == """\
-identical, except 1 step asked at another place: 2 of 2 steps and the outcome, run abababababababab
+identical, except 1 step asked at a different place: 2 of 2 steps and the outcome, run abababababababab
      1  tool find_orders
-     2  tool track  (asked at another place)
+     2  tool track  (asked at a different place)
   outcome: returned "it is in Lyon\""""
     )
 
@@ -64,7 +64,7 @@ REPLAY-101 diverged at step 3 (model POST /v1/chat/completions, lane root): 2 of
   differed: body.messages
   agreed: kind, path
   would have returned: {"answer": 1}
-  then REPLAY-103 a recorded step was never asked for at step 4 (tool refund, lane root)
+  then REPLAY-103 a recorded step was never requested at step 4 (tool refund, lane root)
   outcome: returned "it is in Lyon"
   next: if this is the fix, lock it in with `freezeframe fixture abababababab -o DIR --pytest`
         if it varies by itself: --ignore body.messages"""
@@ -84,7 +84,7 @@ def test_a_program_that_asked_for_nothing_is_not_compared() -> None:
     gone = Divergence(kind=DivergenceKind.MISSING_CALL, step=1)
     silent = Report(run_id="r", steps=1, entered=True, divergences=(gone,))
     assert exit_code(silent) == 125
-    assert "asked for none of the recorded steps" in report_text(silent)
+    assert "requested none of the recorded steps" in report_text(silent)
     early = Report(run_id="r", steps=1, entered=True, divergences=(gone,), outcome=values.encode("no"))
     assert (exit_code(early), why_incomparable(early)) == (3, None)
 

@@ -23,7 +23,7 @@ def test_a_supervised_collector_is_told_of_and_nothing_is_missed(tmp_path: Path,
     shown = capsys.readouterr().out
     assert f"collector  runs, pid {collector.process.pid}\n" in shown
     assert "2 received" in shown
-    assert "turned away      1 requests that are no OTLP" in shown
+    assert "refused      1 requests that are not valid OTLP" in shown
     assert " bytes free" in shown
     assert main(["status", "--json", "--data", str(data)]) == 0
     services = json.loads(capsys.readouterr().out)["services"]

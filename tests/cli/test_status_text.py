@@ -41,7 +41,7 @@ def test_recent_rates_true_lag_and_workers_are_told_where_the_collector_tells_th
     lines = dict(collector_figures(newer))
     assert lines["spans"].endswith("; 250.0 a second in the last 60.00 s")
     assert lines["lag"] == "1.50 s"
-    assert lines["workers"] == "2, started again 1 times"
+    assert lines["workers"] == "2, restarted 1 times"
 
 
 def test_who_is_turned_away_and_the_room_of_the_log_are_told() -> None:
@@ -53,7 +53,7 @@ def test_who_is_turned_away_and_the_room_of_the_log_are_told() -> None:
     }
     lines = dict(collector_figures(told))
     assert lines["log"] == "1 bytes in 1 segments, 0 failed writes, 52,428,800 bytes free"
-    assert lines["turned away"] == "12 requests without a known token"
+    assert lines["refused"] == "12 requests without a known token"
 
 
 def test_readers_without_a_sandbox_are_told_with_what_that_leaves_open() -> None:

@@ -51,7 +51,7 @@ def test_what_a_killed_collector_had_not_stored_is_named(tmp_path: Path) -> None
     done = freezeframe(tmp_path / "data", "sql", "SELECT count() FROM spans", "--format", "csv")
     assert done.returncode == 0, done.stderr
     stored = int(done.stdout.splitlines()[-1])
-    assert stored == 7 or "in its log are not stored yet and not shown" in done.stderr
+    assert stored == 7 or "in its log are not stored yet, so not shown" in done.stderr
 
 
 def test_the_reading_program_ends_with_the_command(stopped: Path) -> None:

@@ -73,7 +73,7 @@ def test_commands_read_a_collector_that_asks_senders_for_certificates(
         assert "answer" in run_command("runs")
         assert run_command("sql", "SELECT DISTINCT tenant FROM runs", "--format", "csv").split() == ["tenant", "acme"]
         assert f"OTLP/HTTP        {url}\n" in run_command("status")
-        assert "collector            runs and is ready" in run_command("doctor")
+        assert "collector            is running and ready" in run_command("doctor")
         assert "identical" in run_command("replay", "last")
         reader = bearer(read_token(tmp_path / ".freezeframe", READER))
         metrics = urllib.request.Request(f"http://127.0.0.1:{ports['pages']}/metrics", headers=reader)

@@ -58,7 +58,7 @@ def test_the_commit_is_found_past_one_that_does_not_run(history: History, capsys
     assert main(["bisect", "run", "--good", good]) == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
-    assert lines[0] == f"{culprit} is the first commit that leaves the recording: tracks another order"
+    assert lines[0] == f"{culprit} is the first commit that diverges from the recording: tracks another order"
     assert lines[1].strip() == "REPLAY-101 at step 3: tool track"
     assert lines[-1].strip() == f"by hand: git bisect start HEAD {good} && git bisect run freezeframe replay --quiet run"
     assert (history.git("status", "--porcelain", "--branch"), history.git("worktree", "list")) == before

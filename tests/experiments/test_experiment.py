@@ -208,4 +208,4 @@ def test_a_dataset_is_made_of_runs_by_name(questions: Path, capsys: pytest.Captu
     assert "wrote copy: 2 runs" in capsys.readouterr().out
     assert load_dataset(Path("copy")).rows == load_dataset(questions).rows
     assert main(["dataset", "-o", "none"]) == 1
-    assert "expected one way to choose runs" in capsys.readouterr().err
+    assert "choose runs in exactly one way" in capsys.readouterr().err

@@ -84,7 +84,7 @@ def test_other_borders_of_chunks_leave_the_bytes_alone(run: Fixture) -> None:
 
 
 def test_the_order_of_two_answers_is_swapped_only_where_they_were_concurrent(run: Fixture) -> None:
-    assert told(run, 1, Aim.ORDER) == [(Aim.ORDER, 2, "the answers of steps 2 and 3 come in the other order")]
+    assert told(run, 1, Aim.ORDER) == [(Aim.ORDER, 2, "the answers of steps 2 and 3 come in the opposite order")]
     (item,) = perturbations(run, seed=1, aims=(Aim.ORDER,))
     ends = [step.exchange.end_time_unix_nano for step in item.fixture.steps[1:3]]
     assert ends == [step.exchange.end_time_unix_nano for step in run.steps[2:0:-1]]
@@ -92,7 +92,7 @@ def test_the_order_of_two_answers_is_swapped_only_where_they_were_concurrent(run
 
 def test_results_lose_an_item_turn_empty_or_fail(run: Fixture) -> None:
     texts = {text for _, _, text in told(run, 1, Aim.RESULT)}
-    assert {"look: an empty list", "look: the list the other way round", "look: fails with TimeoutError"} <= texts
+    assert {"look: an empty list", "look: the list in reverse", "look: fails with TimeoutError"} <= texts
     assert {"count: the object without 'n'", "count: null for 'n'", "count: nothing (null)"} <= texts
 
 
@@ -104,7 +104,7 @@ def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
     entry = replace(run.entry, input=json.dumps({"question": "where is it?"}))
     texts = [text for _, _, text in told(replace(run, entry=entry), 1)]
     assert "question: a space before it" in texts
-    assert not {"question: all in lower case", "look: the list the other way round"} & set(texts)
+    assert not {"question: all in lower case", "look: the list in reverse"} & set(texts)
     assert [text for text in texts if text.endswith(("all in one", "bytes", "elsewhere"))] == [
         "POST /v1/chat/completions: all in one"
     ]
@@ -125,7 +125,7 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
     found = json.loads(capsys.readouterr().out)
     by_text = {effect["text"]: effect for effect in found["effects"]}
     # the agent tracks what the model said, so another order of the list makes no difference ...
-    assert by_text["orders: the list the other way round"]["effect"] == "none"
+    assert by_text["orders: the list in reverse"]["effect"] == "none"
     # ... and a list that never came ends it.
     failed = by_text["orders: fails with TimeoutError"]
     assert (failed["flips"], failed["step"]) == (True, 1)
@@ -152,4 +152,4 @@ def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], Path("run"))
     assert main(["fuzz", "run", "--aim", "chunks"]) == 125  # its answers came whole: nothing was tried
-    assert "there are no more of them, 20 were asked for" in capsys.readouterr().out
+    assert "there are no more, 20 were asked for" in capsys.readouterr().out

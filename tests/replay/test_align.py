@@ -94,4 +94,4 @@ def test_a_fixture_that_an_earlier_version_keyed_is_paired_as_ever_and_whole(
     write_fixture(before, tmp_path / "kept")
     assert main(["verify", str(tmp_path / "kept")]) == 0
     assert "whole, 3 steps" in (said := capsys.readouterr().out)
-    assert "3 keyed as another version did" in said
+    assert "3 with keys of another version" in said

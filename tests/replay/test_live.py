@@ -227,4 +227,4 @@ def test_the_command_line_lists_each_live_call(
     assert "  live: model POST /v1/chat/completions in place of step 3" in shown
     assert 'returned "AC-2 is in Lyon"' in shown
     assert main(["replay", "spans.jsonl", "--live-from", "2"]) == 1
-    assert "--live-from: found without --live" in capsys.readouterr().err
+    assert "--live-from requires --live" in capsys.readouterr().err

@@ -22,7 +22,7 @@ from freezeframe_schemas.verdict import headline
 INPUT = values.encode({"args": ["where is it?"], "kwargs": {}})
 TRACK = tool_call("track", "Lyon", "AC-1")
 WHOLE = "identical: 1 of 1 step and the outcome"
-OBJECT = "an object of which only the class can be compared"
+OBJECT = "an object that can be compared by class only"
 
 
 class Thing:

@@ -237,7 +237,7 @@ def test_an_exporter_of_the_applications_own_is_refused_and_does_not_make_a_dive
 def test_a_program_that_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
     sleeper = f"{sys.executable} -c 'import time; time.sleep(60)'"
-    with pytest.raises(ReplayError, match="not ended after"):
+    with pytest.raises(ReplayError, match="did not finish within"):
         reenact(fixture, ["sh", "-c", f"{sleeper} & echo $! > pid; wait"], cwd=tmp_path, timeout_s=3)
     pid = int((tmp_path / "pid").read_text())
     while is_running(pid):  # a kill is delivered in its own time; one that never comes runs into the test's time limit

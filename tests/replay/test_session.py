@@ -193,7 +193,7 @@ def test_an_ignored_component_that_differed_before_the_run_left_the_recording_is
     with pytest.raises(ReplayMiss):
         answer_to(left, call_of(model_call("c", "", model="new")))
     (warning,) = left.report().warnings
-    assert warning.startswith("body.model is ignored and differed from step 1 on, and then the run left the recording")
+    assert warning.startswith("body.model is ignored and differed from step 1 on, and then the run diverged")
 
 
 def test_a_program_that_never_reaches_its_entry_point_is_not_called_identical() -> None:

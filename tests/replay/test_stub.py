@@ -91,7 +91,7 @@ def test_asynchronous_clients_and_tools_that_ask_a_model_are_answered_too() -> N
 def test_a_call_without_an_answer_an_answer_without_a_call_and_other_http_fail() -> None:
     with model_stub(), pytest.raises(ReplayMiss, match="model call 1: the stub has no answer left"):
         chat()
-    with pytest.raises(AssertionError, match="1 answers of the model were never asked for"), model_stub() as model:
+    with pytest.raises(AssertionError, match="1 answers of the model were never used"), model_stub() as model:
         model.reply("unheard")
     with model_stub(), pytest.raises(ReplayMiss, match="model calls only"):
         httpx.get(f"{NOWHERE}/price")

@@ -107,7 +107,7 @@ def test_each_lane_goes_as_far_as_its_own_recording() -> None:
     assert verdict(report) is Verdict.IDENTICAL
     assert "2 of 2 steps" in headline(report)
     report = replay(cut_short(left, right), left, beyond)
-    assert "1 step that the replay did not get to: 1 of 2 steps" in headline(report)
+    assert "1 step that the replay did not reach: 1 of 2 steps" in headline(report)
 
 
 def test_what_happened_inside_a_call_that_never_ended_is_not_asked_for() -> None:

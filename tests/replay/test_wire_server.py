@@ -150,7 +150,7 @@ def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Pa
         "client.chat.completions.create(model='gpt-4o', messages=messages, tools=tools)\n"
     )
     assert main(["serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-1."]) == 3
-    assert "REPLAY-103 a recorded step was never asked for at step 3" in capfd.readouterr().out
+    assert "REPLAY-103 a recorded step was never requested at step 3" in capfd.readouterr().out
     assert main(["serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-2."]) == 3
     assert '+ "Ship AC-2."' in capfd.readouterr().out
     assert main(["serve", str(tmp_path / "run"), "--", "true"]) == 125

@@ -119,7 +119,7 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
         (
             {"uncompared": (value(Why.KEY), value(Why.DERIVED), value(Why.KEY), value(Why.SHARED), value(Why.INPUT))},
             "identical, except 2 private values that need the key to compare, 1 private value made from a surrogate, 1 private "
-            "value whose surrogate stands for others, too and 1 private value of the caller's own input: 2 of 2 steps and the "
+            "value whose surrogate also stands for others and 1 private value of the caller's own input: 2 of 2 steps and the "
             "outcome, run r1",
         ),
         (
@@ -162,7 +162,7 @@ def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, 
         ({"served": (Served(step=1, how="exact"),)}, "1 of 2 recorded steps are not accounted for"),
         (
             {"uncompared": (value(Why.KEY),), "requires_values": True},
-            "every private value was to be compared, and not compared: 1 private value that needs the key to compare",
+            "every private value had to be compared; not compared:  1 private value that needs the key to compare",
         ),
         ({"stopped": STOPPED}, "it was stopped before step 2, as asked"),
         ({"entered": False}, "the program never reached the recorded entry point"),

@@ -98,7 +98,7 @@ def test_a_damaged_file_is_found_and_named(tmp_path: Path) -> None:
 
 
 def test_a_backup_heals_a_store_whose_damaged_part_was_taken_away(tmp_path: Path) -> None:
-    """The way that docs/store.md gives: restore a backup made before; rows that are there count once."""
+    """The way that docs/store.md gives: restore a backup made before; rows that exist already count once."""
     directory, copy = tmp_path / "store", tmp_path / "backup"
     spans = fill(directory, 3)
     assert order(directory, {"action": "backup", "directory": str(copy)}).returncode == 0

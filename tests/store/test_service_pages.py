@@ -99,7 +99,7 @@ async def test_the_list_is_filtered_by_words_state_service_and_age(client: Clien
     assert "LookupError" in only_failed
     both = await text(client, "/?service=page-agent&since=7d&user=ann")
     assert good in both and failed in both
-    assert "No run is like that." in await text(client, "/?service=nobody")
+    assert "No matching runs." in await text(client, "/?service=nobody")
     assert 'value="nobody"' in await text(client, "/?service=nobody")
     assert (await client.get("/?since=often")).status == 400
 

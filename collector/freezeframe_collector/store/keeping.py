@@ -64,7 +64,7 @@ def pin(store: Store, trace_id: str, *, note: str = "") -> None:
 
 
 def unpin(store: Store, trace_id: str, *, note: str = "") -> None:
-    """Let a pinned run go when its days are over.
+    """Unpin a run, so that it expires normally.
 
     Raises:
         RunError: no such run.

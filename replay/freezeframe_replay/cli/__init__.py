@@ -1,6 +1,6 @@
-"""The command line of freezeframe, but for `run` and `drain`, which the instrumentation answers itself.
+"""The command line of freezeframe, except `run` and `drain`, which belong to the instrumentation.
 
-Nothing heavy is imported until a command is known. An error of ours is two lines on stderr, never a traceback.
+Nothing heavy is imported until a command is known. A freezeframe error is two lines on stderr, never a traceback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["COMMANDS", "Command", "help_text", "main"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
-_INSTALL = "pip install 'freezeframe[embedded,replay,ui]'; `freezeframe doctor` says what is missing of which"
+_INSTALL = "pip install 'freezeframe[embedded,replay,ui]'; `freezeframe doctor` shows which parts are missing"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,7 +75,7 @@ def _execute(command: Command, rest: list[str]) -> int:
     try:
         arguments = parser.parse_args(rest)
         if program == []:
-            parser.error("found nothing after `--`, expected the program to start")
+            parser.error("expected a command after `--`")
     except SystemExit as stop:  # argparse leaves by exit; a caller of `main` gets the code instead
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     arguments.program = program

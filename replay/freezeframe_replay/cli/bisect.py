@@ -26,13 +26,11 @@ _SHORT = 12
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument("--good", metavar="COMMIT", help="re-enacts the run (default: the commit that it was recorded on)")
-    parser.add_argument("--bad", default="HEAD", metavar="COMMIT", help="does not any more (default: HEAD)")
-    parser.add_argument(
-        "--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests that does not decide"
-    )
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one replay may take")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--good", metavar="COMMIT", help="commit that re-enacts the run (default: the commit of the recording)")
+    parser.add_argument("--bad", default="HEAD", metavar="COMMIT", help="commit that no longer does (default: HEAD)")
+    parser.add_argument("--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests to ignore")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one replay, in seconds")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
     add_store(parser)
 
@@ -68,7 +66,7 @@ def _recorded_commit(fixture: Fixture) -> str:
     commit = fixture.environment.get(genai.VCS_REVISION, "")
     if not commit:
         raise ConfigError(
-            f"--good: not given, and run {fixture.run_id} does not say on which commit it was recorded",
+            f"--good: not given, and run {fixture.run_id} does not name the commit of the recording",
             do="name a commit that re-enacts the run: --good COMMIT",
         )
     return commit
@@ -78,9 +76,9 @@ def _text(found: Bisection, start: str, run: str) -> str:
     by_hand = f"  by hand: {start} && git bisect run freezeframe replay --quiet {run}"
     if found.first_bad is None:
         suspects = ", ".join(commit[:_SHORT] for commit in found.suspects)
-        return f"not decided: the code of some commits says nothing about the run; it is one of {suspects}\n{by_hand}"
+        return f"undecided: some commits could not be compared; it is one of {suspects}\n{by_hand}"
     first = found.first_bad
-    answer = printable(f"{first.commit} is the first commit that leaves the recording: {first.subject}")
+    answer = printable(f"{first.commit} is the first commit that diverges from the recording: {first.subject}")
     lines: list[str] = []
     if first.first is not None:
         divergence = first.first

@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("one", metavar="A", help=TARGET_HELP)
     parser.add_argument("other", metavar="B", help="another recording of the same input, named in the same ways")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write A there, with what varies declared")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write A there, declaring what varies")
     add_json(parser)
     add_store(parser)
 
@@ -48,6 +48,6 @@ def _lines(found: Calibration) -> list[str]:
     lines = [f"{found.compared} steps compared, up to the first answer that differs"]
     lines += [f"  varies by itself: {name}, in {steps} steps" for name, steps in found.varying.items()]
     lines += [
-        f"  varies, but is the question itself and stays: {name}, in {steps} steps" for name, steps in found.content.items()
+        f"  varies, but is part of the question and is kept: {name}, in {steps} steps" for name, steps in found.content.items()
     ]
     return lines if len(lines) > 1 else [*lines, "  nothing varies"]

@@ -24,14 +24,14 @@ _IGNORABLE = ("model", "fingerprint", "finish", "calls", "text")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=f"{TARGET_HELP}; or a dataset's directory")
+    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=f"{TARGET_HELP}; or a dataset directory")
     parser.add_argument(
-        "--step", action="append", type=positive, default=[], metavar="N", help="ask only this step (may be given again)"
+        "--step", action="append", type=positive, default=[], metavar="N", help="ask only this step (repeatable)"
     )
-    parser.add_argument("--ignore", action="append", default=[], choices=_IGNORABLE, help="what may drift (may be given again)")
-    parser.add_argument("--base-url", default="", metavar="URL", help="ask there (default: $OPENAI_BASE_URL and the like)")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds that one answer may take")
-    parser.add_argument("--quiet", action="store_true", help="only what drifted")
+    parser.add_argument("--ignore", action="append", default=[], choices=_IGNORABLE, help="what may drift (repeatable)")
+    parser.add_argument("--base-url", default="", metavar="URL", help="base URL to ask (default: $OPENAI_BASE_URL and similar)")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="time limit of one answer, in seconds")
+    parser.add_argument("--quiet", action="store_true", help="print only what drifted")
     add_json(parser)
     add_store(parser)
 
@@ -54,7 +54,7 @@ def execute(arguments: argparse.Namespace) -> int:
             if not arguments.json and not (arguments.quiet and not has_drifted(found) and not found.error):
                 print("\n".join(_lines(found, drifted=has_drifted(found))), flush=True)
     if not asked:
-        raise FixtureError("found no answered model call in it, so there is no question to ask again")
+        raise FixtureError("found no answered model call, so there is no question to ask again")
     drifted = sum(map(has_drifted, asked))
     silent = sum(bool(found.error) for found in asked)
     if arguments.json:
@@ -70,7 +70,7 @@ def _not_compared(asked: Sequence[Asked], ignored: frozenset[str]) -> str:
     unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
     parts = [", ".join(sorted(ignored))] if ignored else []
     if unsteady:
-        parts.append(f"the words of {unsteady}, which asked for no steady ones")
+        parts.append(f"the words of {unsteady}, which did not ask for steady ones")
     return f"; not compared: {', '.join(parts)}" if parts else ""
 
 
@@ -93,7 +93,7 @@ def _lines(found: Asked, *, drifted: bool) -> Iterable[str]:
     if found.error:
         yield short(f"  {found.error}", width)
     for drift in found.drifts:
-        note = "" if drift.what != "text" or found.text_decides else " (the request asks for no steady words)"
+        note = "" if drift.what != "text" or found.text_decides else " (the request does not ask for steady words)"
         yield f"  {drift.what}{note}"
         yield short(f"    - {drift.recorded}", width)
         yield short(f"    + {drift.now}", width)

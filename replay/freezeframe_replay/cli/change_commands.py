@@ -9,17 +9,17 @@ from freezeframe_replay.cli.command import Command, Example
 CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
     Command(
         name="diff",
-        summary="Lay two runs beside each other and say where they first differ.",
+        summary="Compare two runs and show where they first differ.",
         description="Steps are paired by their request, in each task or thread in order, then by kind and name. Time and "
         "tokens are shown and make no difference.",
         examples=(
-            Example(line="freezeframe diff 4bf92f35 9c1e77d0", means="two runs of the store"),
+            Example(line="freezeframe diff 4bf92f35 9c1e77d0", means="two runs in the store"),
             Example(line="freezeframe diff tests/regressions/late-order last", means="a fixture and the newest run"),
             Example(line="freezeframe diff before.jsonl after.jsonl --all --json", means="for a script"),
-            Example(line="freezeframe diff last 4bf92f35 --html diff.html", means="a page of its own, to keep or to send"),
+            Example(line="freezeframe diff last 4bf92f35 --html diff.html", means="a self-contained page, to keep or to send"),
         ),
         exit_codes={
-            0: "alike; what neither run recorded is named",
+            0: "alike; anything that neither run recorded is named",
             1: "failed, with the reason on stderr",
             2: "wrong usage",
             3: "different",
@@ -43,9 +43,9 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="step",
-        summary="Replay a run up to a step, and show the call about to be made and where the code stands.",
+        summary="Replay a run up to a step, and show the call about to be made and where the code is.",
         description="Stops in the program's own code: its frames and their variables, the request beside the recorded one, "
-        "and the answer that is waiting. Another N steps back or forth.",
+        "and the answer that is waiting. Another N moves back or forward.",
         examples=(
             Example(line="freezeframe step last --until 4", means="before the fourth step"),
             Example(line="freezeframe step tests/regressions/late-order --until 2 -- python agent.py", means="another program"),
@@ -54,15 +54,16 @@ CHANGE_COMMANDS: Final[tuple[Command, ...]] = (
             0: "stopped before the step",
             1: "failed: no such run, no such step",
             2: "wrong usage",
-            3: "the code left the recording before the step",
+            3: "the code diverged from the recording before the step",
             125: "incomparable: the program never reached the recorded entry point or the step",
         },
         takes_program=True,
     ),
     Command(
         name="calibrate",
-        summary="Learn from two recordings of the same input what varies by itself, and declare it in a fixture.",
-        description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that decided. "
+        summary="Compare two recordings of the same input to learn what varies by itself, and declare it in a fixture.",
+        description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that "
+        "mattered. "
         "Messages, prompts and arguments are never ignored.",
         examples=(
             Example(line="freezeframe calibrate 4bf92f35 9c1e77d0", means="show what varies"),

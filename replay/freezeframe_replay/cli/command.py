@@ -66,7 +66,7 @@ def make_parser(command: Command) -> argparse.ArgumentParser:
 
 
 def split_program(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:
-    """Return the arguments before the first ``--`` and those after it (None where there is no ``--``)."""
+    """Return the arguments before the first ``--`` and those after it (None if there is no ``--``)."""
     arguments = list(argv)
     if "--" not in arguments:
         return arguments, None

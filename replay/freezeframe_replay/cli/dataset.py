@@ -23,12 +23,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("runs", nargs="*", metavar="RUN", help="runs or fixtures by name, as `freezeframe replay` takes them")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the dataset")
-    parser.add_argument("--where", metavar="SQL", help="runs for which this holds in the view `runs`, newest first")
-    parser.add_argument("--sql", metavar="QUERY", help="runs whose ids the first column of this query holds")
+    parser.add_argument("--where", metavar="SQL", help="runs that match this condition on the view `runs`, newest first")
+    parser.add_argument("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query")
     parser.add_argument("--failed", action="store_true", help="only runs that failed or never finished (with --where or alone)")
     parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
     parser.add_argument("--limit", type=positive, default=100, metavar="N", help="at most N runs by SQL (default: 100)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
     add_store(parser)
 
@@ -53,7 +53,7 @@ def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
     """Return the names of the runs, and what chose them in one line."""
     by_sql = [name for name in ("where", "failed", "since") if getattr(arguments, name)]
     if sum(map(bool, (arguments.runs, arguments.sql, by_sql))) != 1:
-        raise ConfigError("expected one way to choose runs: their names, --sql, or --where, --failed and --since")
+        raise ConfigError("choose runs in exactly one way: by name, with --sql, or with --where, --failed and --since")
     if arguments.runs:
         return arguments.runs, " ".join(arguments.runs)
     store = open_store(arguments)

@@ -24,9 +24,9 @@ _MARKS: Final = {How.SAME: " ", How.CHANGED: "~", How.ADDED: "+", How.REMOVED: "
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("before", metavar="A", help=TARGET_HELP)
-    parser.add_argument("after", metavar="B", help="the other one, named in the same ways")
-    parser.add_argument("--all", action="store_true", help="show the steps that are the same, too")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page of its own there, with nothing else in it")
+    parser.add_argument("after", metavar="B", help="the other run, named in the same ways")
+    parser.add_argument("--all", action="store_true", help="also show the steps that are the same")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page there")
     add_json(parser)
     add_store(parser)
 
@@ -66,14 +66,14 @@ def comparison_text(found: Comparison, *, width: int, everything: bool = False) 
         lines += ["  ~ outcome", *_differences(found.outcome, width)]
     same = sum(1 for pair in found.pairs if pair.how is How.SAME)
     if same and not everything and not found.alike:
-        lines.append(f"  {same} more the same (--all lists them)")
+        lines.append(f"  {same} more are the same (--all lists them)")
     return "\n".join(lines)
 
 
 def _head(found: Comparison) -> str:
     names = f"{found.before[:ID_DIGITS]} and {found.after[:ID_DIGITS]}"
     if not found.compared:
-        return f"incomparable: nothing was compared, neither run recorded calls, input or outcome; runs {names}"
+        return f"incomparable: nothing was compared; neither run recorded calls, input or outcome; runs {names}"
     if found.alike:
         but_for = f", except {' and '.join(found.not_compared)}" if found.not_compared else ""
         return f"alike{but_for}: {len(found.pairs)} steps, runs {names}"
@@ -86,9 +86,9 @@ def _head(found: Comparison) -> str:
 
 def _numbers(before: Side | None, after: Side | None) -> str:
     if before is None:
-        return f"step {after.step} of the second run, which the first lacks" if after else ""
+        return f"step {after.step} of the second run, which is missing from the first" if after else ""
     if after is None:
-        return f"step {before.step}, which the second run lacks"
+        return f"step {before.step}, which is missing from the second run"
     return f"step {before.step}" if before.step == after.step else f"step {before.step} (in the second run {after.step})"
 
 

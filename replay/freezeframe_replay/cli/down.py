@@ -18,5 +18,5 @@ def execute(arguments: argparse.Namespace) -> int:
     """Stop both processes; nothing running is no error."""
     home = home_of(arguments)
     ran = daemon.down(home, lambda line: print(line, file=sys.stderr, flush=True))
-    print(f"freezeframe is down, data in {home.directory}" if ran else f"nothing runs for {home.directory}")
+    print(f"freezeframe is down, data in {home.directory}" if ran else f"nothing is running for {home.directory}")
     return 0

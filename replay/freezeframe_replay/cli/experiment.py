@@ -38,22 +38,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=[kind.value for kind in Kind if kind is not Kind.TOOL],
-        help="make calls of this kind for real where the recording holds no answer (may be given again)",
+        help="make calls of this kind for real if the recording holds no answer (repeatable)",
     )
     parser.add_argument(
-        "--allow-tool", action="append", default=[], metavar="NAME", help="let this tool run for real (may be given again)"
+        "--allow-tool", action="append", default=[], metavar="NAME", help="let this tool run for real (repeatable)"
     )
-    parser.add_argument(
-        "--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests that does not decide"
-    )
-    parser.add_argument("--judge", metavar="MODULE:FUNCTION", help="ask this function whether other words mean the same")
-    parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record it")
+    parser.add_argument("--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests to ignore")
+    parser.add_argument("--judge", metavar="MODULE:FUNCTION", help="ask this function whether different words mean the same")
+    parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record the answers")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="replays side by side (default: 1)")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one run may take")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the result there as JSON, too")
-    parser.add_argument("--all", action="store_true", help="list the rows that are the same, too")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one run, in seconds")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON")
+    parser.add_argument("--all", action="store_true", help="also list the rows that are the same")
     add_require_values(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
 
 
@@ -85,8 +83,8 @@ def _policy(arguments: argparse.Namespace) -> Policy:
     live = frozenset(Kind(name) for name in arguments.live)
     if edits and Kind.MODEL not in live:
         raise ConfigError(
-            f"found {edits[0]} and no --live model: a recording holds no answer to an edited request",
-            do="add --live model; it asks with the keys of your environment, and costs what it costs",
+            f"found {edits[0]} and no --live model: the recording holds no answer to an edited request",
+            do="add --live model; it uses the API keys of your environment, at your cost",
         )
     return Policy(
         ignore=tuple(arguments.ignore),
@@ -113,7 +111,7 @@ def _judging(arguments: argparse.Namespace) -> Any:
 
     if not arguments.judge:
         if arguments.judge_live:
-            raise ConfigError("--judge-live: found without --judge, expected also the function that judges")
+            raise ConfigError("--judge-live requires --judge, which names the function that judges")
         return None
     return Judging(judge=load_judge(arguments.judge), records=arguments.dataset / "judgements", live=arguments.judge_live)
 

@@ -27,7 +27,7 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="experiment",
-        summary="Replay each run of a dataset with a candidate, and say what changed in each.",
+        summary="Replay each run of a dataset with a candidate, and report what changed in each.",
         description="The candidate is the code in the working tree, and whatever --model, --system, --replace and --set change "
         "in the requests to the model. Path, tools, arguments and targets are compared exactly; whether other words mean the "
         "same is asked of the judge.",
@@ -50,7 +50,7 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="fuzz",
-        summary="Perturb a run a little, again and again, and say which perturbations flip it.",
+        summary="Perturb a run slightly, again and again, and report which perturbations flip it.",
         description="The question is typed otherwise, a tool gives less or fails, a stream is cut elsewhere, concurrent "
         "answers come in another order. Offline the model is held to what it said, so that what the code makes of it shows. "
         "The same seed tries the same perturbations.",
@@ -60,7 +60,7 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
             Example(line="freezeframe fuzz last --aim prompt --live model", means="what the real model makes of a typo"),
         ),
         exit_codes={
-            0: "none flips it",
+            0: "no perturbation flips it",
             **_FAILED,
             3: "at least one does",
             125: "the run itself is not re-enacted, or nothing could be perturbed or compared",
@@ -69,42 +69,46 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
     ),
     Command(
         name="bisect",
-        summary="Find the first commit whose code leaves a recorded run.",
-        description="`git bisect` in a worktree of its own: your checkout is not touched. Commits whose code does not start "
-        "are skipped. Run it from the directory that the agent is started in.",
+        summary="Find the first commit whose code diverges from a recorded run.",
+        description="Runs `git bisect` in a separate worktree: your checkout is not touched. Commits whose code does not start "
+        "are skipped. Run it from the directory in which the agent starts.",
         examples=(
             Example(line="freezeframe bisect 4bf92f35", means="from the recorded commit to HEAD"),
             Example(line="freezeframe bisect tests/golden/order --good v1.4 --bad main", means="between two commits"),
         ),
-        exit_codes={0: "found", **_FAILED, 125: "not decided: only skipped commits are left"},
+        exit_codes={0: "found", **_FAILED, 125: "undecided: only skipped commits are left"},
         takes_program=True,
     ),
     Command(
         name="failures",
-        summary="Group failures alike, and with --replay re-enact one run of each group.",
-        description="A signature stays the same for failures alike: numbers and ids in the message do not count.",
+        summary="Group similar failures, and with --replay re-enact one run of each group.",
+        description="Similar failures have the same signature: numbers and ids in the message do not count.",
         examples=(
-            Example(line="freezeframe failures --since 1d", means="what goes wrong, in how many runs"),
-            Example(line="freezeframe failures --since 1d --replay", means="and which of it still does, with this code"),
+            Example(line="freezeframe failures --since 1d", means="what fails, in how many runs"),
+            Example(line="freezeframe failures --since 1d --replay", means="and which failures this code still shows"),
             Example(line="freezeframe failures --since 7d -o sets/failures", means="one run of each, as a dataset"),
         ),
         exit_codes={
             0: "done; every replayed run is re-enacted",
             **_FAILED,
             3: "at least one diverged",
-            125: "of at least one nothing can be said: it could not be replayed or compared",
+            125: "at least one is unknown: it could not be replayed or compared",
         },
     ),
     Command(
         name="canary",
-        summary="Ask recorded questions again, live, and say what drifted: model, fingerprint, words.",
-        description="For a schedule. Requests go out as recorded, with keys and base URLs of your environment; a key is sent "
+        summary="Ask recorded questions again, live, and report what drifted: model, fingerprint, words.",
+        description="Meant to run on a schedule. Requests go out as recorded, with keys and base URLs of your "
+        "environment; a key is sent "
         "only to a host known as the provider's, or one that you name. Words count where the request asks for steady ones "
         "(temperature 0, or a seed).",
         examples=(
             Example(line="freezeframe canary tests/golden/order", means="every model call of a fixture"),
             Example(line="freezeframe canary sets/pinned --ignore fingerprint --quiet", means="a dataset, from cron"),
-            Example(line="freezeframe canary last --step 1 --base-url http://127.0.0.1:8000/v1", means="one step, elsewhere"),
+            Example(
+                line="freezeframe canary last --step 1 --base-url http://127.0.0.1:8000/v1",
+                means="one step, at another address",
+            ),
         ),
         exit_codes={0: "nothing drifted", **_FAILED, 3: "something did", 125: "a question got no answer"},
     ),

@@ -24,13 +24,15 @@ _NOT_REPLAYED = "no: "
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--since", type=seconds, metavar="AGE", help="only failures of the last 15m, 1h, 7d, ...")
-    parser.add_argument("--where", default="", metavar="SQL", help="only failures for which this holds in the view `errors`")
+    parser.add_argument("--since", type=seconds, metavar="AGE", help="only failures within 15m, 1h, 7d, ...")
+    parser.add_argument(
+        "--where", default="", metavar="SQL", help="only failures that match this condition on the view `errors`"
+    )
     parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N groups (default: 20)")
     parser.add_argument("--replay", action="store_true", help="replay one run of each group")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write one run of each group there as a dataset")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one replay may take")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one replay, in seconds")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
     add_store(parser)
 

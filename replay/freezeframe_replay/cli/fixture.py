@@ -21,16 +21,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fixture, made if need be"
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fixture, created if it does not exist"
     )
-    parser.add_argument("--pytest", action="store_true", help="also write test_<DIR's name>.py beside the fixture")
+    parser.add_argument("--pytest", action="store_true", help="also write test_<DIR's name>.py next to the fixture")
     parser.add_argument(
         "--expect",
         choices=[expect.value for expect in Expect],
         default=Expect.CHANGED.value,
-        help="what the test asks: changed, the recorded failure is gone (default); identical, the run is re-enacted exactly",
+        help="what the test checks: changed, the recorded failure is gone (default); identical, the run is re-enacted exactly",
     )
-    parser.add_argument("--force", action="store_true", help="write the test anew even if it was edited")
+    parser.add_argument("--force", action="store_true", help="overwrite the test even if it was edited")
     add_json(parser)
     add_store(parser)
 
@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     print(f"wrote {directory}: {len(fixture.steps)} steps of run {fixture.run_id}")
     print(f"next: {f'pytest {test}' if test else f'freezeframe replay {directory}'}")
     if test and arguments.expect == Expect.CHANGED.value:
-        print("      it fails until the code is fixed; for a run that is to stay as it is: --expect identical --force")
+        print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")
     return 0
 
 
@@ -74,7 +74,7 @@ def _frozen(arguments: argparse.Namespace) -> Fixture:
     if reached.cold:
         names = ", ".join(reached.blocking)
         print(
-            f"freezeframe fixture: warning: a cold case, it cannot be re-enacted by itself; it lacks: {names}", file=sys.stderr
+            f"freezeframe fixture: warning: a cold case: it cannot be re-enacted by itself; it lacks: {names}", file=sys.stderr
         )
     return freeze(run)
 
@@ -87,7 +87,7 @@ def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:
     source = regression_test(fixture, name, expect=Expect(arguments.expect), command=arguments.program)
     if path.exists() and path.read_text(encoding="utf-8") != source and not arguments.force:
         print(
-            f"freezeframe fixture: kept {path}: it differs from what would be written (--force writes it anew)", file=sys.stderr
+            f"freezeframe fixture: kept {path}: it differs from what would be written (--force overwrites it)", file=sys.stderr
         )
         return path
     path.write_text(source, encoding="utf-8")

@@ -19,10 +19,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fork, made if need be"
+        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fork, created if it does not exist"
     )
     parser.add_argument(
-        "--step", type=positive, metavar="N", help="the step whose answer is changed, as `freezeframe show` counts"
+        "--step", type=positive, metavar="N", help="the step whose answer to change, as numbered by `freezeframe show`"
     )
     parser.add_argument("--result", metavar="JSON", help="what the tool or retriever returns (@FILE reads it from there)")
     parser.add_argument("--response", metavar="TEXT", help="what the model says (@FILE reads it from there)")
@@ -31,16 +31,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH=JSON",
-        help="one value in the step's answer, for example choices[0].message.content (may be given again)",
+        help="one value in the step's answer, for example choices[0].message.content (repeatable)",
     )
     parser.add_argument(
         "--input",
         action="append",
         default=[],
         metavar="PATH=JSON",
-        help="one argument of the entry point, for example kwargs.question (may be given again)",
+        help="one argument of the entry point, for example kwargs.question (repeatable)",
     )
-    parser.add_argument("--flag", action="append", default=[], metavar="NAME=VALUE", help="a feature flag (may be given again)")
+    parser.add_argument("--flag", action="append", default=[], metavar="NAME=VALUE", help="a feature flag (repeatable)")
     parser.add_argument("--clock", metavar="TIME", help="when the run began, for example 2026-12-24T18:00:00Z")
     parser.add_argument("--commit", metavar="REV", help="the commit that `freezeframe replay --at-commit` checks out")
     add_json(parser)
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     edits = list(_edits(arguments))
     if not edits:
         raise ConfigError(
-            "found no change, expected --step N with --result, --response or --set, or --input, --flag, --clock, --commit"
+            "no change given; use --step N with --result, --response or --set, or --input, --flag, --clock, --commit"
         )
     made = fork(load_as_fixture(arguments, arguments.run), edits)
     directory: Path = arguments.output
@@ -78,7 +78,7 @@ def _edits(arguments: argparse.Namespace) -> Iterator[Edit]:
         yield Edit(target=Target.COMMIT, value=arguments.commit)
     step: int | None = arguments.step
     if step is None and (arguments.set or arguments.result is not None or arguments.response is not None):
-        raise ConfigError("--step: not given, expected the number of the step whose answer is changed")
+        raise ConfigError("--step is required: the number of the step whose answer to change")
     if arguments.result is not None:
         yield Edit(target=Target.RESULT, step=step, value=_json(text_or_file(arguments.result, "--result"), "--result"))
     if arguments.response is not None:
@@ -109,4 +109,4 @@ def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise ConfigError(f"{where}: found {text[:80]!r}, expected JSON (a text stands in double quotes)") from None
+        raise ConfigError(f"{where}: found {text[:80]!r}, expected JSON (text goes in double quotes)") from None

@@ -29,15 +29,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument("--rounds", type=positive, default=20, metavar="N", help="perturbations to try (default: 20)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same seed tries the same ones (default: 1)")
     parser.add_argument(
-        "--aim", action="append", default=[], choices=_AIMS, help="perturb only this (may be given again; default: all)"
+        "--seed", type=int, default=1, metavar="N", help="the same seed tries the same perturbations (default: 1)"
+    )
+    parser.add_argument(
+        "--aim", action="append", default=[], choices=_AIMS, help="perturb only this (repeatable; default: all)"
     )
     parser.add_argument("--live", action="append", default=[], choices=["model"], help="ask the model for real")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds that one replay may take")
-    parser.add_argument("--all", action="store_true", help="list the perturbations that flip nothing, too")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one replay, in seconds")
+    parser.add_argument("--all", action="store_true", help="also list the perturbations that flip nothing")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
     add_store(parser)
 
@@ -73,10 +75,10 @@ def execute(arguments: argparse.Namespace) -> int:
         document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped), "unknown": len(open_ones)}
         print_json({**document, "effects": [dataclasses.asdict(effect) for effect in effects]})
     else:
-        rest = f"; of {len(open_ones)} it is not known" if open_ones else ""
+        rest = f"; {len(open_ones)} undecided" if open_ones else ""
         print(f"{len(flipped)} of {len(effects)} perturbations flip the run{rest} (seed {arguments.seed})")
         if len(effects) < arguments.rounds:
-            print(f"  there are no more of them, {arguments.rounds} were asked for")
+            print(f"  there are no more; --rounds asked for {arguments.rounds}")
         print(_table(effects if arguments.all else flipped), end="")
         if flipped and arguments.output is not None:
             print(f"next: freezeframe replay {arguments.output}/{flipped[0].number:03}-{flipped[0].aim.value}")

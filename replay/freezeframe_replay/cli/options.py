@@ -25,7 +25,7 @@ def add_data(parser: argparse.ArgumentParser) -> None:
         "--data",
         type=Path,
         metavar="DIR",
-        help=f"data directory (default: ${VARIABLE}, else the nearest .freezeframe upwards, else ./.freezeframe)",
+        help=f"data directory (default: ${VARIABLE}, else the nearest .freezeframe in a parent directory, else ./.freezeframe)",
     )
 
 
@@ -42,7 +42,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare --json."""
-    parser.add_argument("--json", action="store_true", help="write JSON, for a script")
+    parser.add_argument("--json", action="store_true", help="write JSON, for scripts")
 
 
 def add_require_values(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,8 @@ def add_require_values(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--require-values",
         action="store_true",
-        help="say nothing (125) unless every private value of the program's own is compared, which takes the recording's key",
+        help="report incomparable (125) unless all of the program's own private values are compared (needs the "
+        "recording's key)",
     )
 
 
@@ -93,7 +94,7 @@ def text_or_file(given: str, option: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        why = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
         raise ConfigError(f"{option}: {path}: cannot be read: {why}") from error
 
 

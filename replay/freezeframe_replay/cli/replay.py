@@ -30,57 +30,59 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COMPONENT",
-        help="part of the requests that does not decide, for example body.temperature (may be given again)",
+        help="part of the requests to ignore, for example body.temperature (repeatable)",
     )
     parser.add_argument(
         "--live",
         action="append",
         default=[],
         choices=[kind.value for kind in Kind if kind is not Kind.TOOL],
-        help="make calls of this kind for real where the recording holds no answer (may be given again)",
+        help="make calls of this kind for real if the recording holds no answer (repeatable)",
     )
-    parser.add_argument("--live-from", type=positive, metavar="N", help="from step N on make them for real, recorded or not")
+    parser.add_argument("--live-from", type=positive, metavar="N", help="make them for real from step N on, recorded or not")
     parser.add_argument(
         "--from",
         dest="begin",
         type=positive,
         metavar="N",
-        help="begin in the middle, at the last border of a framework before step N (a run with framework_state)",
+        help="begin in the middle, at the last framework border before step N (requires framework_state)",
     )
     parser.add_argument(
         "--allow-tool",
         action="append",
         default=[],
         metavar="NAME",
-        help="let this tool run for real where the recording holds no answer (may be given again)",
+        help="let this tool run for real if the recording holds no answer (repeatable)",
     )
-    parser.add_argument(
-        "--at-commit", action="store_true", help="run the code of the recorded commit, checked out for as long as it takes"
-    )
+    parser.add_argument("--at-commit", action="store_true", help="run the code of the recorded commit, in a temporary checkout")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="DIR",
-        help="keep what the program did as a fixture of its own, the answers that it got live in it",
+        help="keep what the program did as a separate fixture, including the answers that it got live",
     )
-    parser.add_argument("--real-time", action="store_true", help="take as long as the run took, streams chunk by chunk")
-    parser.add_argument("--hermetic", action="store_true", help="fence off started processes and changed files, too")
+    parser.add_argument("--real-time", action="store_true", help="replay at the recorded speed, streams chunk by chunk")
+    parser.add_argument("--hermetic", action="store_true", help="also fence off starting processes and changing files")
     parser.add_argument(
         "--fence",
         action="append",
         default=[],
         choices=[fence.value for fence in Fence],
-        help="fence off one of these; reads: of files that are neither the program's, nor Python's, nor the system's (may be "
-        "given again)",
+        help="fence off one of these; reads: of files that belong neither to the program, nor to Python, nor to the system "
+        "(repeatable)",
     )
     parser.add_argument(
-        "--allow-path", action="append", default=[], metavar="PATH", help="file or directory that the fences let through"
+        "--allow-path", action="append", default=[], metavar="PATH", help="file or directory that the fences allow"
     )
-    parser.add_argument("--allow-program", action="append", default=[], metavar="NAME", help="program that may be started")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    parser.add_argument(
+        "--allow-program", action="append", default=[], metavar="NAME", help="program that the fences allow to start"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
+    )
     add_require_values(parser)
-    parser.add_argument("--quiet", action="store_true", help="one line")
+    parser.add_argument("--quiet", action="store_true", help="print one line")
     parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
     add_json(parser)
     add_store(parser)
@@ -120,7 +122,7 @@ def execute(arguments: argparse.Namespace) -> int:
             again = typed_again(arguments, report.run_id)
             print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
             if report.live and spans is None and not arguments.quiet:
-                print("  next: if this is the fix, keep it with the answers that it got: the same command with -o DIR")
+                print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")
         if spans is not None:
             _keep(fixture, spans, report, arguments)
     return exit_code(report)
@@ -144,7 +146,8 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
     if not arguments.json:
         print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {_calls(len(report.live))} made for real")
         print(
-            f"  freezeframe replay {directory} asks nobody; as a test: freezeframe fixture {directory} -o {directory} --pytest"
+            f"  freezeframe replay {directory} needs no network; as a test: freezeframe fixture {directory} -o "
+            f"{directory} --pytest"
         )
 
 
@@ -161,7 +164,7 @@ def _begin(fixture: Fixture | Path, number: int) -> Fixture:
 
 def _policy(arguments: argparse.Namespace) -> Policy:
     if arguments.live_from is not None and not arguments.live:
-        raise ConfigError("--live-from: found without --live, expected also what is to be live, for example --live model")
+        raise ConfigError("--live-from requires --live, for example --live model")
     return Policy(
         ignore=tuple(arguments.ignore),
         live=frozenset(Kind(name) for name in arguments.live),

@@ -27,9 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="COMPONENT",
-        help="part of the requests that does not decide, for example body.temperature (may be given again)",
+        help="part of the requests to ignore, for example body.temperature (repeatable)",
     )
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
+    )
     add_require_values(parser)
     add_json(parser)
     add_store(parser)
@@ -44,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
     fixture = servable(load_as_fixture(arguments, arguments.run))
     if not fixture.steps:
-        raise FixtureError(f"run {fixture.run_id}: found no HTTP exchange, so there is nothing that a server could answer")
+        raise FixtureError(f"run {fixture.run_id}: found no HTTP exchanges, so a server has nothing to answer")
     session = ReplaySession(
         fixture,
         policy=Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values),
@@ -58,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
             else:
                 status = _wait(variables)
     except OSError as error:
-        raise ConfigError(f"--port {arguments.port}: cannot be listened on: {error.strerror}") from error
+        raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
     # what the program was given and what it came to cannot be seen from outside
     report = replace(session.report(), input_check=Check.NOT_SEEN, outcome_check=Check.NOT_SEEN, exit_status=status)
     if arguments.json:
@@ -83,14 +85,14 @@ def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> int
         raise ReplayError(f"{program[0]}: cannot be started: {error.strerror}") from error
     except subprocess.TimeoutExpired:
         raise ReplayError(
-            f"{' '.join(program)}: not ended after {timeout_s:.0f} s", do="raise --timeout if it is only slow"
+            f"{' '.join(program)}: did not finish within {timeout_s:.0f} s", do="raise --timeout if it is only slow"
         ) from None
     return done.returncode
 
 
 def _wait(variables: dict[str, str]) -> int:
     print("\n".join(f"export {name}={value}" for name, value in variables.items()), flush=True)
-    print("serving; Ctrl-C ends and reports", file=sys.stderr, flush=True)
+    print("serving; Ctrl-C stops and reports", file=sys.stderr, flush=True)
     try:
         threading.Event().wait()
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from freezeframe_replay.report.render import outline_text
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN", help=TARGET_HELP)
-    parser.add_argument("--full", action="store_true", help="with what was asked and answered in every step")
+    parser.add_argument("--full", action="store_true", help="show what was asked and answered in every step")
     add_json(parser)
     add_store(parser)
 

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="value of {NAME:Type} in the query (may be given again)",
+        help="value of {NAME:Type} in the query (repeatable)",
     )
     parser.add_argument("--width", type=int, default=80, metavar="N", help="cut a table's cells at N characters (default: 80)")
     add_store(parser)
@@ -37,8 +37,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Ask and print the rows."""
     query = sys.stdin.read() if arguments.query == "-" else arguments.query
     if said := _FORMAT.search(query):
-        # The driver names a format of its own behind the query; a second one is a syntax error that explains nothing.
-        raise ConfigError(f"query: found FORMAT {said[1]} at its end, expected none", do="give --format table, json or csv")
+        # The driver appends its own format to the query; a second one is a syntax error that explains nothing.
+        raise ConfigError(f"query: must not end with FORMAT {said[1]}", do="give --format table, json or csv")
     columns, rows = open_store(arguments).sql(query, _parameters(arguments.parameter))
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])

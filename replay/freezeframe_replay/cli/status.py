@@ -69,7 +69,7 @@ def _pid(service: daemon.Service, figures: Any) -> int | None:
 
 def _service_text(service: daemon.Service, pid: int | None, figures: Any, page_link: str | None) -> str:
     if pid is None:
-        return f"{service.name:<10} does not run; start it with `freezeframe up`"
+        return f"{service.name:<10} is not running; start it with `freezeframe up`"
     lines = [f"{service.name:<10} runs, pid {pid}"]
     for name, port in service.ports.items():
         secure = name == "http" and isinstance(figures, dict) and figures.get("tls") is True
@@ -86,7 +86,7 @@ _LISTENERS: Final[Mapping[tuple[str, str], str]] = {
     (daemon.COLLECTOR, "grpc"): "OTLP/gRPC",
     (daemon.COLLECTOR, "clickhouse"): "ClickHouse HTTP",
     (daemon.COLLECTOR, "pages"): "status, metrics",
-    (daemon.REPLAY, "http"): "runs, as a page",
+    (daemon.REPLAY, "http"): "runs page",
 }
 
 
@@ -109,7 +109,7 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
     restarts = sum(int(worker.get("restarts", 0)) for worker in workers)
     return [
         ("version", f"{figures.get('version', '?')}, up {duration(uptime_s * 1000)}"),
-        ("workers", f"{len(workers)}, started again {restarts} times" if workers else ""),
+        ("workers", f"{len(workers)}, restarted {restarts} times" if workers else ""),
         ("not ready", str(figures.get("not_ready_because") or "")),
         ("readers", _readers_text(figures.get("readers") or {})),
         ("spans", ", ".join(f"{spans.get(key, 0):,} {words}" for key, words in _SPANS.items()) + rate),
@@ -121,14 +121,14 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"{log.get('bytes', 0):,} bytes in {log.get('segments', 0):,} segments, {log.get('failures', 0):,} failed writes"
             + free,
         ),
-        ("turned away", ", ".join(f"{count:,} requests {_TURNED_AWAY[key]}" for key, count in turned_away.items())),
+        ("refused", ", ".join(f"{count:,} requests {_TURNED_AWAY[key]}" for key, count in turned_away.items())),
         ("rejected for", ", ".join(f"{reason}: {count:,}" for reason, count in rejected.items())),
         ("last error", str(writer.get("last_error") or "")),
     ]
 
 
 def _loss_text(spans: Mapping[str, Any]) -> str:
-    """Return what damage of the log has taken; empty where it took nothing."""
+    """Return what was lost to damage of the log; empty if nothing was."""
     if not spans.get("damaged") and not spans.get("lost"):
         return ""
     found = f"{spans.get('lost', 0):,} acked spans or more, in {spans.get('damaged', 0):,} damaged segments of the log"
@@ -136,7 +136,7 @@ def _loss_text(spans: Mapping[str, Any]) -> str:
 
 
 def _readers_text(readers: Mapping[str, Any]) -> str:
-    """Say whether SQL runs shut in by the kernel; empty if a ClickHouse server answers it, or the collector does not say."""
+    """Say whether the kernel sandboxes SQL; empty if a ClickHouse server answers it, or the collector does not say."""
     if not readers:
         return ""
     if readers.get("sandboxed"):
@@ -144,7 +144,7 @@ def _readers_text(readers: Mapping[str, Any]) -> str:
     return f"not sandboxed: {readers.get('why_not')}; not protected: {readers.get('not_protected')}"
 
 
-_TURNED_AWAY: Final[Mapping[str, str]] = {"unauthenticated": "without a known token", "malformed": "that are no OTLP"}
+_TURNED_AWAY: Final[Mapping[str, str]] = {"unauthenticated": "without a known token", "malformed": "that are not valid OTLP"}
 _SPANS: Final[Mapping[str, str]] = {
     "received": "received",
     "stored": "stored",

@@ -27,10 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument(
-        "--until", type=positive, required=True, metavar="N", help="stop before this step, as `freezeframe show` counts"
+        "--until", type=positive, required=True, metavar="N", help="stop before this step, as numbered by `freezeframe show`"
     )
-    parser.add_argument("--full", action="store_true", help="show requests and answers whole")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="seconds the program may take (default: 600)")
+    parser.add_argument("--full", action="store_true", help="show complete requests and answers")
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
+    )
     add_json(parser)
     add_store(parser)
 
@@ -59,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _check(fixture: Fixture, number: int) -> None:
     step = next((step for step in fixture.steps if step.number == number), None)
     if step is None:
-        raise FixtureError(f"--until {number}: not there, run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
+        raise FixtureError(f"--until {number}: no such step; run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
     if step.inside is not None:
         raise FixtureError(
             f"--until {number}: step {number} is inside step {step.inside}, which answers for it", do=f"--until {step.inside}"
@@ -78,7 +80,7 @@ def _standstill(report: Report, stopped: Stopped, *, width: int, full: bool) -> 
     yield from _body(stopped.request, width, full)
     changes = list(differences(_json(stopped.recorded), _json(stopped.request)))
     changes += differences(stopped.recorded_address, stopped.address, "address")
-    yield "recorded: the same" if not changes else "recorded otherwise, where it does not decide"
+    yield "recorded: the same" if not changes else "recorded differently, in parts that do not decide"
     for item in changes:
         yield from (short(f"  {item.path}", width), short(f"  - {item.recorded}", width), short(f"  + {item.live}", width))
     yield "would be answered"

@@ -47,33 +47,37 @@ def configure(parser: argparse.ArgumentParser) -> None:
         return made
 
     action("stats", "Size by kind and table, compression, and what storing each text once saved.")
-    for name, text in (("pin", "Keep a run until it is unpinned."), ("unpin", "Let a pinned run go when its days are over.")):
+    for name, text in (("pin", "Keep a run until it is unpinned."), ("unpin", "Unpin a run, so that it expires normally.")):
         made = action(name, text)
         made.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
         made.add_argument("--note", default="", help="why; kept in the table audit")
     deleting = action("delete", "Delete a run, a user's runs or a tenant's, and verify that they are gone.")
     subject = deleting.add_mutually_exclusive_group(required=True)
     subject.add_argument("run", nargs="?", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
-    subject.add_argument("--user", metavar="NAME", help="every run of this user, named as the store does: by surrogate")
+    subject.add_argument("--user", metavar="NAME", help="every run of this user, given by surrogate, as in the store")
     subject.add_argument("--tenant", metavar="NAME", help="everything of this tenant")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
     deleting.add_argument("--note", default="", help="why; kept in the table audit")
-    redacting = action("redact", "Redact a stored run again under another policy, so that it still replays.")
+    redacting = action("redact", "Redact a stored run again under another policy; it still replays.")
     redacting.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
     redacting.add_argument("--policy", default="strict", help="strict (default), minimal, or the path of a TOML file")
     redacting.add_argument("--keys", type=Path, metavar="DIR", help="directory of the keys (default: the data directory's)")
     redacting.add_argument("--yes", action="store_true", help="do not ask")
     redacting.add_argument("--note", default="", help="why; kept in the table audit")
     backup = action("backup", "Write all rows to a new directory, while the store runs.")
-    restore = action("restore", "Insert a backup's rows; rows that are there count once.")
+    restore = action("restore", "Insert a backup's rows; rows that exist already count once.")
     for made in (backup, restore):
         made.add_argument("directory", type=Path, metavar="DIR", help="directory of the backup")
-    restore.add_argument("--with-deleted", action="store_true", help="bring back users and tenants who were deleted since, too")
-    expiring = action("expire", "Drop the days that are over, but for failed and pinned runs.")
-    expiring.add_argument("--days", type=positive, default=14, metavar="N", help="days that all runs are kept (default: 14)")
-    expiring.add_argument("--failed-days", type=positive, default=90, metavar="N", help="days for failed runs (default: 90)")
-    expiring.add_argument("--tenants", default="", metavar="LIST", help="other days for some tenants: acme=30,beta=7")
-    expiring.add_argument("--dry-run", action="store_true", help="say what would go, and drop nothing")
+    restore.add_argument(
+        "--with-deleted", action="store_true", help="also bring back users and tenants that were deleted since"
+    )
+    expiring = action("expire", "Delete expired days, except failed and pinned runs.")
+    expiring.add_argument("--days", type=positive, default=14, metavar="N", help="days to keep all runs (default: 14)")
+    expiring.add_argument(
+        "--failed-days", type=positive, default=90, metavar="N", help="days to keep failed runs (default: 90)"
+    )
+    expiring.add_argument("--tenants", default="", metavar="LIST", help="days for single tenants: acme=30,beta=7")
+    expiring.add_argument("--dry-run", action="store_true", help="report what would be deleted, and delete nothing")
     action("optimize", "Merge the files of each day into one: smaller, and quicker to read.")
     action("check", "Read everything and compare it with its checksums.")
     action("search-index", "Build the full-text index, which makes searches faster and payloads larger.")
@@ -123,7 +127,7 @@ def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
     """Ask on the terminal.
 
     Raises:
-        ConfigError: there is nobody to ask.
+        ConfigError: there is no terminal to ask on.
     """
     subject = next(f"{name} {order[name]}" for name in ("run", "user", "tenant") if name in order)
     if not sys.stdin.isatty():
@@ -150,14 +154,14 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     home = home_of(arguments)
     keys = arguments.keys or home.directory / KEYS
     if not keys.is_dir():
-        raise ConfigError(f"{keys}: found no directory of keys", do="name the one that the collector uses with --keys DIR")
+        raise ConfigError(f"{keys}: no key directory", do="name the collector's key directory with --keys DIR")
     policy = load_policy(arguments.policy)
     spans = open_store(arguments).load_spans(order["run"])
     tenant = spans[0].text(genai.TENANT) or "default"
     redacted = redact_run(spans, policy, load_or_create_keys(keys).current(tenant))
     fresh = Counter({**surrogates_of(redacted)}.values()) - Counter(surrogates_of(spans).values())
     what = ", ".join(f"{count} {class_}" for class_, count in sorted(fresh.items())) or "nothing"
-    print(f"run {order['run']}: {len(spans)} spans; {policy.label} replaces {what} beside what is replaced already")
+    print(f"run {order['run']}: {len(spans)} spans; {policy.label} replaces {what} in addition to what is already replaced")
     if not arguments.yes and not (sys.stdin.isatty() and input("rewrite it? [y/N] ").strip().lower() in {"y", "yes"}):
         print("nothing was changed (--yes rewrites it)", file=sys.stderr)
         return 1
@@ -192,7 +196,7 @@ def _door(arguments: argparse.Namespace) -> Callable[[Order], Answer]:
     directory = home.directory / _STORE_FOLDER
     if not directory.is_dir():
         raise ConfigError(
-            f"no store: found no running collector and no files in {directory}", do="name a directory with --data"
+            f"no store: no collector is running, and there are no files in {directory}", do="name a directory with --data"
         )
     return lambda order: _by_process(f"chdb://{directory}", order)
 
@@ -243,7 +247,7 @@ def _failure(answer: bytes) -> FreezeframeError:
 def _stats_text(answer: Answer) -> str:
     payload = answer["payload"]
     lines = [
-        f"runs      {answer['runs']:,} on {answer['days']} days, {answer['kept_runs']:,} of them kept beyond theirs",
+        f"runs      {answer['runs']:,} on {answer['days']} days, {answer['kept_runs']:,} of them kept beyond their days",
         f"spans     {answer['spans']:,}, {answer['disk_bytes_per_span']:,} bytes each on disk",
         f"disk      {_size(answer['disk_bytes'])}, of that payloads {_size(payload['disk_bytes'])}"
         + "".join(f", on disk {disk} {_size(size)}" for disk, size in answer["disks"].items() if disk != "default"),
@@ -270,7 +274,7 @@ def _stats_text(answer: Answer) -> str:
 
 def _check_text(answer: Answer) -> str:
     if not answer["damaged"]:
-        return "every part has the bytes that it should"
+        return "no damage: every part matches its checksums"
     lines = [f"damaged: {one['table']}, part {one['part']}: {one['fault']}" for one in answer["damaged"]]
     return "\n".join([*lines, "do: see 'A damaged part' in docs/store.md"])
 
@@ -287,14 +291,14 @@ def _deleted_text(answer: Answer) -> str:
     return (
         text
         if answer["runs"]
-        else f"{text}\n(users go by their surrogates: freezeframe sql 'SELECT DISTINCT user_id FROM runs')"
+        else f"{text}\n(users are stored under their surrogates: freezeframe sql 'SELECT DISTINCT user_id FROM runs')"
     )
 
 
 def _days_text(answer: Answer) -> str:
-    did = "would be dropped" if answer["dry_run"] else "dropped"
+    did = "would be deleted" if answer["dry_run"] else "deleted"
     lines = [f"{day['day']}: {day['dropped_runs']:,} runs {did}, {day['kept_runs']:,} kept" for day in answer["days"]]
-    return "\n".join(lines) or "no day is over"
+    return "\n".join(lines) or "no day has expired"
 
 
 def _size(size: float) -> str:
@@ -308,7 +312,7 @@ def _size(size: float) -> str:
 _TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
     "stats": _stats_text,
     "pin": lambda answer: f"run {answer['run']}: kept until it is unpinned",
-    "unpin": lambda answer: f"run {answer['run']}: goes when its days are over",
+    "unpin": lambda answer: f"run {answer['run']}: expires normally",
     "delete": _deleted_text,
     "redact": lambda answer: f"run {answer['run']}: {answer['spans']:,} spans are stored under {answer['policy']}",
     "backup": _rows_text,

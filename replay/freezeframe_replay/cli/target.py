@@ -98,7 +98,7 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
     url = _store_of(arguments)
     if is_backend(url):
         raise ConfigError(
-            f"store: {url.partition('://')[0]} gives runs by their trace id only; lists and SQL need tables of ours",
+            f"store: {url.partition('://')[0]} returns runs by trace id only; lists and SQL require freezeframe's own tables",
             do="name the run, for example `freezeframe show TRACE_ID --store URL`",
         )
     return open_runs(url)
@@ -129,7 +129,7 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     if in_file is not None:
         return load_run_of_file(*in_file)
     if _LIKE_A_FILE.search(text):
-        raise RunError(f"{text}: no such file", do="name a file of spans, a fixture, or a run of the store by its id")
+        raise RunError(f"{text}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
     url = _store_of(arguments)
     return build_run(load_backend_spans(url, text) if is_backend(url) else open_runs(url).load_spans(text))
 

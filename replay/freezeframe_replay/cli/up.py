@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--replay-port", type=port, default=usual.replay, metavar="N", help="replay service (default: %(default)s)"
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the collector's configuration file")
-    parser.add_argument("--open-senders", action="store_true", help="take spans from senders without a token")
-    parser.add_argument("--foreground", action="store_true", help="stay until Ctrl-C, then stop both")
+    parser.add_argument("--open-senders", action="store_true", help="accept spans from senders without a token")
+    parser.add_argument("--foreground", action="store_true", help="run until Ctrl-C, then stop both")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)")
 
 
@@ -63,7 +63,7 @@ def execute(arguments: argparse.Namespace) -> int:
         start()
         print(addresses_text(home), flush=True)
         ended = daemon.wait_for_end(home)
-        _progress(f"the {ended} ended; its output is in {daemon.log_file(home, ended)}")
+        _progress(f"the {ended} exited; its output is in {daemon.log_file(home, ended)}")
         return 1
     except KeyboardInterrupt:
         return 0
@@ -84,7 +84,7 @@ def addresses_text(home: Home) -> str:
         lines.append(f"  ClickHouse HTTP  http://127.0.0.1:{otlp['clickhouse']}")
     if "http" in ports[daemon.REPLAY]:
         page = f"http://127.0.0.1:{ports[daemon.REPLAY]['http']}"
-        lines.append(f"  runs, as a page  {daemon.page_link(home) or page}")
+        lines.append(f"  runs page        {daemon.page_link(home) or page}")
     variable = "" if url == f"http://127.0.0.1:{daemon.Ports().http}" else f"FREEZEFRAME_ENDPOINT={url} "
     lines += [
         "next:",
@@ -95,7 +95,7 @@ def addresses_text(home: Home) -> str:
     ]
     if "clickhouse" in otlp:
         lines += [
-            "for a ClickHouse client, and for a sender in a container, of another user or of another SDK:",
+            "for a ClickHouse client, and for a sender in a container, under another user or with another SDK:",
             f'  clickhouse_connect.get_client(host="127.0.0.1", port={otlp["clickhouse"]}, '
             f'password=open("{home.directory / READER}").read().strip())',
             f'  export OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat {shlex.quote(str(home.directory / SENDER))})"',

@@ -67,7 +67,7 @@ def _lines(result: Checked) -> Iterable[str]:
     if result.forked_from:
         notes.append(f"a fork of run {result.forked_from}")
     if result.keyed_otherwise:
-        notes.append(f"{result.keyed_otherwise} keyed as another version did, which changes nothing")
+        notes.append(f"{result.keyed_otherwise} with keys of another version, which makes no difference")
     state = "as written, but not whole" if result.lacks else "whole"
     yield f"{result.name}: {state}, {'; '.join(notes)}"
     yield from (f"  lacks: {printable(gap)}" for gap in result.lacks)
@@ -97,4 +97,4 @@ def _faults(name: str, fixture: Fixture) -> Iterable[str]:
     numbers = {step.number for step in fixture.steps}
     for step in fixture.steps:
         if step.inside is not None and step.inside not in numbers:
-            yield f"{name}: step {step.number} is inside step {step.inside}, which is not there"
+            yield f"{name}: step {step.number} is inside step {step.inside}, which is missing"

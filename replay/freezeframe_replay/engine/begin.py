@@ -21,10 +21,10 @@ def begin_at(fixture: Fixture, number: int) -> Fixture:
     """
     step = next((step for step in fixture.steps if step.number == number), None)
     if step is None:
-        raise ReplayError(f"step {number}: not there, run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
+        raise ReplayError(f"step {number}: no such step; run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
     if not fixture.states:
         raise ReplayError(
-            f"run {fixture.run_id}: no framework's state was recorded, so that a replay can only begin at the beginning",
+            f"run {fixture.run_id}: no framework's state was recorded, so a replay can only begin at the beginning",
             do="record it with instrument(framework_state=True), for graphs of LangGraph and workflows of LlamaIndex",
         )
     begin = _borders_before(fixture.states, step)
@@ -44,7 +44,7 @@ def _borders_before(states: tuple[FrameworkState, ...], step: Step) -> tuple[Fra
             last[state.execution] = state
     if not last:
         raise ReplayError(
-            f"step {step.number}: it comes before the first recorded state, so that a replay has to begin at the beginning"
+            f"step {step.number}: it comes before the first recorded state, so a replay has to begin at the beginning"
         )
     return tuple(last[execution] for execution in sorted(last))
 

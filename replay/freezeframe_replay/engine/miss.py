@@ -57,7 +57,7 @@ def describe_miss(
             kind=DivergenceKind.EXTRA_CALL,
             path="$",
             live=shorten(comparable_body(call.request, alias=values.show)),
-            note=f"this request was recorded (step {numbers}) and already used: it is asked for once more",
+            note=f"this request was recorded (step {numbers}) and already used: the program requests it again",
             **common,
         )
     if nearest is None:

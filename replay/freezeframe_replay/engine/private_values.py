@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
 _NAME: Final = "PERSON"
-_OTHER: Final = "another private value than the recorded one"
+_OTHER: Final = "a private value that differs from the recorded one"
 _REORDERED: Final = (
-    "the recorded private values in another order; if the program sorts by them: surrogates do not sort as their originals do"
+    "the recorded private values in a different order (if the program sorts by them: surrogates "
+    "sort differently from their originals)"
 )
 _REST: Final = r"\w+|\s+|[^\w\s]"
 _JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST

@@ -85,7 +85,7 @@ def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise ReplayError(f"{request.method} {request.url}: its body is no JSON object, so nothing can be edited in it")
+        raise ReplayError(f"{request.method} {request.url}: its body is not a JSON object, so nothing in it can be edited")
     changed = body
     for edit in edits:
         changed = _edited(changed, edit, match.dialect.name)
@@ -111,7 +111,7 @@ def _edited(body: dict[str, Any], edit: RequestEdit, dialect: str) -> dict[str, 
             return body
         case _:
             raise ReplayError(
-                f"the {edit.part.value} of a {dialect} request does not stand in a field of its body that is known here",
+                f"the {edit.part.value} of a {dialect} request is not in a field of its body that is known here",
                 do="change it in the agent's code",
             )
 

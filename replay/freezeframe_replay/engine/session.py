@@ -240,7 +240,7 @@ class ReplaySession:
                         lane=format_lane(item.step.exchange.lane),
                         call_kind=item.step.exchange.kind.value,
                         name=item.step.exchange.name,
-                        note="recorded, never asked for in the replay",
+                        note="recorded, but never requested in the replay",
                     )
                     for item in self._lookup.unused()
                     if item.step.number not in self._asked_anew
@@ -280,8 +280,8 @@ class ReplaySession:
         left_at = divergences[0].step
         for name, step in sorted(self._lookup.first_ignored.items()):
             if left_at is None or step < left_at:
-                told = f"{name} is ignored and differed from step {step} on, and then the run left the recording"
-                yield f"{told}: it may decide now"
+                told = f"{name} is ignored and differed from step {step} on, and then the run diverged"
+                yield f"{told}: it may matter now"
 
     # -- leaving the recording --------------------------------------------------------------------------------------------
 
@@ -353,7 +353,7 @@ class ReplaySession:
                     lane=format_lane(call.lane),
                     call_kind=call.kind.value,
                     name=step.exchange.name,
-                    note=f"asked for after step {before}; it was recorded before it",
+                    note=f"requested after step {before}; it was recorded before it",
                 )
             )
         return served

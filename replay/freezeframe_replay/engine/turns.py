@@ -81,7 +81,7 @@ def still_waited(fixture: Fixture, answer: Exchange) -> Divergence:
         lane=format_lane(answer.lane),
         call_kind=answer.kind.value,
         name=answer.name,
-        note="the run gave this call up before it was answered; the program waits for it, and nothing else can happen",
+        note="the run abandoned this call before it was answered; the program waits for it, and nothing else can happen",
     )
 
 

@@ -126,7 +126,7 @@ def _check_end(name: str, found: Tried, expected: Verdict) -> None:
         f"--{name} {found.commit[:12]}: the replay is {found.verdict.value}{why}, expected {expected.value}",
         do="name the commit that the run was recorded on, or an older one, as --good"
         if name == "good"
-        else "name a commit whose replay diverges as --bad: `freezeframe replay` there says so",
+        else "name a commit whose replay diverges as --bad; `freezeframe replay` checks that",
     )
 
 

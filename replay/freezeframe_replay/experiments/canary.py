@@ -131,7 +131,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     recorded = step.exchange.response
     before = _said(step, recorded.status or 0, recorded.headers, recorded.body)
     if not _says_anything(before):
-        reason = "nothing to compare: the recorded answer says neither model, words, calls nor how it ended"
+        reason = "nothing to compare: the recorded answer has no model, words, calls or finish reason"
         return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
     decides = _is_steady(request.body) and "text" not in canary.ignore
     return Asked(
@@ -182,7 +182,7 @@ def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
     if not base and _owner(parts.hostname) != provider:
         raise ConfigError(
             f"step {step.number}: {parts.hostname} is not known as a host of {provider or 'a provider'}: no key is sent there",
-            do=f"name where to ask: --base-url URL, or ${_BASE_VARIABLES.get(provider, 'PROVIDER_BASE_URL')}",
+            do=f"name the base URL: --base-url URL, or ${_BASE_VARIABLES.get(provider, 'PROVIDER_BASE_URL')}",
         )
     headers = {name: text for name, text in request.headers if name.lower() not in _NOT_SENT}
     secrets = [name for name, text in headers.items() if text == SECRET_REMOVED]

@@ -200,7 +200,7 @@ def _judge_row(
     if outcome is None:
         return RowResult(**common, finding=Finding.SAME, why="same path and outcome")
     if judging is None:
-        return RowResult(**common, finding=Finding.CHANGED, why=f"another outcome at {outcome.path}")
+        return RowResult(**common, finding=Finding.CHANGED, why=f"a different outcome at {outcome.path}")
     judgement = ask_judge(judging.judge, _case(fixture, report), records=judging.records, live=judging.live)
     finding = Finding.SAME if judgement.passed else Finding.CHANGED
     said = "means the same" if judgement.passed else "means something else"

@@ -123,7 +123,7 @@ def _item(value: Any, part: str | int, path: str) -> Any:
         return value[part]
     has = f"fields {', '.join(map(str, value))}" if isinstance(value, dict) else f"{len(value)} items"
     here = has if isinstance(value, dict | list) else json.dumps(value, ensure_ascii=False)[:80]
-    raise FixtureError(f"path {path!r}: {part!r} is not there, found {here}")
+    raise FixtureError(f"path {path!r}: {part!r} does not exist, found {here}")
 
 
 # -- the places -----------------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _change_input(fixture: Fixture, edit: Edit) -> Fixture:
 def _change_step(fixture: Fixture, edit: Edit, number: int) -> Fixture:
     step = next((step for step in fixture.steps if step.number == number), None)
     if step is None:
-        raise FixtureError(f"step {number}: not there, run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
+        raise FixtureError(f"step {number}: no such step; run {fixture.run_id} has steps 1 to {len(fixture.steps)}")
     if step.inside is not None:
         raise FixtureError(
             f"step {number} ({step.exchange.name}) is inside step {step.inside}, which answers for it in a replay",
@@ -233,7 +233,7 @@ def _body(step: Step, edit: Edit) -> Response:
         document = json.loads(decode_body(response.body, response.headers))
     except ValueError:
         raise FixtureError(
-            f"step {step.number} ({step.exchange.name}): its answer is no JSON document, so nothing can be set in it",
+            f"step {step.number} ({step.exchange.name}): its answer is not a JSON document, so nothing in it can be set",
             do="give all of it with --response TEXT",
         ) from None
     changed = json.dumps(set_at(document, edit.path, edit.value), ensure_ascii=False, separators=(",", ":"))

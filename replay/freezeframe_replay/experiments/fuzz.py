@@ -45,7 +45,7 @@ class Effect:
     text: str
     step: int | None
     flips: bool
-    """Whether the code took another way or came to another outcome."""
+    """Whether the code took another way or came to a different outcome."""
     effect: str
     """``none``, ``outcome``, an `Aspect`, or `UNKNOWN`."""
     detail: str = ""
@@ -80,7 +80,7 @@ def fuzz(
     if not fuzzing.policy.goes_live:
         _check_baseline(fixture, fuzzing)
     elif not fixture.askable and fixture.entry.output is None and fixture.entry.error is None:
-        raise ReplayError(f"run {fixture.run_id}: it recorded no calls and no outcome, so that nothing can be compared")
+        raise ReplayError(f"run {fixture.run_id}: it recorded no calls and no outcome, so nothing can be compared")
     effects: list[Effect] = []
     planned = tuple(islice(perturbations(fixture, seed=fuzzing.seed, aims=fuzzing.aims), fuzzing.rounds))
     for number, item in enumerate(planned, 1):
@@ -124,7 +124,7 @@ def _try(number: int, item: Perturbation, original: Fixture, fuzzing: Fuzzing) -
         return effect(True, structure.aspect.value, f"{at}{structure.recorded} > {structure.candidate}")
     if structure.aspect is Aspect.CUT:
         first = report.first
-        return effect(False, UNKNOWN, "" if first is None else f"asks {first.live or first.name} where nothing is recorded")
+        return effect(False, UNKNOWN, "" if first is None else f"asks {first.live or first.name}, which is not recorded")
     return _outcome_effect(effect, original, report)
 
 

@@ -93,7 +93,7 @@ def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgeme
     except AssertionError as error:
         raise ReplayError(
             f"judge {_name_of(judge)}: {str(error).splitlines()[0]}",
-            do="let it ask for real with --judge-live; what it is told is recorded for the next time",
+            do="let it ask for real with --judge-live; the answers are recorded for the next time",
         ) from error
     return _judgement(said, _name_of(judge))
 
@@ -113,7 +113,7 @@ def _judgement(said: Any, name: str) -> Judgement:
         return Judgement(passed=said)
     if isinstance(said, int | float) and 0 <= said <= 1:
         return Judgement(passed=said >= _PASSING, score=float(said))
-    raise ReplayError(f"judge {name}: gave back {type(said).__name__}, expected a bool, a score from 0 to 1, or a Judgement")
+    raise ReplayError(f"judge {name}: returned {type(said).__name__}, expected a bool, a score from 0 to 1, or a Judgement")
 
 
 def _name_of(judge: Judge) -> str:

@@ -136,7 +136,7 @@ def _given_otherwise(result: Any, rng: random.Random) -> Iterator[tuple[str, Any
     if isinstance(result, list) and result:
         yield "an empty list", []
         if len(result) > 1:
-            yield "the list the other way round", result[::-1]
+            yield "the list in reverse", result[::-1]
             at = rng.randrange(len(result))
             yield f"the list without item {at}", [item for index, item in enumerate(result) if index != at]
     elif isinstance(result, dict) and values.TAG not in result and "yields" not in result and result:
@@ -218,7 +218,7 @@ def _swapped(fixture: Fixture, one: Step, other: Step) -> _Make:
     """Let each of two concurrent answers come when the other did."""
 
     def make() -> Perturbation:
-        text = f"the answers of steps {one.number} and {other.number} come in the other order"
+        text = f"the answers of steps {one.number} and {other.number} come in the opposite order"
         changed = {step.number: _come_as(step.exchange, twin.exchange) for step, twin in ((one, other), (other, one))}
         return Perturbation(aim=Aim.ORDER, step=one.number, text=text, fixture=_with_exchanges(fixture, changed, text))
 

@@ -37,7 +37,7 @@ _DOORS: Final[Mapping[str, tuple[str, ...]]] = {
 """Extra -> modules that it brings."""
 
 _SPOILERS: Final = (
-    ("OTEL_SDK_DISABLED", "true", "the OpenTelemetry SDK is switched off, nothing is recorded"),
+    ("OTEL_SDK_DISABLED", "true", "the OpenTelemetry SDK is disabled, so nothing is recorded"),
     ("OTEL_TRACES_EXPORTER", "none", "no spans are sent"),
     ("OTEL_TRACES_SAMPLER", "always_off", "no spans are recorded"),
 )
@@ -125,8 +125,8 @@ def _libraries() -> Iterable[Finding]:
     if captured:
         yield _ok("libraries captured", ", ".join(captured))
     else:
-        do = "functions marked with @freezeframe.tool are captured without any"
-        yield Finding(check="libraries captured", grade=Grade.WARN, found="none that is known is installed here", do=do)
+        do = "functions marked with @freezeframe.tool are captured without one"
+        yield Finding(check="libraries captured", grade=Grade.WARN, found="no supported library is installed here", do=do)
 
 
 def _delivery() -> Iterable[Finding]:
@@ -147,7 +147,10 @@ def _directory(home: Home) -> Iterable[Finding]:
     folder = home.directory
     if not folder.exists():
         yield Finding(
-            check="data directory", grade=Grade.WARN, found=f"{folder} is not there yet", do="freezeframe up makes it"
+            check="data directory",
+            grade=Grade.WARN,
+            found=f"{folder} does not exist yet",
+            do="run `freezeframe up` to create it",
         )
         return
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -155,7 +158,9 @@ def _directory(home: Home) -> Iterable[Finding]:
         yield Finding(check="data directory", grade=Grade.FAIL, found=f"{folder} cannot be written to", do=do)
         return
     if folder.stat().st_mode & 0o077:
-        yield Finding(check="data directory", grade=Grade.WARN, found=f"others may enter {folder}", do=f"chmod 700 {folder}")
+        yield Finding(
+            check="data directory", grade=Grade.WARN, found=f"other users can enter {folder}", do=f"chmod 700 {folder}"
+        )
         return
     yield _ok("data directory", str(folder))
 
@@ -166,11 +171,11 @@ def _secret_files(home: Home) -> Iterable[Finding]:
     tokens = [path for path in (home.directory / name for name in (SENDER, READER, ADMIN)) if path.is_file()]
     for check, files, do in (
         ("redaction key", keys, "and consider a new key"),
-        ("token", tokens, "and delete it: the next start of the collector makes a new one"),
+        ("token", tokens, "and delete it: the collector creates a new one at its next start"),
     ):
         open_to_others = [path for path in files if path.stat().st_mode & 0o077]
         for path in open_to_others:
-            yield Finding(check=check, grade=Grade.FAIL, found=f"others may read {path}", do=f"chmod 600 {path}, {do}")
+            yield Finding(check=check, grade=Grade.FAIL, found=f"other users can read {path}", do=f"chmod 600 {path}, {do}")
         if files and not open_to_others:
             yield _ok(check, f"{len(files)} files, readable by their owner only")
 
@@ -198,7 +203,7 @@ def _ports(home: Home) -> Iterable[Finding]:
     for what, (port, option) in wanted.items():
         check = f"port {port}"
         if port in ours:
-            yield _ok(check, f"{what}: ours")
+            yield _ok(check, f"{what}: used by freezeframe")
         elif port_is_free(port):
             yield _ok(check, f"{what}: free")
         else:
@@ -212,13 +217,13 @@ def _collector(home: Home) -> Iterable[Finding]:
         if service.note is None:
             yield Finding(check=service.name, grade=Grade.WARN, found="does not run", do="freezeframe up")
         elif (why_not := daemon.not_ready_because(home, service.name)) == "":
-            yield _ok(service.name, f"runs and is ready, pid {service.note.pid}")
+            yield _ok(service.name, f"is running and ready, pid {service.note.pid}")
             if service.name == daemon.COLLECTOR:
                 yield from _readers(home)
         else:
             log = daemon.log_file(home, service.name)
-            found = f"runs (pid {service.note.pid}) but is not ready: {why_not or 'it does not answer'}"
-            yield Finding(check=service.name, grade=Grade.FAIL, found=found, do=f"mend what it says; its log is {log}")
+            found = f"is running (pid {service.note.pid}) but is not ready:  {why_not or 'it does not answer'}"
+            yield Finding(check=service.name, grade=Grade.FAIL, found=found, do=f"fix the reported problem; the log is {log}")
 
 
 def _readers(home: Home) -> Iterable[Finding]:
@@ -242,7 +247,7 @@ def _store(home: Home) -> Iterable[Finding]:
     try:
         url = daemon.store_url(home)
     except FreezeframeError:
-        yield Finding(check="store", grade=Grade.WARN, found="no collector runs, so that nothing answers", do="freezeframe up")
+        yield Finding(check="store", grade=Grade.WARN, found="no collector is running, so nothing answers", do="freezeframe up")
         return
     from freezeframe_replay.sources.store import open_runs
 
@@ -253,7 +258,7 @@ def _store(home: Home) -> Iterable[Finding]:
         return
     if not runs:
         do = "freezeframe run -- python your_agent.py, or freezeframe.instrument() at its start"
-        yield Finding(check="store", grade=Grade.WARN, found="readable, holds no run yet", do=do)
+        yield Finding(check="store", grade=Grade.WARN, found="readable, but has no runs yet", do=do)
         return
     started = runs[0].start_time
     ahead_s = (started if started.tzinfo else started.replace(tzinfo=dt.UTC)).timestamp() - time.time()
@@ -262,7 +267,7 @@ def _store(home: Home) -> Iterable[Finding]:
             check="store",
             grade=Grade.WARN,
             found=f"readable; the newest run starts {ahead_s:.0f} s from now",
-            do="set the clocks of this machine and of the agent's right (NTP)",
+            do="correct the clocks of this machine and of the agent's machine (NTP)",
         )
         return
     yield _ok("store", f"readable, the newest run is {runs[0].trace_id}")
@@ -287,14 +292,14 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
         yield Finding(
             check="instrument()",
             grade=Grade.WARN,
-            found=f"{variable}={shown_address(environ[variable])}: spans go there",
+            found=f"{variable}={shown_address(environ[variable])}: spans are sent there",
             do=do,
         )
     if not found:
         url = otlp_url(home)
         usual = url in (None, f"http://127.0.0.1:{daemon.Ports().http}") or variable is not None
         hint = "" if usual else f"; set {_ENDPOINTS[0]}={url} for the agent"
-        yield _ok("instrument()", f"nothing in the environment stands in its way{hint}")
+        yield _ok("instrument()", f"nothing in the environment interferes{hint}")
 
 
 def _clock() -> Iterable[Finding]:
@@ -302,6 +307,11 @@ def _clock() -> Iterable[Finding]:
     now_s, installed_s = time.time(), Path(__file__).stat().st_mtime
     found = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now_s))
     if now_s + 60 < installed_s:
-        yield Finding(check="clock", grade=Grade.FAIL, found=f"{found} is before freezeframe was installed", do="set it (NTP)")
+        yield Finding(
+            check="clock",
+            grade=Grade.FAIL,
+            found=f"{found} is earlier than the installation of freezeframe",
+            do="correct the clock (NTP)",
+        )
     else:
         yield _ok("clock", found)

@@ -111,7 +111,7 @@ def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, time
             processes.start(name, command, log=log_file(home, name), note_file=note_file(home, name))
             started.append(name)
             if why_not := _wait_until_it_answers(home, name, timeout_s):
-                say(f"the {_TITLES[name]} runs and is not ready: {why_not}")
+                say(f"the {_TITLES[name]} is running but not ready: {why_not}")
     except BaseException:
         for name in reversed(started):
             _stop(home, name)
@@ -127,7 +127,7 @@ def down(home: Home, say: Say) -> bool:
         ran = True
         say(f"stopping the {_TITLES[name]} ...")
         if not _stop(home, name):
-            say(f"the {name} did not end within {STOP_GRACE_S:.0f} s and was killed; acknowledged spans are in its log")
+            say(f"the {name} did not exit within {STOP_GRACE_S:.0f} s and was killed; acknowledged spans are in its log")
     return ran
 
 
@@ -181,7 +181,7 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
         return f"clickhouse://default:{read_token(home.directory, READER) or ''}@127.0.0.1:{port}/freezeframe"
     if has_store(home):
         waiting = waiting_bytes(home)
-        held = f"; {waiting:,} bytes in its log are not stored yet and not shown" if waiting else ""
+        held = f"; {waiting:,} bytes in its log are not stored yet, so not shown" if waiting else ""
         print(f"note: no collector is running for {home.directory}, reading its files{held}", file=sys.stderr)
         return open_stopped_store(home.directory)
     raise ConfigError(
@@ -261,14 +261,14 @@ def _wait_until_it_answers(home: Home, name: str, timeout_s: float) -> str:
         note = running(home, name)
         if note is None:
             raise FreezeframeError(
-                f"the {name} ended while it started; the last lines of {log_file(home, name)}:\n{_tail(log_file(home, name))}",
-                do="mend what it says, or ask `freezeframe doctor`",
+                f"the {name} exited during startup; the last lines of {log_file(home, name)}:\n{_tail(log_file(home, name))}",
+                do="fix the problem above, or run `freezeframe doctor`",
             )
         if time.monotonic() > deadline:
             raise FreezeframeError(
                 f"the {name} is not ready after {timeout_s:.0f} s; the last lines of {log_file(home, name)}:\n"
                 f"{_tail(log_file(home, name))}",
-                do="try again on a machine that is less busy, or ask `freezeframe doctor`",
+                do="try again when the machine is less busy, or run `freezeframe doctor`",
             )
         time.sleep(_POLL_S)
     return why_not
@@ -296,9 +296,9 @@ def not_ready_because(home: Home, name: str) -> str | None:
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
         with _opener().open(request, timeout=2.0) as answer:
-            return "" if answer.status == 200 else f"it answers with status {answer.status}"
+            return "" if answer.status == 200 else f"it answered with status {answer.status}"
     except urllib.error.HTTPError as error:
-        return error.read(1000).decode(errors="replace").strip() or f"it answers with status {error.code}"
+        return error.read(1000).decode(errors="replace").strip() or f"it answered with status {error.code}"
     except OSError:
         return None
 

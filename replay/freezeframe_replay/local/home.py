@@ -55,7 +55,7 @@ def make_home(home: Home) -> None:
             (home.directory / ".gitignore").write_text("*\n")
     except OSError as error:
         raise ConfigError(
-            f"{home.directory}: cannot be used as data directory: {error.strerror}",
+            f"{home.directory}: cannot be used as a data directory: {error.strerror}",
             do=f"name another with --data or {VARIABLE}",
         ) from error
 

@@ -166,7 +166,7 @@ def _refusal(session: ReplaySession, address: str) -> BaseException:
     from opentelemetry import context
 
     if context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"):
-        return ConnectionRefusedError(f"{address}: no network in a replay")
+        return ConnectionRefusedError(f"{address}: a replay has no network")
     return session.network_tried(address)
 
 
@@ -210,7 +210,7 @@ def _find_entry_point(fixture: Fixture) -> Any:
         )
     if is_nested(entry.target):
         raise ReplayError(
-            f"run {fixture.run_id}: entry point {entry.target!r} is nested in a function, where no other process can find it",
+            f"run {fixture.run_id}: entry point {entry.target!r} is nested in a function, so no other process can find it",
             do="define it at the top level of its module and record again, or name a command: freezeframe replay RUN -- CMD",
         )
     module_name, _, qualname = entry.target.partition(":")
@@ -219,13 +219,13 @@ def _find_entry_point(fixture: Fixture) -> Any:
         found = getattr(found, name, None)
     if found is None or not callable(found):
         raise ReplayError(
-            f"run {fixture.run_id}: entry point {entry.target!r} is not there any more",
+            f"run {fixture.run_id}: entry point {entry.target!r} no longer exists",
             do="check out the recorded commit, or name a command: freezeframe replay RUN -- CMD",
         )
     if "." in qualname and inspect.isfunction(found) and Binder(found).drops_self:
         raise ReplayError(
-            f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object is not recorded",
-            do="mark a function that makes the object and record again, or name a command: freezeframe replay RUN -- CMD",
+            f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object was not recorded",
+            do="mark a function that creates the object and record again, or name a command: freezeframe replay RUN -- CMD",
         )
     return found
 
@@ -238,9 +238,9 @@ def _load_module(module_name: str, file: str | None) -> Any:
                 f"the script of the entry point, {file!r}, is not in {Path.cwd()}"
                 if file
                 else "the entry point was defined in an interactive session or in code that is not in a file",
-                do="run the replay from the directory that the agent was started in"
+                do="run the replay from the directory in which the agent was started"
                 if file
-                else "put it into a file and record again, or name a command: freezeframe replay RUN -- CMD",
+                else "move it to a file and record again, or name a command: freezeframe replay RUN -- CMD",
             )
         sys.path.insert(0, str(Path(file).resolve().parent))
         module = type(sys)("__mp_main__")

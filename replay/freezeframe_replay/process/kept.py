@@ -37,8 +37,8 @@ def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[s
     run = _own(load_runs_of_file(spans), origin) if spans.exists() else None
     if run is None:
         raise ReplayError(
-            f"run {origin.run_id}: the replay left no run behind",
-            do="it may have ended before what it recorded was written, by os._exit or a signal",
+            f"run {origin.run_id}: the replay recorded no run",
+            do="it may have exited before its spans were written, through os._exit or a signal",
         )
     redaction = origin.redaction
     if redaction.policy:
@@ -61,8 +61,8 @@ def _check(report: Report) -> None:
     if missed is None and cut is None:
         return
     raise ReplayError(
-        f"run {report.run_id}: not kept, since the replay was cut short at {missed or cut}",
-        do="let what the recording does not hold be made for real: --live model, --allow-tool NAME",
+        f"run {report.run_id}: not kept, because the replay was cut short at {missed or cut}",
+        do="allow calls that are not in the recording to be made for real: --live model, --allow-tool NAME",
     )
 
 
@@ -118,4 +118,4 @@ def _told(report: Report) -> list[str]:
         f"{call.call_kind} {call.name} answered live" + (f" in place of step {call.step}" if call.step else "")
         for call in report.live
     ]
-    return lines or ["replayed with other code"]
+    return lines or ["replayed with different code"]

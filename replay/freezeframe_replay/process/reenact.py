@@ -117,10 +117,12 @@ def reenact(
         if outcome is None:
             told = peers.without_the_first(loaded.run_id, len(loaded.askable))
             assert told is not None
-            return replace(told, warnings=("the program waited on for a process that had left the recording, and was ended",))
+            return replace(
+                told, warnings=("the program was stopped: it was still waiting for a process that had left the recording",)
+            )
         if not report_path.exists():
             raise ReplayError(
-                f"{' '.join(started)}: ended with status {outcome.returncode} and left no report",
+                f"{' '.join(started)}: exited with status {outcome.returncode} without a report",
                 do=f"see what it printed: {_tail(outcome.stderr)}",
             )
         report = report_from_json(report_path.read_text(encoding="utf-8"))
@@ -129,10 +131,10 @@ def reenact(
             # It ended in an error before its first question: that says nothing about the recorded steps.
             report = replace(report, entered=False, divergences=())
         if not report.entered:
-            warning = f"the program ended with status {outcome.returncode} before its entry point: {_tail(outcome.stderr)}"
+            warning = f"the program exited with status {outcome.returncode} before its entry point: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
         elif outcome.returncode and report.outcome is None:
-            warning = f"the program ended with status {outcome.returncode}: {_tail(outcome.stderr)}"
+            warning = f"the program exited with status {outcome.returncode}: {_tail(outcome.stderr)}"
             report = replace(report, warnings=(*report.warnings, warning))
         warnings += surroundings_warnings(loaded, cwd or Path.cwd())
         return replace(
@@ -226,8 +228,8 @@ def _run(
             ended = _wait(process, timeout_s, peers)
         except subprocess.TimeoutExpired as error:
             raise ReplayError(
-                f"{' '.join(command)}: not ended after {timeout_s:.0f} s",
-                do="the program may wait for something that a replay does not serve; raise --timeout if it is only slow",
+                f"{' '.join(command)}: did not finish within {timeout_s:.0f} s",
+                do="the program may be waiting for something that a replay does not serve; raise --timeout if it is only slow",
             ) from error
         finally:
             _end_group(process.pid)

@@ -95,7 +95,9 @@ def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Pat
         _git(root, "worktree", "add", "--detach", "--quiet", str(tree), revision)
         try:
             if not (tree / inside).is_dir():
-                raise ReplayError(f"{inside}: not there at commit {revision[:_DIGITS]}", do="start the replay higher up")
+                raise ReplayError(
+                    f"{inside}: does not exist at commit {revision[:_DIGITS]}", do="start the replay from a parent directory"
+                )
             yield tree / inside, warnings
         finally:
             _git(root, "worktree", "remove", "--force", str(tree))

@@ -52,9 +52,9 @@ seal.json is signed with Ed25519. To check the signature with OpenSSL, and that 
 
     openssl pkeyutl -verify -pubin -inkey public_key.pem -rawin -in seal.json -sigfile seal.sig"""
 _UNSIGNED: Final = (
-    "It is not signed: who holds the files can write them anew, seal and all. Compare the seal with one kept elsewhere."
+    "It is not signed: whoever holds the files can rewrite them, including the seal. Compare the seal with one kept elsewhere."
 )
-_REDACTED: Final = "Personal data was replaced before it was stored (policy {policy}); the originals are nowhere in it."
+_REDACTED: Final = "Personal data was replaced before it was stored (policy {policy}); it does not contain the originals."
 
 
 def write_audit(fixture: Fixture, directory: Path, *, key: Path | None = None) -> str:
@@ -90,7 +90,7 @@ def write_audit(fixture: Fixture, directory: Path, *, key: Path | None = None) -
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
-            raise FixtureError(f"{directory}: not empty, expected an empty folder for an audit export")
+            raise FixtureError(f"{directory}: not empty; an audit export requires an empty folder")
         for name, body in written.items():
             (directory / name).write_bytes(body)
     except OSError as error:
@@ -198,9 +198,7 @@ def _load_key(path: Path) -> Ed25519PrivateKey:
             f"{path}: cannot be read as a private key: {error}", do="openssl genpkey -algorithm ed25519 -out key.pem"
         ) from error
     if not isinstance(key, Ed25519PrivateKey):
-        raise ConfigError(
-            f"{path}: found a key of another kind, expected Ed25519", do="openssl genpkey -algorithm ed25519 -out key.pem"
-        )
+        raise ConfigError(f"{path}: not an Ed25519 key", do="openssl genpkey -algorithm ed25519 -out key.pem")
     return key
 
 

@@ -30,7 +30,7 @@ def check(folder: str) -> "list[str]":
             if part in entry:
                 body = base64.b64decode(entry[part]["body_base64"], validate=True)
                 if hashlib.sha256(body).hexdigest() != entry[part]["sha256"]:
-                    raise ValueError(f"record.jsonl line {number}: the {part} is not the one that was hashed")
+                    raise ValueError(f"record.jsonl line {number}: the {part} does not match its hash")
         link = hashlib.sha256(line).hexdigest()
     if link != seal["last"]:
         raise ValueError(f"record.jsonl: ends with {link}, seal.json says {seal['last']}")

@@ -29,7 +29,7 @@ _TOLD: Final[Mapping[str, str]] = {
 }
 """What a span of another instrumentation tells of, by its operation."""
 _CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
-_NO_END: Final = "none: no end was recorded; it is still running, or was killed"
+_NO_END: Final = "none: no end was recorded; the run is still going, or was killed"
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
 _ANSWERED: Final = (genai.TOOL_CALL_RESULT, genai.OUTPUT_MESSAGES, genai.RETRIEVAL_DOCUMENTS)
 
@@ -283,7 +283,7 @@ def _body(part: Request | Response) -> str:
     try:
         return decode_body(part.body, part.headers).decode()
     except (UnicodeDecodeError, WireError):
-        return f"<{len(part.body)} bytes that are no text>"
+        return f"<{len(part.body)} bytes that are not text>"
 
 
 # -- the entry ----------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def regression_test(fixture: Fixture, name: str, *, expect: Expect, command: Seq
         [
             f'"""{first}',
             "",
-            "Written by `freezeframe fixture`, and yours to edit. The recording lies beside this file: no store, no network.",
+            "Written by `freezeframe fixture`; edit it freely. The recording is next to this file: no store, no network.",
             '"""',
             "",
             *(["import pytest"] if command else []),

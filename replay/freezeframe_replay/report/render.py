@@ -30,21 +30,21 @@ _LATER_SHOWN: Final = 5
 
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.EXTRA_CALL: "a new call has no recording: have it made for real and kept, `freezeframe replay RUN --live "
+    DivergenceKind.EXTRA_CALL: "a new call has no recording: make it for real and keep it with `freezeframe replay RUN --live "
     "model -o DIR`, or lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or give the program that input",
+    DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or start the program with that input",
     DivergenceKind.ORDER_CHANGED: "if the order does not matter, run the calls as tasks side by side and record again",
     DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
     "with --allow-program or --allow-path",
     DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
-    DivergenceKind.STILL_WAITED: "how the call would have been answered was never received: record the run again",
+    DivergenceKind.STILL_WAITED: "the answer to this call was never received: record the run again",
 }
 
 
 _RELAXED: Final[Mapping[str, str]] = {
-    Relaxed.PLACE: "asked at another place",
+    Relaxed.PLACE: "asked at a different place",
     Relaxed.CLOCK: "at another time",
     Relaxed.NAMES: "but for names",
     Relaxed.OBJECTS: "objects compared by class only",
@@ -158,7 +158,7 @@ def took(outline: Outline) -> str:
     """Return how long a run took, or when one that has no end was last heard of."""
     if outline.status is not RunStatus.UNFINISHED:
         return f"took {duration(outline.ms)}"
-    return f"last heard of {duration(outline.ms)} later"
+    return f"last heard from {duration(outline.ms)} later"
 
 
 def how_far(outline: Outline) -> str:
@@ -275,7 +275,7 @@ def _report(report: Report, width: int, again: str) -> Iterable[str]:
     yield from _live(report, width)
     yield from _outcome(report, width)
     if report.exit_status and report.divergences:
-        yield f"  the program ended with status {report.exit_status}"
+        yield f"  the program exited with status {report.exit_status}"
     for pair in report.ambiguous:
         yield from _wrapped("  ambiguous: ", f"steps {pair.steps[0]} and {pair.steps[1]}: {pair.why}", width)
     for warning in report.warnings:
@@ -335,13 +335,13 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
 def _next(report: Report, width: int, again: str) -> Iterable[str]:
     first, asked_nothing = report.first, not report.made and report.outcome is None
     if not report.entered or (first is not None and first.kind is DivergenceKind.MISSING_CALL and asked_nothing):
-        advice = "see what the program prints (--show-output), or name the one to start: freezeframe replay RUN -- CMD"
+        advice = "see what the program prints (--show-output), or name the program to start: freezeframe replay RUN -- CMD"
     elif first is not None:
         if report.live:
             return
         advice = _NEXT[first.kind]
     elif report.requires_values and report.uncompared:
-        advice = "replay where the data directory holds the key of the recording, or name that directory with --data"
+        advice = "use --data to name the data directory that holds the recording's key"
     elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:
         advice = "see what the run holds: freezeframe show RUN; record its calls with freezeframe.instrument()"
     else:

@@ -23,7 +23,7 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError, Retryab
 from freezeframe_schemas.span import SpanRecord
 
 URLS: Final[Mapping[str, str]] = {
-    "phoenix+http://HOST:6006/PROJECT": "Arize Phoenix (project `default` where none is named)",
+    "phoenix+http://HOST:6006/PROJECT": "Arize Phoenix (project `default` if none is named)",
     "otlp+http://HOST:PORT/PATH": "OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
     "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
 }
@@ -77,7 +77,7 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
             raise ConfigError(f"store: found {shown_address(url)}, expected one of: " + "; ".join(URLS))
     if not spans:
         raise RunError(
-            f"run {run}: {shown_address(url)} holds no span of it", do="check the trace id and the project or path of the URL"
+            f"run {run}: {shown_address(url)} has no spans of it", do="check the trace id and the project or path of the URL"
         )
     return sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id))
 
@@ -109,9 +109,7 @@ def _get(url: str, headers: Mapping[str, str]) -> Any:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         if error.code == 404:
-            raise RunError(
-                f"{shown}: HTTP 404: it holds no such trace or project", do="check the trace id and the URL"
-            ) from None
+            raise RunError(f"{shown}: HTTP 404: no such trace or project", do="check the trace id and the URL") from None
         if error.code in {401, 403}:
             raise PermanentStoreError(
                 f"{shown}: HTTP {error.code}", do=f"give the backend's key in {HEADERS_VARIABLE}=authorization=Bearer%20KEY"
@@ -121,9 +119,7 @@ def _get(url: str, headers: Mapping[str, str]) -> Any:
     except OSError as error:
         raise RetryableStoreError(f"{shown}: does not answer: {error}", do="check the address in --store") from error
     except (ValueError, RecursionError):
-        raise PermanentStoreError(
-            f"{shown}: found something that is no JSON, expected OTLP/JSON", do="check the URL's path"
-        ) from None
+        raise PermanentStoreError(f"{shown}: the answer is not JSON, expected OTLP/JSON", do="check the URL's path") from None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -45,7 +45,7 @@ def load_fixture_archive(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> Fixtu
                 do="get it again from the replay service: GET /api/runs/ID/fixture",
             ) from error
         if not (directory / "manifest.json").exists():
-            raise FixtureError(f"{path}: found no manifest.json in it, expected the files of one fixture")
+            raise FixtureError(f"{path}: no manifest.json in it, expected the files of one fixture")
         try:
             return load_fixture(directory)
         except FixtureError as error:
@@ -65,7 +65,7 @@ def _unpack(archive: tarfile.TarFile, path: Path, directory: Path) -> None:
             raise FixtureError(f"{path}: found {member.name!r:.100}, {what}; expected manifest.json, steps.json and blobs")
         folders.add(str(place).removesuffix(name))
         if len(folders) > 1 or (directory / name).exists():
-            raise FixtureError(f"{path}: found {member.name!r:.100} beside other files of that name, expected one fixture")
+            raise FixtureError(f"{path}: it also holds {member.name!r:.100}, expected the files of one fixture")
         content = archive.extractfile(member)
         assert content is not None  # of a regular file
         (directory / name).write_bytes(content.read())

@@ -40,7 +40,7 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
     """
     runs = load_runs_of_file(path)
     if not runs:
-        raise RunError(f"{path}: holds no span", do="record into it: freezeframe run --file FILE -- python agent.py")
+        raise RunError(f"{path}: holds no spans", do="record into it: freezeframe run --file FILE -- python agent.py")
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
     if len(found) == 1:
         return found[0]

@@ -188,7 +188,7 @@ class RunStore:
             found = self.list_runs(limit=1, statuses=(RunStatus.FAILED,) if run == LAST_FAILED else ())
             if not found:
                 raise RunError(
-                    f"run {run!r}: the store holds no {'failed ' if run == LAST_FAILED else ''}run yet",
+                    f"run {run!r}: the store has no {'failed ' if run == LAST_FAILED else ''}runs yet",
                     do="run your agent with freezeframe.instrument(), then `freezeframe runs`",
                 )
             return found[0].trace_id
@@ -219,7 +219,7 @@ class RunStore:
         raise RunError(
             f"run {run!r}: not in the store, expected a trace id, its first {_LEAST_PREFIX} or more digits, a run id, "
             f"'{LAST}' or '{LAST_FAILED}'"
-            + (f"; the last ones are {', '.join(near)}" if near else "; the store holds no run yet"),
+            + (f"; the last ones are {', '.join(near)}" if near else "; the store has no runs yet"),
             do="list the runs with `freezeframe runs`",
         )
 

@@ -42,13 +42,13 @@ def content_security_policy() -> str:
 def runs_page(runs: Sequence[RunRow], filters: Mapping[str, str]) -> str:
     """Return the list of runs, under the form that filters it."""
     head = (
-        "<tr><th>started<th>run<th>entry<th>input<th>came to<th class=number>steps<th class=number>tokens"
+        "<tr><th>started<th>run<th>entry<th>input<th>result<th class=number>steps<th class=number>tokens"
         "<th class=number>time<th>status</tr>"
     )
     body = "".join(_run_row(run) for run in runs)
     asked = any(filters.get(name) for name in _FILTERS)
     empty = (
-        "<p>No run is like that.</p>"
+        "<p>No matching runs.</p>"
         if asked
         else "<p>No runs yet. Record one: <code>freezeframe run -- python your_agent.py</code></p>"
     )
@@ -73,11 +73,12 @@ def _filter_form(filters: Mapping[str, str]) -> str:
 
 
 def closed_page(here: str) -> str:
-    """Return the page for a browser that did not come by a link of ours; `here` is the address that it asked for."""
+    """Return the page for a browser that did not use a link of this service; `here` is the address that it asked for."""
     return page(
         "closed",
-        "<h1>Open it by its link</h1><p><code>freezeframe status</code> prints a link that opens these pages in a browser. It"
-        f' works once; after that they stay open. If you have been here before, <a href="{escape(here)}">go on</a>.</p>',
+        "<h1>Open this page with its link</h1><p><code>freezeframe status</code> prints a link that opens these pages in a"
+        " browser. It works once; after that, they stay open in that browser. If you have been here before,"
+        f' <a href="{escape(here)}">continue</a>.</p>',
     )
 
 
@@ -112,7 +113,8 @@ def _actions(outline: Outline, token: str) -> str:
     run = quote(outline.run_id)
     replay = (
         f'<form action="/runs/{run}/replay" method="post"><input type="hidden" name="token" value="{escape(token)}">'
-        '<button>replay offline</button> <span class="dim">runs the code beside the data directory, answered from the recording'
+        '<button>replay offline</button> <span class="dim">runs the code next to the data directory, answered from the '
+        "recording"
         "</span></form>"
     )
     cold = '<p class="dim">A cold case: it cannot be re-enacted by itself, see the replay kit below.</p>'
@@ -148,7 +150,7 @@ def _run_row(run: RunRow) -> str:
         f'<tr><td class="time">{moment(run.start_time)}'
         f'<td><a href="/runs/{quote(run.trace_id)}"><code>{escape(run.trace_id[:8])}</code></a>'
         f'<td class="entry">{shown(run.name)}<td class="name">{shown(input_text(run.input)[:160])}'
-        f'<td class="name">{_came_to(run)}'
+        f'<td class="name">{_result(run)}'
         f'<td class="number">{run.exchanges}<td class="number">{_tokens(run)}'
         f'<td class="number">{duration(run.ms)}<td>{_status(RunStatus(run.status))}</tr>'
     )
@@ -162,7 +164,7 @@ def _tokens(run: RunRow) -> str:
     return f"{run.input_tokens:,} &gt; {run.output_tokens:,}" if run.input_tokens or run.output_tokens else ""
 
 
-def _came_to(run: RunRow) -> str:
+def _result(run: RunRow) -> str:
     text, mark = (run.first_error, "bad") if run.status != RunStatus.OK and run.first_error else (run.output, "dim")
     return f'<span class="{mark}">{shown(text[:160])}</span>'
 
