@@ -32,7 +32,7 @@ exit code: that of the command; 126 or 127 where it cannot be started.
 
 _DRAIN_HELP: Final = """\
 examples:
-  freezeframe drain --spool /var/spool/agent          deliver what waits there to http://127.0.0.1:4318
+  freezeframe drain --spool /var/spool/agent          send what waits there to http://127.0.0.1:4318
   FREEZEFRAME_SPOOL=... freezeframe drain             with the environment of the agent: endpoint, headers, key
 
 exit code: 0 when nothing is left, 1 when batches stay, 2 for a wrong option.
@@ -41,8 +41,8 @@ exit code: 0 when nothing is left, 1 when batches stay, 2 for a wrong option.
 _BASE_HELP: Final = """\
 usage: freezeframe COMMAND ...
 
-  run    start a program with capture in it, no code change: freezeframe run -- python agent.py
-  drain  deliver what was spooled while the collector was down: freezeframe drain --spool DIR
+  run    start a program with capture enabled, without changing its code: freezeframe run -- python agent.py
+  drain  send what was spooled while the collector was down: freezeframe drain --spool DIR
 
 The other commands (up, runs, show, sql, replay, fixture, redact, ...) need more of freezeframe:
   pip install 'freezeframe[embedded,replay]'
@@ -84,12 +84,15 @@ def run_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="freezeframe run",
         usage="freezeframe run [options] -- CMD ...",
-        description="Start a program with capture in it: model calls, tools and retrievals are recorded, with no code change.",
+        description="Start a program with capture enabled: model calls, tools and retrievals are recorded, without "
+        "changing its code.",
         epilog=_RUN_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--endpoint", metavar="URL", help="the collector (default: http://127.0.0.1:4318)")
-    parser.add_argument("--file", metavar="PATH", help="write spans there as OTLP/JSON lines, not redacted, and send none")
+    parser.add_argument("--endpoint", metavar="URL", help="the collector's address (default: http://127.0.0.1:4318)")
+    parser.add_argument(
+        "--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"
+    )
     parser.add_argument("--service-name", metavar="NAME", help="service.name of the spans")
     return parser
 
@@ -101,7 +104,7 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     if not command:
-        print("freezeframe run: found no command, expected one after `--`: freezeframe run -- python agent.py", file=sys.stderr)
+        print("freezeframe run: expected a command after `--`: freezeframe run -- python agent.py", file=sys.stderr)
         return USAGE_ERROR
     environ = capture_environment(command)
     for name, value in (
@@ -125,15 +128,15 @@ def drain_parser() -> argparse.ArgumentParser:
     """Return the parser of the options of `drain`."""
     parser = argparse.ArgumentParser(
         prog="freezeframe drain",
-        description="Deliver the spans that were spooled while the collector was down.",
+        description="Send the spans that were spooled while the collector was down.",
         epilog=_DRAIN_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--spool", metavar="DIR", help="the spool's directory (default: FREEZEFRAME_SPOOL, else this collector's)"
     )
-    parser.add_argument("--endpoint", metavar="URL", help="the collector (default: as instrument() finds it)")
-    parser.add_argument("--key", metavar="PATH", help="the key that it is protected with (default: FREEZEFRAME_SPOOL_KEY)")
+    parser.add_argument("--endpoint", metavar="URL", help="the collector's address (default: as instrument() finds it)")
+    parser.add_argument("--key", metavar="PATH", help="the key that protects the spool (default: FREEZEFRAME_SPOOL_KEY)")
     return parser
 
 
@@ -148,7 +151,7 @@ def _drain(arguments: list[str]) -> int:
     try:
         settings = load_settings({"spool": given.spool, "endpoint": given.endpoint, "spool_key": given.key})
         if settings.spool is False:
-            print("freezeframe drain: the spool is off, expected --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
+            print("freezeframe drain: the spool is off; set --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
             return USAGE_ERROR
         exporter = make_spooling_exporter(settings, spool_directory(settings))
     except FreezeframeError as error:

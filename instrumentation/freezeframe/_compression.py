@@ -21,8 +21,8 @@ class Compression:
     """Why it is not what was asked for, and what to do."""
 
 
-_AT_GRPC: Final = "grpcio knows gzip and no zstd, batches are sent as gzip; use the protocol http/protobuf for zstd"
-_NOT_INSTALLED: Final = "zstd is not installed here, batches are sent as gzip; pip install 'freezeframe[zstd]'"
+_AT_GRPC: Final = "grpcio supports gzip but not zstd, so batches are sent as gzip; use the protocol http/protobuf for zstd"
+_NOT_INSTALLED: Final = "zstd is not installed, so batches are sent as gzip; pip install 'freezeframe[zstd]'"
 
 
 def make_compression(wanted: CompressionName, protocol: str) -> Compression:

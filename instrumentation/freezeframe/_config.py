@@ -213,7 +213,7 @@ def _texts(what: str) -> Form:
     return Form(expected=f"{what} joined by commas", accepts=_is_texts, parse=_parse_list)
 
 
-_TEXT: Final = Form(expected="a text", accepts=_is_text)
+_TEXT: Final = Form(expected="text", accepts=_is_text)
 _PATH: Final = Form(expected="a path", accepts=_is_text)
 _SPOOL: Final = Form(
     expected="a directory, true or false", accepts=lambda value: isinstance(value, str | bool), parse=_parse_spool
@@ -231,14 +231,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         form=_URL,
         otel=_exporter("ENDPOINT"),
         default="http://127.0.0.1:4318",
-        help="The collector. For HTTP, `/v1/traces` is added where the URL has no path.",
+        help="The collector. For HTTP, `/v1/traces` is added if the URL has no path.",
     ),
     Option(
         name="protocol",
         form=_one_of("http/protobuf", "grpc"),
         otel=_exporter("PROTOCOL"),
         default="http/protobuf",
-        help="How spans travel. `grpc` needs `pip install 'freezeframe[grpc]'`.",
+        help="Transport of spans. `grpc` needs `pip install 'freezeframe[grpc]'`.",
     ),
     Option(
         name="headers",
@@ -252,70 +252,70 @@ OPTIONS: Final[tuple[Option, ...]] = (
         form=_PATH,
         otel=_exporter("CERTIFICATE"),
         default=None,
-        help="A PEM file of the authorities that may have signed the collector's certificate (`https://`); by default those"
-        " that the system trusts. Read again at each connection.",
+        help="A PEM file of the authorities trusted to sign the collector's certificate (`https://`); default: those that "
+        "the system trusts. Read again for each connection.",
     ),
     Option(
         name="client_certificate",
         form=_PATH,
         otel=_exporter("CLIENT_CERTIFICATE"),
         default=None,
-        help="A PEM file of the certificate to show to a collector that asks for one (mTLS).",
+        help="A PEM file of the client certificate, for a collector that asks for one (mTLS).",
     ),
     Option(
         name="client_key",
         form=_PATH,
         otel=_exporter("CLIENT_KEY"),
         default=None,
-        help="The PEM file of its private key, where that is another file.",
+        help="The PEM file of its private key, if that is a separate file.",
     ),
     Option(
         name="service_name",
         form=_TEXT,
         otel=("OTEL_SERVICE_NAME",),
         default="",
-        help="`service.name`; by default the name of the program.",
+        help="`service.name`; default: the name of the program.",
     ),
     Option(
         name="file",
         form=_PATH,
         default=None,
-        help="Write spans to this file as lines of OTLP/JSON, and send them nowhere. Not redacted: keep it safe, or see"
-        " `freezeframe redact`.",
+        help="Write spans to this file as OTLP/JSON lines instead of sending them. They are not redacted: keep the file "
+        "safe, or use `freezeframe redact`.",
     ),
     Option(
         name="root",
         form=_one_of("auto", "always", "never"),
         default="auto",
-        help="Whether calls outside any `freezeframe.run` are held by one span of the whole process. `auto`: in a script, not"
-        " in a server. `freezeframe run -- CMD` sets `always`.",
+        help="Whether one span of the whole process holds the calls outside any `freezeframe.run`. `auto`: in a script, but "
+        "not in a server. `freezeframe run -- CMD` sets `always`.",
     ),
     Option(
         name="sample",
         form=_SHARE,
         default=1.0,
-        help="The share of runs that is kept, each whole or not at all. By the run's id (the trace id where it has none), so"
-        " all processes of a run agree; below a remote parent the parent's decision holds.",
+        help="The share of runs to keep, each whole or not at all. Decided by the run's id (or the trace id if it has none), "
+        "so all processes of a run agree; below a remote parent, the parent decides.",
     ),
     Option(
         name="sample_errors",
         form=_SWITCH,
         default=False,
-        help="Keep a run in which a span ended in an error even where `sample` leaves it out. Its spans wait in memory until"
-        " the run ends.",
+        help="Keep a run in which a span ended in an error even if `sample` leaves it out. Its spans wait in memory until "
+        "the run ends.",
     ),
     Option(
         name="framework_state",
         form=_SWITCH,
         default=False,
-        help="Record what a LangGraph graph or a LlamaIndex workflow holds at each node border, so that a replay can begin in"
-        " the middle (`freezeframe replay RUN --from N`). States repeat the history, so it is off by default.",
+        help="Record the state of a LangGraph graph or a LlamaIndex workflow at each node border, so that a replay can begin "
+        "in the middle (`freezeframe replay RUN --from N`). Off by default, because states repeat the history.",
     ),
     Option(
         name="record_hosts",
         form=_texts("host names"),
         default=(),
-        help="Hosts whose plain HTTP calls are recorded outside tools, too. `*` records all.",
+        help="Hosts whose plain HTTP calls are recorded even outside tools. `*` records all.",
     ),
     Option(
         name="record_env",
@@ -326,69 +326,71 @@ OPTIONS: Final[tuple[Option, ...]] = (
             *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL*", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_*"),
             *("*_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
         ),
-        help="Environment variables recorded with a run's entry point; `*` matches any characters. Of keys and secrets it is "
-        "recorded only that they were set. Others never are.",
+        help="Environment variables recorded with a run's entry point; `*` matches any characters. For keys and secrets, "
+        "only the fact that they were set is recorded. Other variables are never recorded.",
     ),
     Option(
         name="compression",
         form=_one_of("none", "gzip", "zstd"),
         otel=_exporter("COMPRESSION"),
         default="none",
-        help="Compress batches; worth it when the collector is not on this host. `zstd` needs `pip install 'freezeframe[zstd]'`"
-        " and HTTP; without them it is `gzip`, and `freezeframe doctor` says so.",
+        help="Compress batches; worthwhile if the collector is on another host. `zstd` needs `pip install 'freezeframe[zstd]'`"
+        " and HTTP; without them, `gzip` is used, and `freezeframe doctor` says so.",
     ),
     Option(
         name="spool",
         form=_SPOOL,
         default=None,
-        help="Keep spans on the disk, sealed, while the collector is down; this process, a later one, or `freezeframe drain`"
-        " delivers them. A directory; `True`: one below `~/.local/state/freezeframe/spool` (`XDG_STATE_HOME`); `False`: off. By"
-        " default `True` if the content can be sealed, else `False`, and a warning says so. See [delivery](delivery.md).",
+        help="Keep spans on disk, sealed, while the collector is down; this process, a later one, or `freezeframe drain` "
+        "delivers them. A directory; `True`: one below `~/.local/state/freezeframe/spool` (`XDG_STATE_HOME`); `False`: "
+        "off. Default: `True` if the content can be sealed, else `False` with a warning. See "
+        "[delivery](delivery.md).",
     ),
     Option(
         name="spool_protection",
         form=_one_of("encrypt", "redact"),
         default="encrypt",
-        help="What the spool is protected by: `encrypt` (`pip install 'freezeframe[spool]'`) or `redact`"
+        help="How the spool is protected: `encrypt` (`pip install 'freezeframe[spool]'`) or `redact`"
         " (`pip install 'freezeframe[redaction]'`).",
     ),
     Option(
         name="spool_key",
         form=_PATH,
         default=None,
-        help="A path, never the key itself. To encrypt: a file of 32 random bytes, by default"
-        " `~/.config/freezeframe/spool.key`, made where it is not there. To redact: the directory of the"
-        " collector's tenant keys.",
+        help="A path, never the key itself. To encrypt: a file of 32 random bytes, by default "
+        "`~/.config/freezeframe/spool.key`, created if it does not exist. To redact: the directory of the collector's "
+        "tenant keys.",
     ),
     Option(
         name="spool_bytes",
         form=_bytes("256M"),
         default=256 * _MIB,
-        help="The most that the spool holds, of all processes that share it; beyond it spans wait in memory as without one.",
+        help="Maximum size of the spool, shared by all processes that use it; beyond it, spans wait in memory as if there "
+        "were no spool.",
     ),
     Option(
         name="spool_days",
         form=_DAYS,
         default=7.0,
-        help="The longest that a batch stays in the spool; after that it is deleted undelivered, and said.",
+        help="Maximum time that a batch stays in the spool; after that it is deleted undelivered, with a warning.",
     ),
     Option(
         name="max_body_bytes",
         form=_bytes("32M"),
         default=32 * _MIB,
-        help="A body over this is kept as size and SHA-256 only, with the reason; such a run cannot be replayed.",
+        help="Only the size and SHA-256 of a larger body are kept, with the reason; such a run cannot be replayed.",
     ),
     Option(
         name="max_queue_bytes",
         form=_bytes("128M"),
         default=128 * _MIB,
-        help="Memory for spans that wait to be sent; beyond it new spans are dropped, counted and said.",
+        help="Memory for spans that wait to be sent; beyond it, new spans are dropped and counted, with a warning.",
     ),
     Option(
         name="batch_bytes",
         form=_bytes("1M"),
         default=_MIB,
-        help="About how much one request to the collector carries.",
+        help="Approximate size of one request to the collector.",
     ),
     Option(
         name="batch_interval_s",
@@ -400,20 +402,20 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="export_timeout_s",
         form=_SECONDS,
         default=60.0,
-        help="How long one batch is retried while the collector is down, before it is dropped and counted.",
+        help="How long a batch is retried while the collector is down, before it is dropped and counted.",
     ),
     Option(
         name="exit_timeout_s",
         form=_SECONDS,
         default=5.0,
-        help="The longest that the end of the process waits for spans to be sent.",
+        help="Maximum time that the end of the process waits for spans to be sent.",
     ),
     Option(
         name="terminate_timeout_s",
         form=_SECONDS,
         default=2.0,
-        help="The longest that SIGTERM waits for spans to be sent before it ends the process, where the application has no"
-        " handler of its own. 0 leaves SIGTERM alone.",
+        help="Maximum time that SIGTERM waits for spans to be sent before it ends the process, if the application has no "
+        "handler for it. 0 leaves SIGTERM alone.",
     ),
 )
 

@@ -34,7 +34,9 @@ def default_spool_root() -> Path:
     """
     state = state_directory()
     if state is None:
-        raise ConfigError("spool: no home directory is known", do="set HOME or XDG_STATE_HOME, or name a directory: spool=...")
+        raise ConfigError(
+            "spool: the home directory is unknown", do="set HOME or XDG_STATE_HOME, or name a directory: spool=..."
+        )
     return state / "spool"
 
 
@@ -65,7 +67,8 @@ def check_seal(settings: Settings) -> None:
         found = None
     if found is None:
         raise ConfigError(
-            f"spool: {needed} is not installed, and nothing is written in the clear", do=f"pip install 'freezeframe[{extra}]'"
+            f"spool: {needed} is not installed, and the spool never holds clear text",
+            do=f"pip install 'freezeframe[{extra}]'",
         )
 
 

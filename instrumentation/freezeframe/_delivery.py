@@ -126,7 +126,7 @@ class CollectorExporter:
             except Unreachable as error:
                 raise Unreachable(f"{self._wire.target}: {error}") from error
             else:
-                why = f"{self._wire.target}: the collector set {rejected} spans aside" if rejected else ""
+                why = f"{self._wire.target}: the collector rejected {rejected} spans" if rejected else ""
                 return Fate(delivered=spans - rejected, failed=rejected, why=why)
 
     def idle(self) -> bool:

@@ -54,7 +54,7 @@ def _spool(settings: Settings) -> Iterable[DeliveryReport]:
     if settings.file is not None:
         return
     if settings.spool is False:
-        yield DeliveryReport(subject="spool", ok=True, found="off: spans are lost while the collector is away")
+        yield DeliveryReport(subject="spool", ok=True, found="off: spans are lost while the collector is down")
         return
     from freezeframe._instrument import make_default_spooling_exporter, make_spooling_exporter, spool_directory
 
@@ -63,7 +63,7 @@ def _spool(settings: Settings) -> Iterable[DeliveryReport]:
         by_default = settings.spool is None
         exporter = make_default_spooling_exporter(settings) if by_default else make_spooling_exporter(settings, directory)
     except ConfigError as error:
-        found = f"off, so spans are lost while the collector is away: {error.message}"
+        found = f"off, so spans are lost while the collector is down: {error.message}"
         yield DeliveryReport(subject="spool", ok=False, found=found, do=error.do or "")
         return
     waiting, where = exporter.waiting, f"in {directory}, protected by: {settings.spool_protection}"
@@ -78,5 +78,5 @@ def _losses(counts: Counts | None) -> Iterable[DeliveryReport]:
     if counts is None:
         return
     found = f"{counts.exported} spans delivered, {counts.spooled} spooled, {counts.dropped} dropped, {counts.failed} failed"
-    do = "see docs/delivery.md for what each of these means" if counts.lost else ""
+    do = "docs/delivery.md explains each of these" if counts.lost else ""
     yield DeliveryReport(subject="delivery", ok=not counts.lost, found=found, do=do)

@@ -34,10 +34,13 @@ class LibraryReport:
 
 _GENAI: Final = "use google-genai, which is captured"
 _NOT_CAPTURED: Final = (
-    ("google-cloud-aiplatform", f'its clients speak gRPC; aiplatform.init(api_transport="rest"), or {_GENAI}'),
+    ("google-cloud-aiplatform", f'its clients use gRPC; aiplatform.init(api_transport="rest"), or {_GENAI}'),
     ("google-generativeai", f'its model calls go over gRPC; genai.configure(transport="rest"), or {_GENAI}'),
-    ("google-ai-generativelanguage", f'its calls go over gRPC; make its clients with transport="rest", or {_GENAI}'),
-    ("xai-sdk", "its model calls go over gRPC; x.ai speaks OpenAI's wire too: the openai SDK with its base URL is captured"),
+    ("google-ai-generativelanguage", f'its calls go over gRPC; create its clients with transport="rest", or {_GENAI}'),
+    (
+        "xai-sdk",
+        "its model calls go over gRPC; x.ai also supports the OpenAI API: the openai SDK with x.ai's base URL is captured",
+    ),
     ("pycurl", "its HTTP is not recorded; mark the caller with @freezeframe.tool"),
 )
 _TRANSPORTS: Final = (

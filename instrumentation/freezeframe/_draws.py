@@ -25,16 +25,16 @@ MAX_STATES: Final = 100
 
 _WORDS: Final = {
     UNRECORDED: (
-        "{count} times the program drew from os.urandom, secrets or SystemRandom, which are not recorded",
-        "draw what is no secret from random or uuid, or do it in a function marked @freezeframe.tool",
+        "the program drew {count} times from os.urandom, secrets or SystemRandom, which are not recorded",
+        "draw what is not secret from random or uuid, or draw it in a function marked @freezeframe.tool",
     ),
     NUMPY: (
         "tasks or threads took turns at the functions of numpy.random more often than is recorded",
-        "give each a numpy.random.default_rng() of its own",
+        "give each its own numpy.random.default_rng()",
     ),
     TOO_MANY: (
         "tasks or threads took turns at a shared random generator more often than is recorded",
-        "give each a random.Random of its own",
+        "give each its own random.Random",
     ),
 }
 

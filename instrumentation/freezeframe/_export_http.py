@@ -15,8 +15,8 @@ _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
 _UNAUTHORIZED: Final = 401
 HOW_TO_GET_IN: Final = (
-    ": no token that it knows was sent; set FREEZEFRAME_DATA to the collector's data directory, or send the token that is in"
-    ' it: OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat .freezeframe/sender-token)"'
+    ": the token is missing or unknown; set FREEZEFRAME_DATA to the collector's data directory, or send the token stored"
+    ' there: OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat .freezeframe/sender-token)"'
 )
 _BATCH_IS_WRONG: Final = frozenset({400, 415, 422})
 """Anything else (401, 404, 500) says nothing about this batch."""
@@ -132,5 +132,5 @@ def rejected_spans(response: Any) -> int:
     """Return how many spans an ``ExportTraceServiceResponse`` sets aside, and log its reason."""
     partial = response.partial_success
     if partial.rejected_spans:
-        logger.warning("freezeframe: the collector set %d spans aside: %s", partial.rejected_spans, partial.error_message)
+        logger.warning("freezeframe: the collector rejected %d spans: %s", partial.rejected_spans, partial.error_message)
     return int(partial.rejected_spans)

@@ -98,7 +98,7 @@ class SpoolingExporter:
                     self.drained.damaged += 1
                     claim.set_aside()
                 except Refused as error:
-                    logger.warning("freezeframe: %d spooled spans are refused: %s", claim.header.spans, error)
+                    logger.warning("freezeframe: %d spooled spans were refused: %s", claim.header.spans, error)
                     self.drained.refused += claim.header.spans
                     claim.done()
                 else:
@@ -110,7 +110,7 @@ class SpoolingExporter:
             self._rest(error)
             return False
         except ConfigError as error:  # the key cannot be used
-            say_once("spool.key", "freezeframe: %s; what is spooled stays where it is", error)
+            say_once("spool.key", "freezeframe: %s; the spooled spans stay where they are", error)
             return False
         except SpoolFileError as error:
             say_once(f"spool.foreign:{path.parent}", "freezeframe: %s; left where it is", error)
@@ -131,7 +131,7 @@ class SpoolingExporter:
     def _expire(self) -> None:
         expired = self._spool.expire()
         if expired:
-            logger.warning("freezeframe: %d spooled batches were too old and are deleted (%s)", expired, self._spool.directory)
+            logger.warning("freezeframe: %d spooled batches were too old and were deleted (%s)", expired, self._spool.directory)
 
     def close(self) -> None:
         """Close the connection; what is on the disk stays there."""

@@ -30,7 +30,7 @@ class TlsFiles:
             ConfigError: one cannot be read, or they are no certificates and key.
         """
         if self.key and not self.certificate:
-            raise ConfigError("client_key: found no client_certificate that it belongs to", do="name both, or none")
+            raise ConfigError("client_key requires client_certificate", do="set both, or neither")
         try:
             self.context()
         except OSError as error:  # ssl.SSLError is one

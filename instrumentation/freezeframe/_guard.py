@@ -49,7 +49,7 @@ def report(place: str, error: Exception) -> None:
         return
     _reported.add(mark)
     logger.warning(
-        "freezeframe: %s: could not record, the application goes on (reported once): %s at %s",
+        "freezeframe: %s: could not record; the application continues (reported once): %s at %s",
         place,
         type(error).__name__,
         " < ".join(f"{frame.filename}:{frame.lineno}" for frame in reversed(extract_tb(error.__traceback__))),

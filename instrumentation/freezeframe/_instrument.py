@@ -148,7 +148,9 @@ def instrument(
             _port.instrumented()
             # in a replay it was called by us, not by the program: its options have nothing to decide there
             if _port.serving() is None and any(value is not None for value in given.values()):
-                say_once("instrument.again", "freezeframe: instrument() was called before; the first call's options stay")
+                say_once(
+                    "instrument.again", "freezeframe: instrument() was already called; the first call's options stay in effect"
+                )
             return _active
         settings = load_settings(given)
         _active = _start(settings)
@@ -273,7 +275,7 @@ def make_exporter(settings: Settings) -> Exporter:
     try:
         return make_default_spooling_exporter(settings)
     except (ConfigError, OSError) as error:
-        told = "freezeframe: %s: spans are lost while the collector is away (spool=False turns this warning off)"
+        told = "freezeframe: %s: spans are lost while the collector is down (spool=False turns this warning off)"
         say_once("spool.off", told, str(error).replace("\n  do:", ";"))
         return make_collector_exporter(settings)
 

@@ -19,7 +19,7 @@ from freezeframe._entry import SERVERS, program_file, relative_path
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.rebuilding import lost_in_rebuilding
 
-_OWN_FILE: Final = "put it into a file of its own, which a replay can import"
+_OWN_FILE: Final = "move it to a separate file, which a replay can import"
 
 
 # -- the entry point ----------------------------------------------------------------------------------------------------
@@ -68,14 +68,14 @@ class Reach:
         function = inspect.unwrap(self._function)
         if not hasattr(self._function, "__qualname__") or not hasattr(function, "__code__"):
             kind = type(self._function).__qualname__
-            yield _unreachable(f"the entry point is a {kind}, which has no name to be found by", "mark a function")
+            yield _unreachable(f"the entry point is a {kind}, which has no name to find it by", "mark a function")
             return
         name = self._function.__qualname__
         shown = f"the entry point {name} ({_place(function)})"
         if is_nested(name):
             outer = name.partition(".<locals>")[0]
             yield _unreachable(
-                f"{shown} is nested in the function {outer}, where no other process can find it",
+                f"{shown} is nested in the function {outer}, so no other process can find it",
                 f"define {name.rpartition('.')[2]} at the top level of its module",
             )
             return
@@ -108,7 +108,7 @@ class Reach:
         elif self.takes_self and not inspect.ismethod(found):
             yield _unreachable(
                 f"{shown} is a method, and the object that it is called on is not recorded",
-                "mark a function that makes the object and calls the method",
+                "mark a function that creates the object and calls the method",
             )
         elif self._function.__module__ == "__main__":
             self._script = (Path(file), name, shown)
@@ -206,13 +206,11 @@ def command_gaps() -> tuple[Gap, ...]:
     typed = hasattr(sys, "ps1") or sys.flags.interactive or hasattr(builtins, "__IPYTHON__")
     given = program_file() is not None or {"-c", "-m"}.intersection(sys.orig_argv[1:])
     if typed or not given:
-        return (
-            _unreachable("the run was begun in an interactive session, or by a program read from standard input", _OWN_FILE),
-        )
+        return (_unreachable("the run began in an interactive session, or in a program read from standard input", _OWN_FILE),)
     if SERVERS.intersection(sys.modules):
         return (
             _unreachable(
-                "the run is a part of a server's process, which a replay cannot start for one run",
+                "the run is part of a server process, which a replay cannot start for one run",
                 "mark the function that does the work with @freezeframe.run",
             ),
         )

@@ -147,7 +147,7 @@ class HeldRuns(Generic[_T]):
             while self._size > self._limit_bytes:
                 self._settle(next(iter(self._runs)), kept=False)
                 say_once(
-                    "sampling.held", "freezeframe: runs under way fill %d bytes, some errors are not kept", self._limit_bytes
+                    "sampling.held", "freezeframe: unfinished runs fill %d bytes; some errors are not kept", self._limit_bytes
                 )
         return []
 

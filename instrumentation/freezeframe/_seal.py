@@ -85,7 +85,7 @@ class Encrypted:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
         except ImportError:
             raise ConfigError(
-                "spool: cryptography is not installed, and nothing is written in the clear",
+                "spool: cryptography is not installed, and the spool never holds clear text",
                 do="pip install 'freezeframe[spool]'",
             ) from None
         key = _load_or_create_key(key_file)
@@ -115,7 +115,7 @@ class Encrypted:
         try:
             return zlib.decompress(self._cipher.decrypt(nonce, sealed, header.to_line()))
         except (InvalidTag, ValueError, zlib.error):
-            raise DamagedBatch(f"{claim.path}: damaged: it does not decrypt, though its key is this one") from None
+            raise DamagedBatch(f"{claim.path}: damaged: it does not decrypt, although this is its key") from None
 
 
 class Redacted:
@@ -124,7 +124,7 @@ class Redacted:
     def __init__(self, key_directory: str | None) -> None:
         if key_directory is None:
             raise ConfigError(
-                "spool_protection redact: found no spool_key, expected the directory of the collector's tenant keys",
+                "spool_protection redact: spool_key is required: the directory of the collector's tenant keys",
                 do="copy it from the collector's data directory (keys), or use spool_protection encrypt",
             )
         try:
@@ -152,7 +152,7 @@ class Redacted:
             )
         digest, packed = claim.sealed[:_MAC_BYTES], claim.sealed[_MAC_BYTES:]
         if hashlib.sha256(packed).digest() != digest:
-            raise DamagedBatch(f"{claim.path}: damaged: the content's hash is another one")
+            raise DamagedBatch(f"{claim.path}: damaged: the content does not match its hash")
         return zlib.decompress(packed)
 
 
@@ -161,7 +161,7 @@ def _load_or_create_key(path: Path) -> bytes:
         try:
             _create_key(path)
         except OSError as error:
-            raise ConfigError(f"spool_key: {path}: {error.strerror}", do="name a place that can be written to") from None
+            raise ConfigError(f"spool_key: {path}: {error.strerror}", do="name a writable path") from None
     return _read_key(path)
 
 
@@ -191,5 +191,5 @@ def _read_key(path: Path) -> bytes:
     if len(key) != _KEY_BYTES:
         raise ConfigError(f"spool_key: {path}: found {len(key)} bytes, expected {_KEY_BYTES}", do=do)
     if mode & 0o077:
-        raise ConfigError(f"spool_key: {path}: other users may read it", do=f"chmod 600 {path}")
+        raise ConfigError(f"spool_key: {path}: other users can read it", do=f"chmod 600 {path}")
     return key

@@ -77,7 +77,7 @@ def _gap(sight: Sight, entry: str) -> Gap:
         do = f"move it from {sight.where} into a function marked @freezeframe.tool"
     else:
         do = f"mark {sight.by}{where} with @freezeframe.tool"
-    return Gap(kind=sight.kind, text=f"{by}{where} {sight.verb} {what}, and no tool holds it", do=do)
+    return Gap(kind=sight.kind, text=f"{by}{where} {sight.verb} {what}, outside any tool", do=do)
 
 
 def shown_path(path: str) -> str:

@@ -85,14 +85,14 @@ class Spool:
             ConfigError: it cannot be made or written to, or this system has no file locks.
         """
         if find_spec("fcntl") is None:
-            raise ConfigError("spool: this system has no fcntl locks", do="leave the option `spool` out")
+            raise ConfigError("spool: this system has no fcntl locks", do="leave out the option `spool`")
         self.directory = directory
         self._limit_bytes = limit_bytes
         self._limit_days = limit_days
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"spool: {directory}: {error.strerror}", do="name a directory that can be made") from None
+            raise ConfigError(f"spool: {directory}: {error.strerror}", do="name a directory that can be created") from None
         if not os.access(directory, os.W_OK | os.X_OK):
             raise ConfigError(f"spool: {directory}: cannot be written to", do="chown it to the user who runs this program")
 
@@ -195,7 +195,9 @@ def _parse_header(path: Path, line: bytes) -> Header:
         version = read["freezeframe_spool"]
         header = Header(protection=str(read["protection"]), key=str(read["key"]), spans=int(read["spans"]))
     except (ValueError, LookupError, TypeError):
-        raise SpoolFileError(f"{path}: not a spooled batch: its first line is no header", do="delete or restore it") from None
+        raise SpoolFileError(
+            f"{path}: not a spooled batch: its first line is not a header", do="delete or restore it"
+        ) from None
     if version != VERSION:
         raise SpoolFileError(f"{path}: found version {version}, expected {VERSION}", do="upgrade freezeframe to deliver it")
     return header

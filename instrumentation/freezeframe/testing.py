@@ -98,7 +98,7 @@ def capture(**options: Any) -> Generator[Captured]:
             return next(self._traces)
 
     if _instrument.active_handle() is not None:
-        raise RuntimeError("capture(): the process is instrumented already; call handle.uninstrument() first")
+        raise RuntimeError("capture(): the process is already instrumented; call handle.uninstrument() first")
     provider = make_provider("test")
     provider.id_generator = Counting()
     exporter = MemoryExporter()

@@ -177,7 +177,7 @@ def _why_open(report: Report) -> str | None:
     if len(asked) < report.steps and not report.beyond:
         return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
     if report.requires_values and report.uncompared:
-        return f"every private value had to be compared; not compared:  {_enumerated(tuple(_values(report)))}"
+        return f"every private value had to be compared; not compared: {_enumerated(tuple(_values(report)))}"
     if report.served or report.outcome_check is Check.SAME:
         return None
     if report.unfinished and not report.steps:

@@ -148,7 +148,7 @@ def test_one_word_switches_it_off(home: Path, monkeypatch: pytest.MonkeyPatch) -
         exporter = _instrument.make_exporter(settings)
         assert not hasattr(exporter, "waiting")
         [report] = [item for item in delivery_reports(settings) if item.subject == "spool"]
-        assert (report.ok, report.found) == (True, "off: spans are lost while the collector is away")
+        assert (report.ok, report.found) == (True, "off: spans are lost while the collector is down")
     assert not (home / ".local").exists()
 
 
@@ -175,8 +175,8 @@ def test_without_what_seals_it_doctor_and_a_warning_say_that_spans_are_lost(home
     )
     environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=False)
-    missing = "spool: cryptography is not installed, and nothing is written in the clear"
-    assert done.stdout == f"['off, so spans are lost while the collector is away: {missing}']\n"
+    missing = "spool: cryptography is not installed, and the spool never holds clear text"
+    assert done.stdout == f"['off, so spans are lost while the collector is down: {missing}']\n"
     assert missing in done.stderr
     assert "spans are lost while the collector is away" in done.stderr
     assert not (home / ".local").exists()

@@ -254,7 +254,7 @@ def test_a_renewed_certificate_is_shown_at_the_next_connection(
     ("options", "found"),
     [
         ({"certificate": "nowhere.pem"}, "nowhere.pem: No such file"),
-        ({"client_key": "mine.key"}, "found no client_certificate"),
+        ({"client_key": "mine.key"}, "requires client_certificate"),
         ({"certificate": __file__}, "test_access.py"),
     ],
 )

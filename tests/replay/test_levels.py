@@ -151,7 +151,7 @@ PROGRAMS = {
     "a method": Program(
         source="class Agent:\n    @freezeframe.run\n    def answer(self, question):\n        return look(question)\n"
         "if __name__ == '__main__':\n    Agent().answer('where?')\n",
-        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="is a method", do="mark a function that makes the object",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="is a method", do="mark a function that creates the object",
     ),
     "a command object": Program(
         source=entry("pass", before="class Command:\n    def __init__(self, f): self.f = f\n    def main(self): self.f('where?')",

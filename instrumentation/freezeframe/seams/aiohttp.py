@@ -186,7 +186,7 @@ async def _ask(req: Any, responder: _port.Responder) -> Exchange | None:
 async def _change_body(req: Any, body: bytes) -> None:
     if not hasattr(req, "update_body"):
         raise ReplayMiss(
-            f"{req.method} {req.url}: this aiohttp cannot change the body of a request on its way; upgrade aiohttp, or change "
+            f"{req.method} {req.url}: this version of aiohttp cannot change the body of a request; upgrade aiohttp, or change "
             "the agent's code instead"
         )
     await req.update_body(body)

@@ -69,8 +69,8 @@ def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
     def send(session: Any, request: Any) -> Any:
         if _port.serving() is not None and not hasattr(request, _EDITED) and _port.edited(_write(request)) is not None:
             raise ReplayMiss(
-                f"{request.method} {request.url}: signed outside of a botocore client, so nothing can be edited in it any "
-                "more; change the agent's code instead"
+                f"{request.method} {request.url}: signed outside of a botocore client, so it can no longer be edited; "
+                "change the agent's code instead"
             )
         with urllib3.asked_by(LIBRARY):
             return original(session, request)

@@ -252,7 +252,7 @@ def _recorded(responder: _port.Responder, call: FunctionCall) -> Exchange:
     """Return the answer to a call that yields. Such calls are served or missed, never made for real."""
     answer = _ask(responder, call)
     if answer is None:
-        raise ReplayMiss(f"{call.name}: a generator is not run live in a replay")
+        raise ReplayMiss(f"{call.name}: a replay does not run a generator live")
     return answer
 
 

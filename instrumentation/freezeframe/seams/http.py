@@ -318,8 +318,8 @@ def end_of_stream(answer: Exchange) -> BaseException | None:
             return recorded_error(answer)  # none where the answer was cut, and the client noticed nothing
         case Completion.CLOSED_EARLY:
             return ReplayMiss(
-                f"{answer.name} (span {answer.span_id}): the application reads on, where in the recording it closed the stream "
-                f"after {len(answer.response.chunks)} chunks; what would follow was never received"
+                f"{answer.name} (span {answer.span_id}): the application reads on; in the recording it closed the stream "
+                f"after {len(answer.response.chunks)} chunks, so what follows was never received"
             )
         case _:
             return None

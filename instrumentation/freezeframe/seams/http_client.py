@@ -277,8 +277,8 @@ def _ask(responder: _port.Responder, conn: Any, asked: _Asked, body: bytes) -> N
         responder.turn_in_thread(asked.answer)
     if edited is not None and asked.answer is None:
         raise ReplayMiss(
-            f"{request.method} {request.url}: http.client has written the head with the body's length, so the body cannot be "
-            "edited any more; change the agent's code instead"
+            f"{request.method} {request.url}: http.client has written the head with the body's length, so the body can no "
+            "longer be edited; change the agent's code instead"
         )
 
 

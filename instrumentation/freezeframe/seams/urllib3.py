@@ -56,7 +56,8 @@ def install(module: ModuleType, patches: Patches) -> None:
     pool: Any = module.HTTPConnectionPool
     if "preload_content" not in inspect.signature(pool._make_request).parameters:
         say_once(
-            "urllib3.old", "freezeframe: urllib3 before version 2 is not captured, nor is what requests and botocore do by it"
+            "urllib3.old",
+            "freezeframe: urllib3 before version 2 is not captured, nor are calls that requests and botocore make through it",
         )
         return
     patches.replace(pool, "_make_request", _wrap)

@@ -222,7 +222,7 @@ def _collector(home: Home) -> Iterable[Finding]:
                 yield from _readers(home)
         else:
             log = daemon.log_file(home, service.name)
-            found = f"is running (pid {service.note.pid}) but is not ready:  {why_not or 'it does not answer'}"
+            found = f"is running (pid {service.note.pid}) but is not ready: {why_not or 'it does not answer'}"
             yield Finding(check=service.name, grade=Grade.FAIL, found=found, do=f"fix the reported problem; the log is {log}")
 
 
