@@ -127,7 +127,7 @@ def test_zstd_that_is_not_installed_becomes_gzip_and_is_said(monkeypatch: pytest
 
 
 def test_zstd_over_grpc_becomes_gzip_and_is_said(collector: GrpcCollector) -> None:
-    assert "no zstd" in make_compression("zstd", "grpc").notice
+    assert "not zstd" in make_compression("zstd", "grpc").notice
     exporter = exporter_to(collector.url, protocol="grpc", compression="zstd")
     assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
     exporter.close()
