@@ -52,8 +52,8 @@ EXPERIMENT_COMMANDS: Final[tuple[Command, ...]] = (
         name="fuzz",
         summary="Perturb a run slightly, again and again, and report which perturbations flip it.",
         description="The question is typed differently, a tool returns less or fails, a stream is cut in other places, "
-                    "concurrent answers arrive in a different order. Offline, the model is held to what it said, so you see "
-                    "what the code makes of it. The same seed tries the same perturbations.",
+        "concurrent answers arrive in a different order. Offline, the model is held to what it said, so you see "
+        "what the code makes of it. The same seed tries the same perturbations.",
         examples=(
             Example(line="freezeframe fuzz last", means="twenty perturbations, offline"),
             Example(line="freezeframe fuzz last --aim result --rounds 50 -o flips", means="tool results; keep what flips"),
