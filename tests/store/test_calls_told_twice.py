@@ -1,6 +1,7 @@
 """Calls of models that other instrumentations tell of, beside what the provider really answered: each counts once.
 
-The golden file says, for each recorded scenario, what is not as it was. To accept a change: delete it, run the test, which
+The golden file says, for each recorded scenario, what is not as it was, how many calls of tools are told, and by which agents;
+``docs/foreign-calls.md`` is made of it. To accept a change: delete it, run the test, which
 writes it and fails once, and read the difference as code.
 """
 
@@ -82,11 +83,19 @@ def test_each_call_of_a_model_counts_once_and_what_is_lost_of_it_is_written_down
     calls: dict[str, list[Any]] = defaultdict(list)
     for trace_id, *row in rows:
         calls[scenario_of[trace_id]].append(row)
-    lost = {scenario: _lost(calls[scenario], truth_of(scenario)) for scenario in SCENARIOS}
+    _, runs = store.query(f"SELECT trace_id, tool_calls, agent FROM {DATABASE}.runs ORDER BY trace_id")
+    found = {
+        scenario: {
+            "lost": _lost(calls[scenario], truth_of(scenario)),
+            "tools": sum(row[1] for row in runs if scenario_of[row[0]] == scenario),
+            "agents": sorted({row[2] for row in runs if scenario_of[row[0]] == scenario and row[2]}),
+        }
+        for scenario in SCENARIOS
+    }
     if not GOLDEN.exists():
-        GOLDEN.write_text(json.dumps(lost, indent=1) + "\n")
+        GOLDEN.write_text(json.dumps(found, indent=1) + "\n")
         pytest.fail("wrote the golden file")
-    assert lost == json.loads(GOLDEN.read_text())
+    assert found == json.loads(GOLDEN.read_text())
 
 
 def _lost(found: list[Any], truth: list[tuple[str, str, int, int]]) -> list[str]:

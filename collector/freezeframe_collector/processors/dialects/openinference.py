@@ -10,7 +10,7 @@ from typing import Final
 from freezeframe_collector.processors.dialects.dialect import Dialect, in_order, indexed, json_of
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord, StatusCode
-from freezeframe_schemas.wire import openai_responses
+from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
 from freezeframe_schemas.wire.messages import Message
@@ -32,6 +32,9 @@ _TOKENS: Final = {
     "llm.token_count.prompt_details.cache_write": genai.USAGE_CACHE_WRITE_TOKENS,
     "llm.token_count.completion_details.reasoning": genai.USAGE_REASONING_TOKENS,
 }
+
+_ANSWERS: Final = {"response": openai_responses.DIALECT, "chat.completion": openai_chat.DIALECT}
+"""Readers of an answer that is kept whole, by what it calls itself."""
 
 
 def _fits(span: SpanRecord) -> bool:
@@ -83,10 +86,11 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     out.text(genai.OPENAI_SYSTEM_FINGERPRINT, answer.get("system_fingerprint"))
     reason = span.text("llm.finish_reason")
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    if reason is None and answer.get("object") == "response":
-        # Not told for OpenAI's Responses; the answer itself has it.
+    dialect = _ANSWERS.get(as_text(answer.get("object")) or "")
+    if reason is None and dialect is not None:
+        # Not told for OpenAI's Responses, nor by earlier versions; the answer itself has it.
         told = AttributeWriter()
-        openai_responses.DIALECT.read_response(answer, told)
+        dialect.read_response(answer, told)
         reasons = told.attributes.get(genai.RESPONSE_FINISH_REASONS)
         out.texts(genai.RESPONSE_FINISH_REASONS, [str(reason) for reason in reasons] if isinstance(reasons, tuple) else None)
     out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])

@@ -33,6 +33,8 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
         if event.name == genai.OPERATION_DETAILS_EVENT:
             for name in _DETAILS:
                 out.json(name, text_or_json(plain(event.attributes.get(name))))
+            answered = as_objects(text_or_json(plain(event.attributes.get(genai.OUTPUT_MESSAGES))))
+            out.texts(genai.RESPONSE_FINISH_REASONS, [message.get("finish_reason") for message in answered] or None)
     said = [event for event in span.events if event.name in _ROLES]
     answers = [event for event in span.events if event.name == genai.PAST_CHOICE_EVENT]
     if span.text(genai.OPERATION_NAME) == genai.OP_EXECUTE_TOOL:
