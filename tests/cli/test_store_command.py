@@ -129,7 +129,7 @@ def test_who_cannot_read_the_token_gives_no_orders(project: Project) -> None:
     )
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=120)
-    assert refused.value.code == 403
+    assert refused.value.code == 401
     refused.value.close()
 
 

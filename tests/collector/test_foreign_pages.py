@@ -1,32 +1,17 @@
-"""A page of somebody else's, in a browser on this machine, reads nothing from any port."""
+"""What a browser sends for a page of somebody else's is refused; `tests/cli/test_strangers.py` tries it in one."""
 
 from __future__ import annotations
 
 import http.client
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, Site
 from running_collector import CollectorProcess, span
 
 pytestmark = pytest.mark.long
 
 CROSS_SITE = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"}
 PLACES = [("clickhouse", "/?query=SELECT+name+FROM+spans"), ("clickhouse", "/ping"), ("http", "/status"), ("http", "/metrics")]
-PAGE = """<script>
-const read = [];
-const note = (what) => read.push(what);
-</script>SCRIPTS<script>
-onload = async () => {
-  for (const url of URLS) {
-    await fetch(url).then(async (answer) => note([url, await answer.text()])).catch(() => {});
-    await fetch(url, {method: "POST", mode: "no-cors", body: "SELECT name FROM spans"})
-      .then(async (answer) => { if (answer.type !== "opaque") note([url, await answer.text()]); }).catch(() => {});
-  }
-  tell("read: " + JSON.stringify(read));
-};
-</script>"""
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +57,3 @@ def test_a_host_that_only_looks_like_loopback_is_refused(collector: CollectorPro
     for port, path in PLACES:
         if path != "/ping":
             assert get(collector.ports[port], path, {"Host": host})[0] == 403
-
-
-@pytest.mark.timeout(180)
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
-def test_a_browser_gives_a_foreign_page_nothing(collector: CollectorProcess, tmp_path: Path) -> None:
-    urls = [f"http://127.0.0.1:{collector.ports[port]}{path}" for port, path in PLACES]
-    scripts = "".join(f'<script src="{url}" onload="note(this.src)"></script>' for url in urls)
-    site = Site()
-    try:
-        assert site.show(PAGE.replace("URLS", str(urls)).replace("SCRIPTS", scripts), tmp_path) == "read: []"
-    finally:
-        site.close()

@@ -32,7 +32,8 @@ class Orders:
         """Answer ``POST /store`` with a JSON order in the body."""
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), (_SCHEME + self._token).encode()):
-            return web.json_response({"error": "found no valid token; it is in the data directory, admin-token"}, status=403)
+            text = "found no valid token, expected `authorization: Bearer TOKEN`; it is in the data directory, admin-token"
+            return web.json_response({"error": text}, status=401, headers={"WWW-Authenticate": "Bearer"})
         try:
             order: Any = await request.json()
         except ValueError:

@@ -117,17 +117,14 @@ class HttpReceiver:
 
     async def _export(self, request: web.Request, decoders: Mapping[str, Decoder], signal: _Signal) -> web.Response:
         kind = request.content_type
+        try:
+            tenant = self._authenticator.tenant_of(request.headers.get("Authorization"))
+        except UnauthenticatedError as error:
+            return self._unauthenticated(kind, error)
         decoder = decoders.get(kind)
         if decoder is None:
             self._pipeline.meter.add(malformed=1)
             return _error(_JSON, 415, _GRPC_INVALID, f"content type {kind[:80]!r}, expected {' or '.join(decoders)}")
-        try:
-            tenant = self._authenticator.tenant_of(request.headers.get("Authorization"))
-        except UnauthenticatedError as error:
-            self._pipeline.meter.add(unauthenticated=1)
-            answer = _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
-            answer.headers["WWW-Authenticate"] = "Bearer"
-            return answer
         encoding = request.headers.get("Content-Encoding", "").strip().lower()
         try:
             with self._bodies.lease(f"{request.remote} {tenant}") as lease:
@@ -144,6 +141,12 @@ class HttpReceiver:
             # Not 408: the specification has senders give up on that.
             late = BusyError("the body arrived too slowly: see http.read_timeout_s", retry_after_s=1.0)
             return _refuse(kind, 503, _GRPC_UNAVAILABLE, late)
+
+    def _unauthenticated(self, kind: str, error: UnauthenticatedError) -> web.Response:
+        self._pipeline.meter.add(unauthenticated=1)
+        answer = _error(kind, 401, _GRPC_UNAUTHENTICATED, error.message)
+        answer.headers["WWW-Authenticate"] = "Bearer"
+        return answer
 
     async def _read(self, request: web.Request, lease: Lease) -> bytes:
         """Return the body as it was sent; the lease grows as it arrives.
@@ -211,6 +214,10 @@ class HttpReceiver:
         return _protobuf(200, signal.answer(outcome)) if outcome.rejected else web.Response(content_type=_PROTOBUF)
 
     async def _metrics(self, request: web.Request) -> web.Response:
+        try:
+            self._authenticator.tenant_of(request.headers.get("Authorization"))
+        except UnauthenticatedError as error:
+            return self._unauthenticated(request.content_type, error)
         self._pipeline.meter.add(metrics_refused=1)
         text = "freezeframe keeps traces and log events; send metrics elsewhere"
         return _error(request.content_type, 404, _GRPC_UNIMPLEMENTED, text)
