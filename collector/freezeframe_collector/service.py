@@ -37,6 +37,7 @@ from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.policies import Policies, load_policies, may_read_prose
 from freezeframe_collector.readers.sandbox import sandbox_state
+from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.pages import PagesReceiver
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.keeping import Retention
@@ -130,7 +131,7 @@ class Service:
             reader, admin = (load_or_create_token(config.data_directory, name) for name in (READER, ADMIN))
             app = facade.build_app(self._store, users=[facade.User(name="default", password=reader)], admin_token=admin)
             shutdown_s = config.service.shutdown_s / 4
-            self._facade = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
+            self._facade = BoundedRunner(app, shutdown_s=shutdown_s)
             clickhouse = await listen(self._facade, config.clickhouse.host, config.clickhouse.port, "clickhouse")
         if self._front is not None:
             grpc, http = await self._front.start()

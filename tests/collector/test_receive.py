@@ -70,6 +70,10 @@ def _gzip_of_two_members(data: bytes) -> bytes:
     return gzip.compress(data[:20]) + gzip.compress(data[20:])
 
 
+def _zstd_of_two_frames(data: bytes) -> bytes:
+    return zstandard.compress(data[:20]) + zstandard.compress(data[20:])
+
+
 def _deflate_raw(data: bytes) -> bytes:
     engine = zlib.compressobj(wbits=-15)
     return engine.compress(data) + engine.flush()
@@ -84,6 +88,7 @@ def _deflate_raw(data: bytes) -> bytes:
         ("deflate", zlib.compress),
         ("deflate", _deflate_raw),
         ("zstd", zstandard.compress),
+        ("zstd", _zstd_of_two_frames),
     ],
 )
 def test_each_content_encoding_is_read(
@@ -99,6 +104,25 @@ def test_each_content_encoding_is_read(
     assert ExportTraceServiceResponse.FromString(response.content) == ExportTraceServiceResponse()
     collector.flush()
     assert collector.store.spans == [make_span(1)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "compress"), [("gzip", gzip.compress), ("deflate", zlib.compress), ("zstd", zstandard.compress)]
+)
+@pytest.mark.parametrize("rest", [b"x", bytes(300)])
+def test_bytes_behind_a_compressed_body_are_refused(
+    start_collector: Callable[..., Any],
+    make_span: Callable[..., Any],
+    encoding: str,
+    compress: Callable[[bytes], bytes],
+    rest: bytes,
+) -> None:
+    """They were lost without a word behind zstd."""
+    body = compress(encode_traces([make_span(1)])) + rest
+    url = f"http://127.0.0.1:{start_collector().http_port}/v1/traces"
+    response = httpx.post(url, content=body, headers={**PROTOBUF, "content-encoding": encoding})
+    assert response.status_code == 400
+    assert encoding.encode() in response.content
 
 
 def test_json_is_understood(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:

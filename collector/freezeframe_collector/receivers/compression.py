@@ -84,10 +84,16 @@ def _inflate(body: bytes, encoding: str) -> Iterator[bytes]:
 
 
 def _unzstd(body: bytes) -> Iterator[bytes]:
-    engine = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    engine = decompressor.decompressobj()
+    at = 0
     try:
-        for start in range(0, len(body), _ZSTD_STEP):
-            yield engine.decompress(body[start : start + _ZSTD_STEP])
+        while at < len(body):
+            if engine.eof:  # RFC 8878, section 3: frames may follow one another
+                engine = decompressor.decompressobj()
+            step = body[at : at + _ZSTD_STEP]
+            yield engine.decompress(step)
+            at += len(step) - len(engine.unused_data)
     except zstandard.ZstdError:
         raise WireError("the body is not valid zstd") from None
     if not engine.eof:

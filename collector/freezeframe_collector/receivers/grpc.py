@@ -219,6 +219,7 @@ class GrpcReceiver:
             ("grpc.per_message_decompression", 0),  # `decompress` bounds what comes out
             ("grpc.max_concurrent_streams", _STREAMS_PER_CONNECTION),
             ("grpc.server_handshake_timeout_ms", 10_000),
+            ("grpc.max_connection_idle_ms", 300_000),  # senders open another without a loss
             ("grpc.keepalive_permit_without_calls", 1),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ]

@@ -29,6 +29,7 @@ from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.otlp_json import decode_json_traces
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_collector.receivers.compression import TooLargeError, decompress
+from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.cross_origin import admit_origins, parse_origins
 from freezeframe_collector.receivers.pages import Pages, PagesReceiver
 from freezeframe_schemas.errors import WireError
@@ -88,9 +89,7 @@ class HttpReceiver:
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:
         """Return the server, not yet listening. Bodies are left compressed: `decompress` bounds what comes out of them."""
-        return web.AppRunner(
-            self._build_app(), handle_signals=False, access_log=None, auto_decompress=False, shutdown_timeout=shutdown_s
-        )
+        return BoundedRunner(self._build_app(), shutdown_s=shutdown_s, auto_decompress=False)
 
     def _build_app(self) -> web.Application:
         origins = parse_origins(self._config.allowed_origins)

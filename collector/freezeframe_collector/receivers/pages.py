@@ -14,6 +14,7 @@ from aiohttp import web
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.auth import Authenticator, UnauthenticatedError
+from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.cross_origin import admit_origins
 
 _T = TypeVar("_T")
@@ -55,7 +56,7 @@ class PagesReceiver:
         """Return a server of nothing but the pages, not yet listening."""
         app = web.Application(middlewares=[admit_origins(frozenset(), loopback=False)])
         app.add_routes(self.routes())
-        return web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=shutdown_s)
+        return BoundedRunner(app, shutdown_s=shutdown_s)
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes."""
