@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             refuse([*faults, *file_faults(config)])
             for caution in cautions(config):
-                print(f"caution: {caution}")
-            print("the configuration has no faults")
+                print(f"warning: {caution}")
+            print("the configuration is valid")
             return 0
         config = load_config(options.config, os.environ, overrides)
         if options.read:
@@ -97,15 +97,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file; see docs/collector-config.md")
-    parser.add_argument("--check", action="store_true", help="check the configuration, name every fault, and exit")
+    parser.add_argument("--check", action="store_true", help="check the configuration, report every fault, and exit")
     parser.add_argument(
         "--read", action="store_true", help="answer SQL over the embedded store until stdin closes; needs no running collector"
     )
     parser.add_argument("--data", metavar="DIR", help="data directory (service.data)")
-    parser.add_argument("--grpc-port", type=int, metavar="PORT", help="OTLP/gRPC port; 0 takes a free one")
-    parser.add_argument("--http-port", type=int, metavar="PORT", help="OTLP/HTTP port; 0 takes a free one")
-    parser.add_argument("--clickhouse-port", type=int, metavar="PORT", help="ClickHouse HTTP port; 0 takes a free one")
-    parser.add_argument("--pages-port", type=int, metavar="PORT", help="port of the collector's own pages beside TLS")
+    parser.add_argument("--grpc-port", type=int, metavar="PORT", help="OTLP/gRPC port (0: any free one)")
+    parser.add_argument("--http-port", type=int, metavar="PORT", help="OTLP/HTTP port (0: any free one)")
+    parser.add_argument("--clickhouse-port", type=int, metavar="PORT", help="ClickHouse HTTP port (0: any free one)")
+    parser.add_argument("--pages-port", type=int, metavar="PORT", help="port of the collector's own pages, if TLS is on")
     parser.add_argument(
         "--open-senders", action="store_true", help="accept spans from senders without a token (auth.open_senders)"
     )

@@ -116,7 +116,7 @@ class ByteBudget:
     def _busy(self, size_bytes: int) -> BusyError:
         self.refused += 1
         return BusyError(
-            f"busy: {self.used_bytes} of {self.limit_bytes} bytes are in work, the request has {size_bytes}",
+            f"busy: {self.used_bytes} of {self.limit_bytes} bytes are in use, the request has {size_bytes}",
             retry_after_s=self._retry_after_s,
         )
 

@@ -89,11 +89,11 @@ class Authenticator:
 
     def _where_senders_look(self) -> str:
         if self._tenants is not None:
-            return "ask whoever runs this collector for a token of your tenant"
+            return "ask the operator of this collector for a token for your tenant"
         return (
-            "it is in the file sender-token of the collector's data directory, where freezeframe.instrument() finds it if the"
-            " same user runs both; give it to another SDK by OTEL_EXPORTER_OTLP_HEADERS, or start the collector with"
-            " --open-senders to take spans without a token"
+            "it is in the file sender-token of the collector's data directory, where freezeframe.instrument() finds it if "
+            "the same user runs both; pass it to another SDK in OTEL_EXPORTER_OTLP_HEADERS, or start the collector with "
+            "--open-senders to accept spans without a token"
         )
 
 
@@ -133,7 +133,7 @@ def read_tokens(file: Path) -> dict[str, str]:
             elif tenants.setdefault(match[1], tenant) != tenant:
                 faults.append(f"{file}: tokens.{tenant}: the same token belongs to {tenants[match[1]]}")
     if not tenants and not faults:
-        faults.append(f"{file}: no tokens: nobody could send")
+        faults.append(f"{file}: no tokens, so no sender would be accepted")
     if faults:
         raise ConfigError("the tokens file has faults:\n  " + "\n  ".join(faults))
     return tenants

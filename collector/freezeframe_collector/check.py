@@ -46,12 +46,12 @@ def cautions(config: CollectorConfig) -> Iterator[str]:
         if is_loopback(host):
             continue
         if config.auth.open_senders and not config.tls.client_ca_file:
-            yield f"{name}.host: {host}, and auth.open_senders without tls.client_ca_file: whoever reaches it may send"
+            yield f"{name}.host: {host}, and auth.open_senders without tls.client_ca_file: anyone who reaches it may send"
         if not config.tls.cert_file:
-            yield f"{name}.host: {host}, and no tls.cert_file: spans and tokens cross the network readable, not redacted yet"
+            yield f"{name}.host: {host}, and no tls.cert_file: unredacted spans and tokens cross the network in clear text"
     if config.clickhouse.enabled and not is_loopback(config.clickhouse.host):
-        yield f"clickhouse.host: {config.clickhouse.host}: passwords and answers cross the network readable"
+        yield f"clickhouse.host: {config.clickhouse.host}: passwords and answers cross the network in clear text"
     for name in (SENDER, READER, ADMIN):
         file = config.data_directory / name
         if file.exists() and file.stat().st_mode & 0o077:
-            yield f"{file}: others may read this token: chmod 600, and delete it for a new one at the next start"
+            yield f"{file}: other users can read this token: chmod 600, and delete it to get a new one at the next start"

@@ -42,13 +42,11 @@ class ServiceConfig:
     data: str = _setting(".freezeframe", "Directory of the log, the embedded store, the keys and `ports.json`.")
     workers: int = _setting(
         1,
-        "Processes that receive and redact; above 1 each is a process of its own, beside the one that stores.",
+        "Processes that receive and redact; if more than 1, they run in addition to the process that stores.",
         least=1,
         most=64,
     )
-    shutdown_s: float = _setting(
-        20.0, "Seconds that a graceful stop may take; what is not stored then stays in the log.", least=0
-    )
+    shutdown_s: float = _setting(20.0, "Seconds that a graceful stop may take; the rest stays in the log.", least=0)
     log_level: str = _setting("info", "`debug`, `info`, `warning` or `error`.")
 
 
@@ -58,7 +56,7 @@ class GrpcConfig:
 
     enabled: bool = _setting(True, "Listen for OTLP over gRPC.")
     host: str = _setting("127.0.0.1", "Address to listen on.")
-    port: int = _setting(4317, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
+    port: int = _setting(4317, "Port; 0 chooses a free one and writes it to `ports.json`.", **_PORT_RANGE)
     max_message_bytes: int = _setting(
         64 * _MIB, "Largest message, before and after decompression.", least=1024, most=(1 << 31) - 1
     )
@@ -71,14 +69,14 @@ class HttpConfig:
     """The OTLP/HTTP receiver, which also serves `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush`."""
 
     host: str = _setting("127.0.0.1", "Address to listen on.")
-    port: int = _setting(4318, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
+    port: int = _setting(4318, "Port; 0 chooses a free one and writes it to `ports.json`.", **_PORT_RANGE)
     max_body_bytes: int = _setting(64 * _MIB, "Largest body, before and after decompression.", least=1024, most=(1 << 31) - 1)
     workers: int = _setting(16, "Requests served at once.", least=1, most=256)
     read_timeout_s: float = _setting(
         30.0, "Seconds in which a request's body must have arrived; after 5 s it also needs 4 KiB/s.", least=0.1
     )
     allowed_origins: str = _setting(
-        "", "Origins whose web pages may send (CORS): `https://app.example.com, http://localhost:3000`. Empty lets none."
+        "", "Origins whose web pages may send (CORS): `https://app.example.com, http://localhost:3000`. Empty allows none."
     )
 
 
@@ -88,15 +86,15 @@ class ClickhouseConfig:
 
     enabled: bool = _setting(True, "Serve SQL over the embedded store; a server has its own port.")
     host: str = _setting("127.0.0.1", "Address to listen on.")
-    port: int = _setting(8123, "Port; 0 takes a free one, written to `ports.json`.", **_PORT_RANGE)
+    port: int = _setting(8123, "Port; 0 chooses a free one and writes it to `ports.json`.", **_PORT_RANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesConfig:
     """A plain listener of `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush` alone, beside TLS."""
 
-    host: str = _setting("127.0.0.1", "Address to listen on. Who reaches it may read figures, and no payload.")
-    port: int = _setting(0, "Port; 0 takes a free one where `[tls]` is set, and opens none where it is not.", **_PORT_RANGE)
+    host: str = _setting("127.0.0.1", "Address to listen on. Anyone who reaches it can read figures, but no payload.")
+    port: int = _setting(0, "Port; 0 chooses a free one if `[tls]` is set, and opens none otherwise.", **_PORT_RANGE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,11 +112,11 @@ class AuthConfig:
 
     tokens_file: str = _setting(
         "",
-        'TOML file of bearer tokens: `[tokens]`, tenant = "sha256:<hex>". If empty, senders show the token in the file'
+        'TOML file of bearer tokens: `[tokens]`, tenant = "sha256:<hex>". If empty, senders use the token in the file'
         " `sender-token` of the data directory.",
     )
     open_senders: bool = _setting(
-        False, "Take spans from senders without a token. To read always takes the one in the file `reader-token`."
+        False, "Accept spans from senders without a token. Reading always requires the token in the file `reader-token`."
     )
 
 
@@ -127,17 +125,17 @@ class AdmissionConfig:
     """How much may be in work at once before senders are asked to wait."""
 
     in_flight_bytes: int = _setting(
-        256 * _MIB, "Bytes of requests on their way in, and again of decompressed requests in work, at once.", least=1024
+        256 * _MIB, "Maximum bytes of requests being received, and again of decompressed requests being processed.", least=1024
     )
     wait_s: float = _setting(1.0, "Seconds a request may wait for its turn before it is refused.", least=0, most=10)
-    retry_after_s: float = _setting(1.0, "Delay named to a refused sender (RetryInfo, Retry-After).", least=0.05, most=60)
+    retry_after_s: float = _setting(1.0, "Delay that a refused sender is given (RetryInfo, Retry-After).", least=0.05, most=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsConfig:
     """What one request or span may hold. A span over a limit is set aside with the reason; the others of its batch land."""
 
-    spans_per_request: int = _setting(100_000, "Spans of one request; a request with more is refused.", least=1)
+    spans_per_request: int = _setting(100_000, "Spans in one request; a request with more is refused.", least=1)
     values_per_request: int = _setting(
         1_000_000,
         "Attributes, events, links and items of lists of one request, in JSON every object, list and item; a request with"
@@ -154,19 +152,21 @@ class LimitsConfig:
 class RedactionConfig:
     """What is replaced before anything touches the disk."""
 
-    policy: str = _setting("strict", "Name of a policy that comes with freezeframe, or the path of a TOML file.")
-    tenants: str = _setting("", "Other policies for some tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
-    keys: str = _setting("", "Directory of the surrogate keys; empty is `keys` in the data directory.")
+    policy: str = _setting("strict", "Name of a built-in policy, or the path of a TOML file.")
+    tenants: str = _setting("", "Policies for single tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
+    keys: str = _setting("", "Directory of the surrogate keys; empty means `keys` in the data directory.")
     span_cpu_s: float = _setting(
         5.0,
-        "CPU seconds for one span. If it takes longer, its longest texts become keyed hashes, and it says so.",
+        "CPU seconds for one span. If redaction takes longer, the span's longest texts become keyed hashes, and the span "
+        "says so.",
         least=0.1,
     )
     vault: bool = _setting(
-        False, "Keep originals too, sealed, in `vault.db` of the data directory, for `freezeframe vault` to reveal or forget."
+        False,
+        "Also keep the originals, sealed, in `vault.db` in the data directory, for `freezeframe vault` to reveal or forget.",
     )
     vault_keys: str = _setting(
-        "", "Directory of the vault's keys, best where few may read; empty is `vault-keys` in the data directory."
+        "", "Directory of the vault's keys, ideally readable by few; empty means `vault-keys` in the data directory."
     )
 
 
@@ -181,12 +181,12 @@ class WalConfig:
         most=60,
     )
     segment_bytes: int = _setting(64 * _MIB, "Size at which a segment goes to the store at once.", least=4096)
-    max_bytes: int = _setting(8 * 1024 * _MIB, "Bytes of log on disk beyond which senders are asked to wait.", least=4096)
+    max_bytes: int = _setting(8 * 1024 * _MIB, "Size of the log on disk beyond which senders are asked to wait.", least=4096)
     memory_bytes: int = _setting(
-        128 * _MIB, "Bytes of logged spans kept in memory; beyond, the writer reads the disk.", least=0
+        128 * _MIB, "Bytes of logged spans kept in memory; beyond this, the writer reads from disk.", least=0
     )
     remembered_spans: int = _setting(
-        200_000, "Spans remembered, over restarts too, to recognise one that is sent again.", least=0
+        200_000, "Spans remembered, also across restarts, to recognise one that is sent again.", least=0
     )
 
 
@@ -194,15 +194,15 @@ class WalConfig:
 class StoreConfig:
     """Where spans are kept."""
 
-    dsn: str = _setting("", "`clickhouse://user:password@host:8123/db`; empty is the embedded store in the data directory.")
-    retry_initial_s: float = _setting(0.2, "First delay after a failure that may pass.", least=0.001)
-    retry_max_s: float = _setting(30.0, "Longest delay between two tries; there is no last try.", least=0.001)
+    dsn: str = _setting("", "`clickhouse://user:password@host:8123/db`; empty means the embedded store in the data directory.")
+    retry_initial_s: float = _setting(0.2, "First delay after a temporary failure.", least=0.001)
+    retry_max_s: float = _setting(30.0, "Longest delay between two tries; tries never stop.", least=0.001)
     permanent_attempts: int = _setting(
-        5, "Tries of a segment of which the store refuses every span, before it is set aside.", least=1
+        5, "Tries of a segment before it is set aside, if the store refuses every span of it.", least=1
     )
     cold_after_days: int = _setting(0, "Days after which a day's runs move to `cold_volume`; 0 moves none.", least=0)
     cold_volume: str = _setting(
-        "", "A directory on a slower, cheaper disk; of a server `POLICY/VOLUME`, as its configuration names them."
+        "", "A directory on a slower, cheaper disk; for a server, `POLICY/VOLUME` as named in its configuration."
     )
 
 
@@ -210,9 +210,9 @@ class StoreConfig:
 class RetentionConfig:
     """For how many days the embedded store keeps runs, by the day on which they started. Pinned runs stay."""
 
-    days: int = _setting(14, "Days that every run is kept; 0 keeps all for ever.", least=0)
-    failed_days: int = _setting(90, "Days that failed runs are kept.", least=1)
-    tenants: str = _setting("", "Other days for some tenants: `acme=30, beta=7`.")
+    days: int = _setting(14, "Days to keep every run; 0 keeps all forever.", least=0)
+    failed_days: int = _setting(90, "Days to keep failed runs.", least=1)
+    tenants: str = _setting("", "Days for single tenants: `acme=30, beta=7`.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +222,7 @@ class TelemetryConfig:
     spans: str = _setting(
         "off", "`off`, `self` (into the collector's own store), or an OTLP/HTTP URL that ends in `/v1/traces`."
     )
-    sample: float = _setting(0.01, "Share of requests that get a span; each segment that is stored gets one.", least=0, most=1)
+    sample: float = _setting(0.01, "Share of requests that get a span; every stored segment gets one.", least=0, most=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +391,7 @@ def _take(
     values[path] = accepted
 
 
-_TYPE_WORDS: Final = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+_TYPE_WORDS: Final = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def _nearest(path: str, known: Mapping[str, Setting]) -> str:
@@ -480,7 +480,7 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
             yield f"http.allowed_origins: found {origin!r}, expected SCHEME://HOST or SCHEME://HOST:PORT without a path"
     store = config.store
     if store.cold_after_days and not store.cold_volume:
-        yield "store.cold_after_days: needs store.cold_volume, where days move to"
+        yield "store.cold_after_days: requires store.cold_volume, the target of the moved days"
     if store.cold_volume and config.store_dsn.startswith("chdb:"):
         if not Path(store.cold_volume).is_absolute():
             yield f"store.cold_volume: found {store.cold_volume!r}, expected an absolute path"
@@ -490,7 +490,7 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     if bool(tls.cert_file) != bool(tls.key_file):
         yield "tls: cert_file and key_file go together; one of them is empty"
     if tls.client_ca_file and not tls.cert_file:
-        yield "tls.client_ca_file: needs tls.cert_file and tls.key_file"
+        yield "tls.client_ca_file: requires tls.cert_file and tls.key_file"
     for name in ("cert_file", "key_file", "client_ca_file"):
         path = getattr(tls, name)
         if path and not Path(path).is_file():
@@ -498,7 +498,7 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
     if config.auth.tokens_file and not Path(config.auth.tokens_file).is_file():
         yield f"auth.tokens_file: {config.auth.tokens_file}: no such file"
     if config.auth.tokens_file and config.auth.open_senders:
-        yield "auth.open_senders: expected false beside auth.tokens_file, whose tokens tell tenants apart"
+        yield "auth.open_senders: expected false if auth.tokens_file is set, because its tokens identify tenants"
     ports = [("grpc.port", config.grpc.port, config.grpc.enabled), ("http.port", config.http.port, True)]
     ports += [("clickhouse.port", config.clickhouse.port, config.clickhouse.enabled), ("pages.port", config.pages.port, True)]
     taken: dict[int, str] = {}
@@ -507,13 +507,13 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
             yield f"{name}: port {port} is also {taken[port]}"
         taken[port] = name
     if not config.service.data.strip():
-        yield "service.data: is empty, expected a directory"
+        yield "service.data: empty, expected a directory"
     if config.store.dsn:
         yield from _dsn_faults(config.store.dsn)
     if config.store.retry_initial_s > config.store.retry_max_s:
         yield "store.retry_initial_s: is more than store.retry_max_s"
     if config.limits.span_bytes > config.admission.in_flight_bytes:
-        yield "limits.span_bytes: is more than admission.in_flight_bytes, so that such a span could never enter"
+        yield "limits.span_bytes: is more than admission.in_flight_bytes, so such a span would never be accepted"
 
 
 def _dsn_faults(dsn: str) -> Iterator[str]:
@@ -521,7 +521,7 @@ def _dsn_faults(dsn: str) -> Iterator[str]:
     if scheme not in ("chdb", "clickhouse", "clickhouses"):
         yield f"store.dsn: found scheme {scheme.partition(':')[0]!r}, expected chdb, clickhouse or clickhouses"
     elif scheme == "chdb" and not rest.startswith("/"):
-        yield "store.dsn: found no absolute directory, expected chdb:///DIRECTORY (three slashes)"
+        yield "store.dsn: not an absolute directory, expected chdb:///DIRECTORY (three slashes)"
     else:
         try:
             parts = split_address(dsn)

@@ -1,4 +1,4 @@
-"""``docs/collector-config.md``, written from the settings; a test holds that the two agree."""
+"""``docs/collector-config.md``, written from the settings; a test checks that the two agree."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def render_page() -> str:
     lines = [
         "# The collector's configuration",
         "",
-        "Generated from `freezeframe_collector/config.py`; a test holds that the two agree.",
+        "Generated from `freezeframe_collector/config.py`; a test checks that the two agree.",
         "",
         "One TOML file, given as `freezeframe-collector --config FILE`. Every key is optional. `--check` reports every fault",
         "and exits. An environment variable overrides the file: `FREEZEFRAME_COLLECTOR__GRPC__PORT=0`.",
         "",
-        "SIGHUP reads the file again: settings marked ↻ are changed at once, others that differ are named in the log and wait",
-        "for a restart; a file with faults changes nothing.",
+        "SIGHUP reads the file again: settings marked ↻ change at once; other changes are named in the log and need a",
+        "restart; a file with faults changes nothing.",
     ]
     section = ""
     for setting in settings():

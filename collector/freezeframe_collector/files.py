@@ -37,7 +37,7 @@ def directory_fault(directory: Path) -> str:
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        return f"{there} is no directory"
+        return f"{there} is not a directory"
     return "" if os.access(there, os.W_OK | os.X_OK) else f"this user may not write to {there}"
 
 
@@ -78,7 +78,7 @@ class DirectoryLock:
             os.close(self._descriptor)
             raise ConfigError(
                 f"{directory}: another collector (process {holder}) works on this directory",
-                do="stop it, or give this one a directory of its own with --data",
+                do="stop it, or give this one its own directory with --data",
             ) from None
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)

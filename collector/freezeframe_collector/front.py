@@ -224,7 +224,7 @@ def port_taken(name: str, host: str, port: int, error: OSError | None = None) ->
         )
     return ConfigError(
         f"{name}.port: cannot listen on {host}:{port}: it is taken by {who_listens(port) or 'another process'}",
-        do=f"stop what listens there, or choose another port with --{name}-port (0 takes a free one)",
+        do=f"stop what listens there, or choose another port with --{name}-port (0: any free one)",
     )
 
 

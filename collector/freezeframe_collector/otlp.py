@@ -155,7 +155,7 @@ def _describe(error: Exception) -> str:
     # The message of a UnicodeDecodeError quotes the bytes; those are content.
     if isinstance(error, UnicodeDecodeError):
         return "a text is not UTF-8"
-    return "the bytes are no such protobuf message" if isinstance(error, DecodeError) else "nested too deeply"
+    return "not a valid protobuf message" if isinstance(error, DecodeError) else "nested too deeply"
 
 
 def _span(span: raw.RawSpan, trace_id: str, span_id: str, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord:

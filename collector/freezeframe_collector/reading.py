@@ -28,7 +28,7 @@ async def serve_reading(store: Path) -> int:
         ConfigError: there is no store.
     """
     if not (store / "clickhouse" / "metadata" / f"{DATABASE}.sql").is_file():
-        raise ConfigError(f"{store}: no store here; nothing was ever recorded into it")
+        raise ConfigError(f"{store}: no store here; nothing was ever recorded in it")
     password = secrets.token_urlsafe(24)
     shelf = shelf_of(store, DATABASE, cold=cold_directory(store, ""))
     app = build_reading_app(shelf, User(name="default", password=password))

@@ -111,7 +111,7 @@ class Segment:
                 # A file system without links.
                 shutil.copyfile(self.path, kept)
             except FileNotFoundError:
-                _LOG.error("%s is gone: there is nothing to keep", self.path)
+                _LOG.error("%s is gone; there is nothing to keep", self.path)
 
     def discard(self) -> None:
         """Delete the files of a segment that is off the books."""
@@ -208,7 +208,7 @@ def recover_segment(number: int, path: Path, log: str) -> tuple[Segment | None, 
     mark = segment_mark(log, number)
     content = read_segment(path, mark)
     if content.torn_bytes:
-        _LOG.warning("%s: cut off %d bytes at its end, of a write that was never acked", path, content.torn_bytes)
+        _LOG.warning("%s: cut off %d bytes at its end, from a write that was never acked", path, content.torn_bytes)
     if not content.records and content.damage is None:
         path.unlink()
         return None, content.torn_bytes

@@ -202,7 +202,7 @@ class Service:
         logging.getLogger().setLevel(renewed.service.log_level.upper())
         self._config = renewed
         waiting = [setting.path for setting in changed if not setting.is_reloaded]
-        _LOG.info("reloaded: %s", ", ".join(taken) or "the policy's file, no setting has changed")
+        _LOG.info("reloaded: %s", ", ".join(taken) or "the policy's file; no setting has changed")
         if waiting:
             _LOG.warning("these settings changed and need a restart: %s", ", ".join(waiting))
 

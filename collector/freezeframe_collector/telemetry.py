@@ -60,9 +60,9 @@ def _tell_a_clients_fault(record: logging.LogRecord) -> bool:
     """Make one line of what aiohttp reports as an error of its own: a client that went away, or that sent no valid HTTP."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, ConnectionError):
-        fault = "a client went away in the middle of its request"
+        fault = "a client disconnected in the middle of its request"
     elif isinstance(error, HttpProcessingError):
-        fault = "a client sent no valid HTTP"
+        fault = "a client sent invalid HTTP"
     else:
         return True
     logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def quote_no_exceptions() -> None:
     """
     sys.excepthook = lambda type_, error, traceback: _tell("ended by an exception", type_, error, traceback)
     threading.excepthook = lambda args: _tell("a thread ended", args.exc_type, args.exc_value, args.exc_traceback)
-    sys.unraisablehook = lambda args: _tell("an exception went nowhere", args.exc_type, args.exc_value, args.exc_traceback)
+    sys.unraisablehook = lambda args: _tell("unhandled exception", args.exc_type, args.exc_value, args.exc_traceback)
     logging.getLogger("asyncio").addFilter(_without_arguments)
 
 
@@ -179,7 +179,7 @@ class Reporter:
         if fault := self._log.disk.fault():
             return fault
         if self._log.backlog_bytes >= self._max_log_bytes:
-            return "the log is full: the store does not take it"
+            return "the log is full: the store does not accept it"
         if self._lag_s() > STUCK_S:
             why = self._writer.state.last_error
             return f"the store has not taken a segment for {self._lag_s():.0f} s" + (f": {why}" if why else "")
@@ -252,15 +252,15 @@ class Reporter:
         counts, state, meter = audit.counts, self._writer.state, self._meter.counts
         budget = self._budget()
         rows: tuple[tuple[str, str, str, float], ...] = (
-            ("spans_received_total", "counter", "Spans of every acked request, over restarts.", counts.received),
-            ("spans_stored_total", "counter", "Spans that the store has, over restarts.", counts.stored),
-            ("spans_duplicate_total", "counter", "Spans that were sent again, over restarts.", counts.duplicate),
-            ("spans_rejected_total", "counter", "Spans set aside with a reason, over restarts.", counts.rejected),
-            ("spans_lost_total", "counter", "Acked spans that damage of the log took, over restarts.", counts.lost),
+            ("spans_received_total", "counter", "Spans of every acked request, across restarts.", counts.received),
+            ("spans_stored_total", "counter", "Spans that the store has, across restarts.", counts.stored),
+            ("spans_duplicate_total", "counter", "Spans that were sent again, across restarts.", counts.duplicate),
+            ("spans_rejected_total", "counter", "Spans rejected with a reason, across restarts.", counts.rejected),
+            ("spans_lost_total", "counter", "Acked spans lost to damage of the log, across restarts.", counts.lost),
             (
                 "log_damaged_segments_total",
                 "counter",
-                "Segments of the log that lost spans, or may have, over restarts.",
+                "Segments of the log that lost spans, or may have, across restarts.",
                 counts.damaged,
             ),
             ("spans_in_log", "gauge", "Acked spans that the store does not have yet.", audit.in_log),
@@ -268,7 +268,7 @@ class Reporter:
             ("log_bytes", "gauge", "Bytes of log that the store does not have yet.", self._log.backlog_bytes),
             ("log_segments", "gauge", "Segments that the store does not have yet.", self._log.segment_count),
             ("log_syncs_total", "counter", "Group commits.", self._log.syncs),
-            ("log_failures_total", "counter", "Group commits that the disk refused.", self._log.failures),
+            ("log_failures_total", "counter", "Group commits that failed on disk.", self._log.failures),
             (
                 "log_damaged_files",
                 "gauge",
@@ -276,35 +276,40 @@ class Reporter:
                 count_damaged(self._log.directory),
             ),
             ("log_torn_bytes_total", "counter", "Bytes of unacked writes cut off at start.", self._log.torn_bytes),
-            ("log_disk_free_bytes", "gauge", "Room on the disk that the log is on.", free_bytes(self._log.directory)),
+            ("log_disk_free_bytes", "gauge", "Free space on the log's disk.", free_bytes(self._log.directory)),
             (
                 "lag_seconds",
                 "gauge",
                 "Age of the oldest acked span that the store does not have yet.",
                 round(self._log.lag_s, 3),
             ),
-            ("store_broken_parts", "gauge", "Parts of the embedded store that do not read.", len(self._broken_parts())),
+            ("store_broken_parts", "gauge", "Parts of the embedded store that cannot be read.", len(self._broken_parts())),
             ("own_spans_dropped_total", "counter", "Spans about the collector that could not be sent.", self._own_dropped()),
             ("writer_segments_total", "counter", "Segments stored.", state.segments),
-            ("writer_retries_total", "counter", "Tries that the store did not take.", state.retries),
-            ("writer_set_aside_total", "counter", "Spans that the store refused for good.", state.set_aside),
+            ("writer_retries_total", "counter", "Tries that the store did not accept.", state.retries),
+            ("writer_set_aside_total", "counter", "Spans that the store refused permanently.", state.set_aside),
             ("writer_busy_seconds", "gauge", "Age of the segment being written.", round(self._lag_s(), 3)),
             ("in_flight_bytes", "gauge", "Bytes of requests currently being processed.", budget.used_bytes),
-            ("requests_refused_total", "counter", "Requests asked to come back later.", budget.refused),
+            ("requests_refused_total", "counter", "Requests that were asked to retry later.", budget.refused),
             ("requests_total", "counter", "Requests acked.", meter["requests"]),
             (
                 "requests_unauthenticated_total",
                 "counter",
-                "Requests without a token that is known.",
+                "Requests without a known token.",
                 meter["unauthenticated"],
             ),
-            ("requests_malformed_total", "counter", "Requests that are no OTLP, or over a limit.", meter["malformed"]),
-            ("reloads_failed_total", "counter", "Reloads that a fault of the configuration stopped.", meter["reloads_failed"]),
+            ("requests_malformed_total", "counter", "Requests that are not valid OTLP, or over a limit.", meter["malformed"]),
+            (
+                "reloads_failed_total",
+                "counter",
+                "Reloads refused because of a fault in the configuration.",
+                meter["reloads_failed"],
+            ),
             ("request_bytes_total", "counter", "Bytes of acked requests, decompressed.", meter["bytes"]),
             (
                 "surrogate_collisions_total",
                 "counter",
-                "Values that got a surrogate which another value has.",
+                "Values that share a surrogate with another value.",
                 meter["surrogate_collisions"],
             ),
             (
@@ -313,8 +318,8 @@ class Reporter:
                 "Spans whose redaction took too long: their longest texts are keyed hashes.",
                 meter["spans_not_read"],
             ),
-            ("log_events_total", "counter", "GenAI log events taken as spans.", meter["events"]),
-            ("log_records_ignored_total", "counter", "Other log records, which are let go.", meter["log_records_ignored"]),
+            ("log_events_total", "counter", "GenAI log events stored as spans.", meter["events"]),
+            ("log_records_ignored_total", "counter", "Other log records, which are dropped.", meter["log_records_ignored"]),
             (
                 "metrics_requests_refused_total",
                 "counter",
@@ -327,8 +332,13 @@ class Reporter:
             yield f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {value}\n"
         by_label = (
             ("rejected_by_reason_total", "reason", "Spans rejected since start.", self._meter.rejected_by_reason),
-            ("spans_by_dialect_total", "dialect", "Spans that a dialect read, since start.", self._meter.spans_by_dialect),
-            ("spans_unknown_total", "scope", "Spans without GenAI, since start.", self._meter.spans_by_unknown_scope),
+            (
+                "spans_by_dialect_total",
+                "dialect",
+                "Spans that a dialect recognised, since start.",
+                self._meter.spans_by_dialect,
+            ),
+            ("spans_unknown_total", "scope", "Spans without GenAI content, since start.", self._meter.spans_by_unknown_scope),
         )
         for name, label, text, counter in by_label:
             full = f"freezeframe_collector_{name}"

@@ -128,7 +128,7 @@ class SegmentContent:
     extent: Extent
     """As much as is to be kept of it; `counts` includes what damage took, `records` and `spans` do not."""
     torn_bytes: int
-    """Bytes behind that, of a write that was never acked."""
+    """Bytes behind that, from a write that was never acked."""
     damage: Damage | None
 
 

@@ -40,7 +40,7 @@ class Watched(Generic[_T]):
         try:
             self._value = self._load()
         except (ConfigError, OSError) as error:
-            _LOG.error("%s: changed, and what was read before stays in use: %s", names, error)
+            _LOG.error("%s: changed, but the previous content stays in use: %s", names, error)
         else:
             _LOG.info("%s: read again", names)
 

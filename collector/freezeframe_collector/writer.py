@@ -194,7 +194,7 @@ class Writer:
             try:
                 return self._confirm(self._halve(spans, token, _Hunt(patience=_SUSPICIOUS_REFUSALS)))
             except _AllRefusedError as error:
-                _LOG.error("the store refuses the spans of %s one after the other: %s", token, error)
+                _LOG.error("the store refuses one span of %s after another: %s", token, error)
                 self.state.last_error = str(error)
                 self._pause(attempt)
         return self._confirm(self._halve(spans, token, _Hunt(patience=len(spans))))
@@ -207,7 +207,7 @@ class Writer:
         times = 0
         while taken and not self._shows(taken[:: max(1, len(taken) // _LOOKED_FOR)]):
             times += 1
-            _LOG.error("the store took the spans of %s and does not have them: inserting them again", token)
+            _LOG.error("the store accepted the spans of %s but does not have them: inserting them again", token)
             late = self._insert(taken, f"{token}-again{times}")
             lost = {id(span) for span, _, _ in late}
             taken = [span for span in taken if id(span) not in lost]
@@ -219,7 +219,7 @@ class Writer:
             if self._retry(lambda: self._sink.holds(spans)):
                 return True
             self.state.retries += 1
-            self.state.last_error = "the store took the spans and does not show them"
+            self.state.last_error = "the store accepted the spans but does not show them"
             self._pause(attempt)
         return False
 
@@ -292,7 +292,7 @@ class Writer:
                 attempt += 1
                 self.state.retries += 1
                 self.state.last_error = f"{type(error).__name__}: {error}"[:_DETAIL_CHARACTERS]
-                _LOG.warning("the store did not take it, try %d: %s", attempt, self.state.last_error)
+                _LOG.warning("the store did not accept it, try %d: %s", attempt, self.state.last_error)
                 self._pause(attempt)
             else:
                 self.state.last_error = ""
@@ -307,7 +307,7 @@ class Writer:
 def _damage(segment: Segment, fault: str, lost: int) -> Rejected:
     """Return the row that tells of acked spans which the disk lost: `lost` since the log was opened, the others before."""
     count = segment.counts.lost + lost
-    detail = f"{count} spans: {fault}; what is damaged is kept as wal/*.damaged"
+    detail = f"{count} spans: {fault}; damaged files are kept as wal/*.damaged"
     return Rejected(
         trace_id="",
         span_id="",

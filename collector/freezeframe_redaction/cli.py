@@ -58,7 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="files to read; standard input without any, or for -")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files to read (default, and for -: standard input)")
     parser.add_argument("--policy", default="strict", help="strict (default), minimal, off, or the path of a TOML file")
     parser.add_argument("--tenant", default="default", help="whose key to use (default: default)")
     parser.add_argument(
@@ -66,7 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=Path,
         default=None,
         metavar="DIR",
-        help="directory of the keys (default: the local data directory's, where there is one)",
+        help="directory of the keys (default: that of the local data directory, if there is one)",
     )
     parser.add_argument("--text", action="store_true", help="read each file as one text, and write the redacted text")
     parser.add_argument(
@@ -78,7 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="with --dry-run or --list-keys: write JSON, for a script")
     parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
     parser.add_argument(
-        "--rotate-key", action="store_true", help="start the tenant's next key; what older ones made stays as it is"
+        "--rotate-key", action="store_true", help="start the tenant's next key; existing surrogates stay as they are"
     )
     return parser
 
@@ -137,7 +137,7 @@ def _keys(arguments: argparse.Namespace) -> int:
         print(json.dumps([{"id": key.id, "current": key.id in current} for key in ring.keys]))
         return 0
     for key in ring.keys:
-        print(f"{key.id}  {'current' if key.id in current else 'kept for what it made'}")
+        print(f"{key.id}  {'current' if key.id in current else 'kept for existing surrogates'}")
     return 0
 
 
@@ -222,7 +222,7 @@ def _record(line: str) -> dict[str, Any]:
         except ValueError:
             raise WireError("found no JSON", do="give one JSON object a line, or --text for plain text") from None
     if not isinstance(record, dict) or not record.keys() & {"text", "value", _SPANS}:
-        raise WireError("found none of the keys `text`, `value` and `resourceSpans`", do='write {"id": 1, "text": "..."}')
+        raise WireError("expected one of the keys `text`, `value` and `resourceSpans`", do='write {"id": 1, "text": "..."}')
     return cast("dict[str, Any]", record)
 
 

@@ -154,7 +154,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     try:
         raw = cast("Mapping[str, Any]", tomllib.loads(source))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{where}: not TOML: {error}") from None
+        raise ConfigError(f"{where}: not valid TOML: {error}") from None
     faults = _unknown(raw, _KEYS)
     if raw.get("version") != _VERSION:
         faults.append(f"version: found {raw.get('version')!r}, expected {_VERSION}")
@@ -227,7 +227,7 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     if not all(key.strip() for key in keys):
         faults.append(f"{where}: keys: found an empty one")
     if not pattern and not keys:
-        faults.append(f"{where}: needs a pattern or keys")
+        faults.append(f"{where}: requires a pattern or keys")
     example = str(table.get("example", ""))
     if pattern and (fault := _fault_of(pattern, example)):
         faults.append(f"{where}: {fault}")
@@ -244,7 +244,7 @@ def _fault_of(pattern: str, example: str) -> str:
         found = fires_in(pattern, example)
     except hyperscan.error as error:
         return f"pattern: {_REFUSED}: {str(error).rstrip('.')}"
-    return "" if found else "example: expected a text that the pattern finds, also where more stands around it (no ^ and $)"
+    return "" if found else "example: expected a text that the pattern finds, even inside a longer text (no ^ and $)"
 
 
 def _fault_of_allowed(pattern: str) -> str:

@@ -17,7 +17,7 @@ _EPILOG = """\
 A collector with `vault = true` in [redaction] seals the original of each surrogate, under a key for each run. Whoever may read
 the vault's keys may reveal: keep them where only that person can.
 
-exit status: 0 done, 1 nothing is kept of it (any more), 2 wrong usage or no vault
+exit status: 0 done, 1 the vault holds nothing for it (or no longer does), 2 wrong usage or no vault
 """
 
 
@@ -30,14 +30,14 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    reveal = _action(actions, "reveal", "Print what a surrogate stands for; who asked, and why, is in the log before.")
-    reveal.add_argument("surrogate", metavar="SURROGATE", help="as it stands in the run")
-    reveal.add_argument("--run", metavar="RUN", help="id of the run that it stands in (default: any)")
+    reveal = _action(actions, "reveal", "Print what a surrogate stands for, after logging who asked and why.")
+    reveal.add_argument("surrogate", metavar="SURROGATE", help="as it appears in the run")
+    reveal.add_argument("--run", metavar="RUN", help="id of the run that it appears in (default: any)")
     reveal.add_argument("--who", required=True, metavar="NAME", help="who asks")
     reveal.add_argument("--why", required=True, metavar="REASON", help="what for: a ticket, a subject's request")
     log = _action(actions, "log", "List every reveal and every run that was forgotten, oldest first.")
     log.add_argument("--json", action="store_true", help="write JSON, for scripts")
-    forget = _action(actions, "forget", "Destroy the key of a run's originals: nobody can reveal them from then on.")
+    forget = _action(actions, "forget", "Destroy the key of a run's originals: they can never be revealed again.")
     forget.add_argument("run", metavar="RUN", help="id of the run, all 32 digits")
     _action(actions, "rotate", "With the collector stopped: make the next key of the vault and wrap all with it.")
     return parser
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 do="set `vault = true` in [redaction] of the collector, or name another --data DIR",
             )
         if not any(place.keys.glob("*.key.json")):
-            raise ConfigError(f"{place.keys}: found no keys of the vault", do="name where they lie with --keys DIR")
+            raise ConfigError(f"{place.keys}: found no keys of the vault", do="name their directory with --keys DIR")
         return _ACTIONS[arguments.action](place, arguments)
     except FreezeframeError as error:
         print(f"freezeframe vault: {error}", file=sys.stderr)
@@ -79,7 +79,10 @@ def _reveal(place: VaultPlace, arguments: argparse.Namespace) -> int:
         raise ConfigError("found an empty --who or --why", do="say who asks and what for: both are kept")
     original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why, subject=arguments.run)
     if original is None:
-        print("freezeframe vault: nothing is kept of this surrogate (any more); the question is in the log", file=sys.stderr)
+        print(
+            "freezeframe vault: the vault holds nothing for this surrogate (or no longer does); the question is in the log",
+            file=sys.stderr,
+        )
         return 1
     print(original)
     return 0
@@ -122,7 +125,7 @@ def _forget(place: VaultPlace, arguments: argparse.Namespace) -> int:
 def _rotate(place: VaultPlace, arguments: argparse.Namespace) -> int:
     del arguments
     key_id, count = place.rotate()
-    print(f"{key_id} wraps the keys of {count} runs; older files in {place.keys} open nothing any more and can be destroyed")
+    print(f"{key_id} wraps the keys of {count} runs; older files in {place.keys} no longer open anything and can be destroyed")
     return 0
 
 

@@ -313,7 +313,9 @@ def _body(span: SpanRecord, name: str) -> bytes:
     try:
         return base64.b64decode(value, validate=True)
     except ValueError as error:
-        raise WireError(f"span {span.span_id}: {name}: {_ENCODINGS[name]} says {BASE64}, and it is none: {error}") from None
+        raise WireError(
+            f"span {span.span_id}: {name}: {_ENCODINGS[name]} says {BASE64}, but the body does not decode: {error}"
+        ) from None
 
 
 def _chunks(span: SpanRecord) -> tuple[Chunk, ...]:

@@ -115,7 +115,7 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.ENTRY_KIND in attributes and (left := _ended_from_outside(span.text(genai.ERROR_CHAIN))):
         yield Gap(
             kind=GapKind.CALLER_LEFT,
-            text=f"the run was ended from outside ({left}), which a replay does not do: it may go on where the run did not",
+            text=f"the run was ended from outside ({left}), which a replay does not do: it may continue where the run did not",
             do="mark the function that sets the deadline",
         )
     if genai.EXCHANGE_KIND not in attributes:

@@ -38,7 +38,7 @@ def load_or_create_token(directory: Path, name: str) -> str:
             _create(path)
         text = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read or made: {error}") from None
+        raise ConfigError(f"{path}: cannot be read or created: {error}") from None
     if not _TOKEN.fullmatch(text):
         raise ConfigError(
             f"{path}: expected a token of 16 to 512 letters, digits and -._~+/",

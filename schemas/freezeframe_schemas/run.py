@@ -172,7 +172,7 @@ def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Ite
     if lost > 0:
         yield Gap(
             kind=GapKind.EXCHANGES_LOST,
-            text=f"{lost} of the {made} calls that the run made are not here: a replay will miss them",
+            text=f"{lost} of the {made} calls that the run made are missing: a replay will miss them",
             do="look for dropped spans with `freezeframe doctor` where it ran, `freezeframe status` where it was collected",
         )
     if unfinished_entries(spans):

@@ -32,7 +32,7 @@ def test_a_request_larger_than_the_budget_enters_alone() -> None:
     budget = ByteBudget(100, wait_s=0.0, retry_after_s=1.0)
     with budget.reserve(1_000):
         assert budget.used_bytes == 1_000
-    with budget.reserve_now(1), pytest.raises(BusyError, match="1 of 100 bytes are in work, the request has 1000"):
+    with budget.reserve_now(1), pytest.raises(BusyError, match="1 of 100 bytes are in use, the request has 1000"):
         budget.reserve(1_000)
     assert (budget.used_bytes, budget.refused) == (0, 1)
 

@@ -128,7 +128,7 @@ def test_check_looks_into_the_files_that_are_named(tmp_path: Path) -> None:
     assert result.returncode == 2
     for fault in (
         "wal.flush_interval_s: found nan, expected a finite number",
-        "service.data: is empty",
+        "service.data: empty",
         "store.dsn: found no host, expected clickhouse://USER:PASSWORD@HOST:PORT/DATABASE",
         "store.retry_initial_s: is more than store.retry_max_s",
         "nope",
@@ -142,7 +142,7 @@ def test_check_looks_into_the_files_that_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("dsn", "fault"),
     [
-        ("chdb://relative", "found no absolute directory"),
+        ("chdb://relative", "not an absolute directory"),
         ("clickhouse:///database", "found no host"),
         ("clickhouse://user@host:8123/database", ""),
         ("clickhouse://user@host/database?clusters=main", "found the option 'clusters', expected of clickhouse://.*cluster="),
@@ -171,7 +171,7 @@ def test_a_data_directory_that_cannot_be_is_a_fault(
     (tmp_path / "file").write_text("")
     assert main(["--data", str(tmp_path / "file" / "data"), "--http-port", "0", "--grpc-port", "0", *arguments]) == 2
     said = capsys.readouterr().err
-    assert f"{tmp_path / 'file'} is no directory" in said
+    assert f"{tmp_path / 'file'} is not a directory" in said
     assert "data directory" in said or "service.data" in said
 
 

@@ -326,7 +326,7 @@ def test_an_exception_that_nobody_catches_is_told_without_its_text() -> None:
         "Exception in callback",
         "Task exception was never retrieved",
         "a thread ended",
-        "an exception went nowhere",
+        "unhandled exception",
         "ended by an exception",
     ]
     assert {(line["error"], line["where"]) for line in told if "error" in line} == {("ValueError", "<string>:10")}

@@ -124,9 +124,9 @@ def test_a_client_that_goes_away_or_sends_no_http_is_one_line_and_no_error(data:
     chunked, waits = b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n"
     log = data / "stderr.txt"
     for first, then, told in (
-        (waits + b"Content-Length: 100\r\n\r\n", b"abc", "went away in the middle"),
-        (waits + chunked + b"\r\n", b"5\r\nab", "went away in the middle"),
-        (chunked + b"\r\nsize\r\nabc", b"", "sent no valid HTTP"),
+        (waits + b"Content-Length: 100\r\n\r\n", b"abc", "disconnected in the middle"),
+        (waits + chunked + b"\r\n", b"5\r\nab", "disconnected in the middle"),
+        (chunked + b"\r\nsize\r\nabc", b"", "sent invalid HTTP"),
     ):
         before = log.read_text().count(told)
         with socket.create_connection(("127.0.0.1", collector.ports["http"]), timeout=60) as client:

@@ -385,7 +385,7 @@ def test_the_command_lists_and_rotates_keys_and_shows_no_secret(tmp_path: Path, 
     assert main(["--rotate-key", "--tenant", "acme", "--keys", str(tmp_path)]) == 0
     assert main(["--list-keys", "--keys", str(tmp_path)]) == 0
     shown = capsys.readouterr()
-    assert shown.out.splitlines()[-3:] == ["acme/1  kept for what it made", "acme/2  current", "default/1  current"]
+    assert shown.out.splitlines()[-3:] == ["acme/1  kept for existing surrogates", "acme/2  current", "default/1  current"]
     assert "acme/2 takes over from acme/1" in shown.err
     assert base64.b64encode(secret).decode() not in shown.out + shown.err
     assert main(["--list-keys", "--keys", str(tmp_path / "none")]) == 2

@@ -162,7 +162,7 @@ def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, 
         ({"served": (Served(step=1, how="exact"),)}, "1 of 2 recorded steps are not accounted for"),
         (
             {"uncompared": (value(Why.KEY),), "requires_values": True},
-            "every private value had to be compared; not compared:  1 private value that needs the key to compare",
+            "every private value had to be compared; not compared: 1 private value that needs the key to compare",
         ),
         ({"stopped": STOPPED}, "it was stopped before step 2, as asked"),
         ({"entered": False}, "the program never reached the recorded entry point"),

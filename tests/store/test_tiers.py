@@ -105,7 +105,7 @@ def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, c
     cold.rmdir()
     with pytest.raises(PermanentStoreError, match="is its disk mounted"):
         cold_directory(data / "store", "")
-    with pytest.raises(ConfigError, match="runs lie in"):
+    with pytest.raises(ConfigError, match="runs are stored in"):
         cold_directory(data / "store", str(tmp_path / "another"))
 
     moved = CollectorProcess(data, environment=environment(away, 3))  # moved, and said so
@@ -189,7 +189,7 @@ def test_a_server_is_told_policy_and_rule_once_a_table(store: Store) -> None:
         ({"hot_cold": ["default", "frozen"]}, r"policy 'hot_cold' has no volume 'cold', found default, frozen"),
         (
             {"hot_cold": ["hot", "cold"]},
-            r"policy 'hot_cold' has no volume 'default', found hot, cold\n.*in which the tables lie",
+            r"policy 'hot_cold' has no volume 'default', found hot, cold\n.*holds the tables now",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_policy_or_volume_that_a_server_lacks_is_refused_by_name(
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"store.cold_after_days": 3}, "needs store.cold_volume"),
+        ({"store.cold_after_days": 3}, "requires store.cold_volume"),
         ({"store.cold_volume": "slow"}, "expected an absolute path"),
         ({"store.cold_volume": "cold", "store.dsn": "clickhouse://u:p@h/d"}, "expected POLICY/VOLUME"),
     ],

@@ -34,14 +34,14 @@ class Admission:
         """
         who = (user, address)
         if self._waiting[who] >= _MOST_WAITING:
-            raise _full(f"{_MOST_WAITING} of your statements wait already")
+            raise _full(f"{_MOST_WAITING} of your statements are already waiting")
         self._waiting[who] += 1
         try:
             async with asyncio.timeout(_WAIT_S), self._changed:
                 await self._changed.wait_for(lambda: self._free(who))
                 self._running[who] += 1
         except TimeoutError:
-            raise _full(f"no place came free in {_WAIT_S:g} s") from None
+            raise _full(f"no slot became free within {_WAIT_S:g} s") from None
         finally:
             self._waiting[who] -= 1
             self._waiting += Counter()  # drops those at zero

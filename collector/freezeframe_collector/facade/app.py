@@ -191,7 +191,9 @@ class _Facade:
 
     def _insert(self, statement: Insert) -> None:
         if self._writer is None:
-            raise ClickHouseError(164, "READONLY", "Cannot insert: no collector runs, the store is open for reading only")
+            raise ClickHouseError(
+                164, "READONLY", "Cannot insert: no collector is running, so the store is open for reading only"
+            )
         insert(self._writer.open_handle, self._database, statement)
 
     def _kill(self, request: Request, query_id: str) -> Request:

@@ -32,14 +32,14 @@ class Orders:
         """Answer ``POST /store`` with a JSON order in the body."""
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), (_SCHEME + self._token).encode()):
-            text = "found no valid token, expected `authorization: Bearer TOKEN`; it is in the data directory, admin-token"
+            text = "no valid token, expected `authorization: Bearer TOKEN`; use the one in the file admin-token of the data directory"
             return web.json_response({"error": text}, status=401, headers={"WWW-Authenticate": "Bearer"})
         try:
             order: Any = await request.json()
         except ValueError:
             order = None
         if not isinstance(order, dict):
-            return web.json_response({"error": "found no JSON object in the body, expected an order"}, status=400)
+            return web.json_response({"error": "the body is not a JSON object"}, status=400)
         # a thread of its own: orders take their time, and the workers are for readers
         return await asyncio.to_thread(self._carry_out, order)
 

@@ -208,7 +208,7 @@ def _unpack_lz4(body: bytes, limit_bytes: int) -> bytes:
     try:
         plain: bytes = engine.decompress(body, max_length=limit_bytes + 1)
     except (RuntimeError, EOFError):
-        raise WireError("the body is no lz4") from None
+        raise WireError("the body is not valid lz4") from None
     if len(plain) > limit_bytes:
         raise WireError(f"the body has {len(plain)} bytes or more, the limit is {limit_bytes}")
     if not engine.eof:

@@ -78,9 +78,9 @@ class ReaderHost:
                     message, descriptors = b"", []
                 if len(message) == MESSAGE.size and descriptors:
                     return Reader(self, self._number, socket.socket(fileno=descriptors[0]))
-                _LOG.warning("the host of readers died (try %d); starting another", attempt)
+                _LOG.warning("the reader host died (try %d); starting another", attempt)
                 self._forget()
-        raise PermanentStoreError("the host of readers does not start", do="look for its error on the collector's stderr")
+        raise PermanentStoreError("the reader host does not start", do="look for its error on the collector's stderr")
 
     def kill(self, number: int) -> None:
         """End a reader, whatever it is doing. May be called for one that has ended."""
@@ -204,5 +204,5 @@ class Reader:
 
 def _ended() -> ClickHouseError:
     return ClickHouseError(
-        394, "QUERY_WAS_CANCELLED", "the statement was ended: by KILL QUERY, for want of memory, or because its engine died"
+        394, "QUERY_WAS_CANCELLED", "the statement was ended by KILL QUERY, by lack of memory, or because its engine died"
     )

@@ -97,7 +97,7 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 
 NOT_PROTECTED: Final = (
     "SQL is still checked and granted reading only, but a hole in either would reach every file of the collector's user;"
-    " give the collector a user and a container of its own"
+    " give the collector its own user and container"
 )
 
 
@@ -108,7 +108,7 @@ def why_no_sandbox() -> str | None:
     if platform.machine() not in _AUDIT_ARCH:
         return f"no list of system calls for {platform.machine()}"
     if landlock_version() == 0:
-        return "this kernel has no Landlock, or it is switched off (see lsm= on the kernel's command line)"
+        return "this kernel has no Landlock, or it is disabled (see lsm= on the kernel's command line)"
     return None
 
 

@@ -39,7 +39,7 @@ def backup(store: Store, directory: Path) -> dict[str, int]:
         PermanentStoreError: the directory is there already.
     """
     if directory.exists():
-        raise PermanentStoreError(f"backup: {directory} is there already", do="name a new directory")
+        raise PermanentStoreError(f"backup: {directory} already exists", do="name a new directory")
     partial = directory.with_name(directory.name + ".partial")
     partial.mkdir(parents=True)
     tables: dict[str, Any] = {}

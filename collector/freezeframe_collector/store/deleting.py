@@ -106,7 +106,7 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
             store.engine.command(f"ALTER TABLE {store.stored(table)} DELETE WHERE {condition} SETTINGS mutations_sync = 2")
             _, left = store.query(f"SELECT count() FROM {store.database}.{table} WHERE {condition}")
             if left[0][0]:
-                raise PermanentStoreError(f"{table}: {left[0][0]} rows are still there after their deletion", do="delete again")
+                raise PermanentStoreError(f"{table}: {left[0][0]} rows still exist after their deletion", do="delete again")
     store.forget()
 
 

@@ -63,7 +63,7 @@ class EmbeddedEngine:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError(
-                f"store {directory}: cannot be made: {error.strerror}", do="name a directory that this user may write to"
+                f"store {directory}: cannot be created: {error.strerror}", do="name a directory that this user may write to"
             ) from None
         config = directory / "freezeframe-engine.xml"
         cold = cold_directory(directory, cold_volume)

@@ -55,7 +55,7 @@ class PartWatch:
 
     def faults(self) -> list[str]:
         """Return what does not read: table, part and why."""
-        return [f"part {part.name} of {part.table} does not read: {why}" for part, why in sorted_faults(self._broken)]
+        return [f"part {part.name} of {part.table} cannot be read: {why}" for part, why in sorted_faults(self._broken)]
 
     @property
     def checked(self) -> int:
@@ -67,7 +67,7 @@ class PartWatch:
         try:
             self._look()
         except StoreError as error:
-            _LOG.warning("the store's parts cannot be read now: %s", error.message)
+            _LOG.warning("the store's parts cannot be checked now: %s", error.message)
 
     def _run(self) -> None:
         while True:
@@ -111,7 +111,7 @@ class PartWatch:
 
     def _note(self, part: _Part, why: str) -> None:
         if why and part not in self._broken:
-            _LOG.error("part %s of %s does not read: %s", part.name, part.table, why)
+            _LOG.error("part %s of %s cannot be read: %s", part.name, part.table, why)
         if why:
             self._broken[part] = why
         else:

@@ -52,7 +52,7 @@ def rewrite(store: Store, trace_id: str, file: Path, *, note: str = "") -> Rewri
         {"trace_id": trace_id},
     )
     if counted[0][0] != len({span.span_id for span in spans}):
-        raise PermanentStoreError(f"run {trace_id}: its spans are not all there after rewriting", do=f"give {file} again")
+        raise PermanentStoreError(f"run {trace_id}: some of its spans are missing after rewriting", do=f"give {file} again")
     policy = spans[0].text(genai.REDACTION_POLICY) or ""
     write_audit(store, "redact_run", trace_id, len(spans), f"{policy} {note}".strip())
     return Rewritten(spans=len(spans), policy=policy)
@@ -66,5 +66,5 @@ def _read(file: Path, trace_id: str) -> list[SpanRecord]:
     if not spans or any(span.trace_id != trace_id for span in spans):
         raise ConfigError(f"{file}: found other spans than those of run {trace_id}, or none")
     if any(not span.text(genai.REDACTION_POLICY) for span in spans):
-        raise ConfigError(f"{file}: found spans that went through no redaction policy", do="redact them first")
+        raise ConfigError(f"{file}: found spans that no redaction policy was applied to", do="redact them first")
     return spans

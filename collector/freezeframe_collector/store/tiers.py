@@ -69,8 +69,8 @@ def cold_directory(data: Path, wanted: str) -> Path | None:
             f"store: cold directory {directory}: found no file {_IDENTITY} of this store", do="is its disk mounted?"
         )
     raise ConfigError(
-        f"store.cold_volume: found {directory}, and runs lie in {then}",
-        do=f"stop the collector, move the directory {then} there, and start it again",
+        f"store.cold_volume: found {directory}, but runs are stored in {then}",
+        do=f"stop the collector, move the directory {then} to the new place, and start the collector again",
     )
 
 
@@ -120,12 +120,12 @@ def _look_for(engine: Engine, policy: str, *volumes: str) -> None:
         _, rows = engine.rows("SELECT DISTINCT policy_name FROM system.storage_policies ORDER BY policy_name")
         raise ConfigError(
             f"store.cold_volume: the server has no storage policy {policy!r}, found {', '.join(row[0] for row in rows)}",
-            do="name one of its configuration, as POLICY/VOLUME",
+            do="name one from its configuration, as POLICY/VOLUME",
         )
     if missing := [volume for volume in volumes if volume not in found]:
         raise ConfigError(
             f"store.cold_volume: storage policy {policy!r} has no volume {missing[0]!r}, found {', '.join(found)}",
-            do="it needs the volume that is named, and the one in which the tables lie now (of the policy default: default)",
+            do="it needs the named volume and the volume that holds the tables now (of the policy default: default)",
         )
 
 

@@ -219,7 +219,7 @@ class _Worker:
             try:
                 self._channel.send(Message(kind=Kind.STOP, payload=json.dumps(timeout_s).encode()))
             except OSError:
-                _LOG.info("worker %d is gone already", self.pid)
+                _LOG.info("worker %d is already gone", self.pid)
 
     def end(self, timeout_s: float) -> None:
         """Wait for the process; end it where it does not in time."""
@@ -228,7 +228,7 @@ class _Worker:
             try:
                 process.wait(timeout_s)
             except subprocess.TimeoutExpired:
-                _LOG.warning("worker %d did not stop in time and is killed", self.pid)
+                _LOG.warning("worker %d did not stop in time and was killed", self.pid)
                 process.kill()
                 process.wait()
         self._thread.join(timeout_s)

@@ -15,21 +15,21 @@ _HEAD: Final = """\
 
 A dialect reads the bytes of a provider's requests and answers into the attributes of the OpenTelemetry GenAI conventions. It
 is a pure function: capture uses it to name what it recorded, the collector to fill in what is missing, replay for keys and
-diffs. This page is written from the registry (`freezeframe_schemas.wire.catalogue`); a test holds it current.
+diffs. This page is written from the registry (`freezeframe_schemas.wire.catalogue`); a test keeps it current.
 
-* Streamed and synchronous answers that say the same give the same attributes: a stream is put together to the synchronous
-  answer first, and there is one reader for both. A stream that was cut gives what came, and no finish reason.
+* Streamed and synchronous answers with the same content give the same attributes: a stream is first assembled into
+  the synchronous answer, and one reader handles both. A stream that was cut gives what arrived, without a finish reason.
 * `gen_ai.response.finish_reasons` keeps the provider's word (`end_turn`); messages have the conventions' (`stop`).
-* Token totals are the conventions': input includes cached tokens, output includes thinking, whatever the provider adds up. The
+* Token totals are the conventions': input includes cached tokens, output includes thinking, however the provider adds up. The
   provider's own usage object is kept verbatim in `freezeframe.usage`.
-* What has no attribute survives: request fields in `freezeframe.request.parameters`, answer fields in
+* What has no attribute is kept: request fields in `freezeframe.request.parameters`, answer fields in
   `freezeframe.response.details`, the provider's error in `freezeframe.response.error`, content that the conventions do not know
   as generic parts, unknown keys of messages on the message. The exact bytes are on the exchange span in any case.
 * A stream is whole when its last event came: `[DONE]` (OpenAI), `message_stop` (Anthropic), `response.completed`, `.failed` or
   `.incomplete` (Responses), `metadata` (Bedrock Converse), the event with Bedrock's counts (Bedrock Invoke), `message-end` or
-  `stream-end` (Cohere), `done: true` (Ollama), or an error in its midst. Gemini sends no such event, and not every
+  `stream-end` (Cohere), `done: true` (Ollama), or an error in the middle. Gemini sends no such event, and not every
   OpenAI-compatible server sends `[DONE]`: there, a reason to finish and the end of the HTTP body make it whole.
-* Transient fields never decide the answer, so they are no part of a replay key.
+* Transient fields never decide the answer, so they are not part of a replay key.
 
 ## Dialects
 
@@ -37,13 +37,13 @@ diffs. This page is written from the registry (`freezeframe_schemas.wire.catalog
 
 _MIDDLE: Final = """
 Paths are matched at their end, on any host unless a provider is named; `POST` only. A path marked *by its body* is one that
-other services have, too: it is a model call if the JSON body has the fields that the API insists on, and none that neither the
+other services also have: it is a model call if the JSON body has the fields that the API insists on, and none that neither the
 API nor a gateway knows (`freezeframe_schemas.wire.shapes`); *by its form*, if it is a multipart form. Any other request to a
 provider below is `generic`: recorded and replayed like the rest, with the few attributes that mean the same everywhere.
 
 ## Providers
 
-The host says whose endpoint it is; the names are the conventions' where they enumerate one. On an unknown host (a proxy, a
+The host identifies the provider; the names are those of the conventions, if they list one. On an unknown host (a proxy, a
 local server) a known path is recognised all the same, and the provider is the dialect's own, as a guess.
 
 """
@@ -52,7 +52,7 @@ _TAIL: Final = """
 ## A new provider
 
 One module with four functions (`read_request`, `read_response`, `assemble`, `has_ended`) and a `WireDialect`, and one row in
-`freezeframe_schemas.wire.registry`. If it speaks a format that is here already, the row with its host is all.
+`freezeframe_schemas.wire.registry`. If it uses a format that is already listed, its host's row is enough.
 """
 
 
