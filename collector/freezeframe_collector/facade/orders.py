@@ -32,7 +32,7 @@ class Orders:
         """Answer ``POST /store`` with a JSON order in the body."""
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), (_SCHEME + self._token).encode()):
-            text = "no valid token, expected `authorization: Bearer TOKEN`; use the one in the file admin-token of the data directory"
+            text = "no valid token, expected `authorization: Bearer TOKEN`; it is in the file admin-token of the data directory"
             return web.json_response({"error": text}, status=401, headers={"WWW-Authenticate": "Bearer"})
         try:
             order: Any = await request.json()
