@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -267,6 +268,11 @@ class ProcessRoot:
         self._draws = Draws()
         self._streams = StandardStreams()
         self._pid = os.getpid()
+        self._lock = threading.RLock()  # reentrant: another processor may make calls as the span starts
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     def begin(self, recorder: Recorder) -> None:
         """Take the recorder; open the span now where the policy says so."""
@@ -309,10 +315,11 @@ class ProcessRoot:
             return None
         if current_place().run is not None or not self._wanted():
             return None
-        span = self._span or self._open()
-        if span is None:
-            return None
-        self._hold()
+        with self._lock:  # the first calls may come from several threads at once, and are one run
+            span = self._span or self._open()
+            if span is None:
+                return None
+            self._hold()
         return trace.set_span_in_context(span)
 
     def _hold(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable
 
 import pytest
 
 import freezeframe
+from freezeframe import _entry
+from freezeframe._entry import EntryPoint
 from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import GapKind
@@ -94,3 +97,22 @@ def test_two_runs_under_one_span_of_the_applications_count_what_both_made() -> N
     assert missed(spans) == []
     lost = next(span for span in spans if genai.EXCHANGE_KIND in span.attributes)
     assert missed(span for span in spans if span is not lost) == ["1 of the 6 calls"]
+
+
+def test_a_scripts_first_calls_are_one_run_though_threads_make_them_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    everybody = threading.Barrier(3)
+
+    def slow_entry() -> EntryPoint:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            everybody.wait(0.2)  # long enough for the others to come here as well, if they may
+        return command_entry()
+
+    command_entry = _entry.command_entry
+    monkeypatch.setattr(_entry, "command_entry", slow_entry)
+    monkeypatch.setattr(_entry, "is_script", lambda: True)
+    with capture(root="auto") as captured:
+        in_threads()
+        captured.handle.uninstrument()
+        spans = captured.spans
+    assert len({span.trace_id for span in spans}) == 1
+    assert len([span for span in spans if genai.EXCHANGE_KIND in span.attributes]) == 3
