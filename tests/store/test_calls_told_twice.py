@@ -7,6 +7,7 @@ writes it and fails once, and read the difference as code.
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import random
 from collections import defaultdict
@@ -20,6 +21,7 @@ from freezeframe_collector.otlp import Limits, decode_traces
 from freezeframe_collector.otlp_logs import decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
+from freezeframe_collector.store.keeping import Retention, expire, pin
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 
@@ -172,12 +174,12 @@ def arbitrary_tellings(draw: random.Random, number: int) -> list[SpanRecord]:
         above = [span.span_id for span in spans if span.trace_id == trace_id]
         start_s = draw.randint(0, 12)
         is_event = draw.random() < 0.2
-        attributes: dict[str, AttributeValue] = {genai.REQUEST_MODEL: draw.choice(["gpt-4o", "gpt-4o-mini"])}
+        attributes: dict[str, AttributeValue] = {genai.REQUEST_MODEL: "gpt-4o"}
         if not is_event or draw.random() < 0.5:
             attributes[genai.OPERATION_NAME] = genai.OP_CHAT
-        if draw.random() < 0.7:
+        if draw.random() < 0.4:
             attributes |= {genai.USAGE_INPUT_TOKENS: draw.randint(1, 2), genai.USAGE_OUTPUT_TOKENS: 7}
-        if draw.random() < 0.5:
+        if draw.random() < 0.3:
             attributes[genai.RESPONSE_ID] = f"answer-{draw.randint(1, 3)}"
         for name in (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES):
             if draw.random() < 0.4:
@@ -208,3 +210,21 @@ def test_the_calls_of_a_database_of_before_are_joined_when_it_is_opened(stored: 
     )
     Store(store.engine, database=DATABASE).migrate()
     assert store.query(SAID.format(DATABASE)) == before
+
+
+def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
+    """They are copied out of their day with its spans; what was blank beside them stays blank."""
+    own = Store(store.engine, database=f"{DATABASE}_kept")
+    own.migrate()
+    for number, spans in enumerate(decoded_batches("oaiagents-twice-oi")):
+        own.insert(spans, token=f"{number}")
+    before = own.query(SAID.format(own.database))
+    pin(own, own.query(f"SELECT DISTINCT trace_id FROM {own.database}.model_calls")[1][0][0])
+    swept = expire(own, Retention(), today=dt.date(2027, 3, 1))
+    after = own.query(SAID.format(own.database))
+    kept = own.query(f"SELECT DISTINCT kept FROM {own.database}.call_rows")[1]
+    store.engine.command(f"DROP DATABASE {own.database}")
+    assert [day.kept_runs for day in swept] == [1]
+    assert len(before[1]) == 2
+    assert after == before
+    assert kept == [[1]]
