@@ -89,11 +89,11 @@ def _join(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
 
 
 def _row(call: Call | None, values: Mapping[str, Any], shown: bool, version: int, run_hour: int) -> Mapping[str, Any]:
-    place = {name: values[name] for name in ("tenant", "trace_id", "span_id", "start_time")}
-    row: dict[str, Any] = {**_BLANK, **place, "version": version, "run_hour": run_hour}
-    if call is not None:
-        row |= {**values, **{name: getattr(call, name) for name in _FIELDS}, "shown": int(shown)}
-    return row
+    stored = {"kept": 0, "run_hour": run_hour, "version": version, "shown": int(shown)}
+    if call is None:
+        place = {name: values[name] for name in ("tenant", "trace_id", "span_id", "start_time")}
+        return {**_BLANK, **place, **stored}
+    return {**values, **{name: getattr(call, name) for name in _FIELDS}, **stored}
 
 
 def _tellings(engine: Engine, database: str, run_hours: Mapping[str, int]) -> tuple[int, dict[tuple[str, str], list[Telling]]]:

@@ -217,9 +217,10 @@ def _joined(calls: Iterable[Call]) -> list[list[Call]]:
             call = above
         return call
 
-    every = sorted(calls, key=lambda call: (call.started_ns, call.place))
+    every = list(calls)
     if len({call.tellers for call in every}) < 2:
         return []
+    every.sort(key=lambda call: (call.started_ns, call.place))
     for same in (*_alike(every, lambda call: call.keys[1:]), *_alike(every, lambda call: call.keys[:1])):
         if len({call.response_id for call in same if call.response_id}) < 2:
             first = root_of(same[0])
@@ -252,10 +253,11 @@ def _alike(calls: Sequence[Call], keys: Callable[[Call], Sequence[int]]) -> Iter
 
 def _values(group: _Group, messages: Mapping[str, Sequence[Telling]]) -> Mapping[str, Any]:
     """Return what all say of the call together: if two say the same thing, the one that tells most."""
-    members = sorted((*group.members, *(m for one in group.members for m in messages.get(one.span_id, ()))), key=_weight)[::-1]
     lead = max(group.members, key=_weight)
+    members = [*group.members, *(message for one in group.members for message in messages.get(one.span_id, ()))]
     if len(members) == 1 and group.outer is None:
         return lead.values
+    members.sort(key=_weight, reverse=True)
     above = [] if group.outer is None else [group.outer, *messages.get(group.outer.span_id, ())]
     values: dict[str, Any] = {}
     for name in lead.values:
