@@ -12,11 +12,11 @@ from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
 
 _HEAD = f"""# The command line
 
-Made by `python -m freezeframe_replay.cli.reference > docs/cli.md` from the commands themselves; a test holds the two equal.
+Made by `python -m freezeframe_replay.cli.reference > docs/cli.md` from the commands themselves; a test keeps the two equal.
 
-Errors go to stderr, as what, where, found, expected and what to do. The data directory is `--data`, else `$FREEZEFRAME_DATA`,
+Errors go to stderr and say what, where, found, expected and what to do. The data directory is `--data`, else `$FREEZEFRAME_DATA`,
 else the nearest `.freezeframe` upwards, else `./.freezeframe`. `{PROGRAM} run` and `drain` come
-with the base install; what is spooled, and when, is told in [delivery](delivery.md).
+with the base install; [delivery](delivery.md) says what is spooled, and when.
 """
 
 

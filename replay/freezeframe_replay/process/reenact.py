@@ -38,7 +38,7 @@ from freezeframe_schemas.run import EntryKind
 DEFAULT_TIMEOUT_S: Final = 600.0
 _LOOK_EVERY_S: Final = 1.0
 _PATIENCE_S: Final = 5.0
-"""How long a program may go on after a process of its own left the recording."""
+"""How long a program may go on after one of its processes diverged."""
 _PLACEHOLDER: Final = "replay"
 """Stands for a recorded key: clients refuse to be built without one, and in a replay none is ever sent."""
 

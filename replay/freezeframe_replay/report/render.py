@@ -46,7 +46,7 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.PLACE: "asked at a different place",
     Relaxed.CLOCK: "at another time",
-    Relaxed.NAMES: "but for names",
+    Relaxed.NAMES: "except for names",
     Relaxed.OBJECTS: "objects compared by class only",
 }
 
