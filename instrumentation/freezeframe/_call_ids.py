@@ -1,4 +1,4 @@
-"""Which of the model's tool calls a recorded tool answers, where the framework did not say.
+"""Which of the model's tool calls a recorded tool answers, if the framework did not say.
 
 The model's answer names the calls that it asks for, with ids; a plain function that runs next under that name with those
 arguments is the answer to it. Runs on the exporter's thread, over spans in the order of their end.

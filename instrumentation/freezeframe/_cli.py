@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replay_commands() -> Any:
-    """Return the module with the other commands, None where it or something that it needs is not installed."""
+    """Return the module with the other commands, None if it or something that it needs is not installed."""
     try:
         return import_module("freezeframe_replay.cli")
     except ImportError as error:
@@ -164,7 +164,7 @@ def _drain(arguments: list[str]) -> int:
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Return our options and the command. Without ``--`` the command starts at the first word that is no option."""
+    """Return our options and the command. Without ``--`` the command starts at the first word that is not an option."""
     if "--" in arguments:
         border = arguments.index("--")
         return arguments[:border], arguments[border + 1 :]

@@ -60,7 +60,7 @@ class Form:
     expected: str
     accepts: Callable[[object], bool]
     parse: Callable[[str], object] = str
-    """From the text of an environment variable; raises ValueError or LookupError where it is none."""
+    """From the text of an environment variable; raises ValueError or LookupError if it is not one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

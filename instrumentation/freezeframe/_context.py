@@ -48,7 +48,7 @@ class Lane:
         return Lane((*self.path, ordinal), apart=self.apart)
 
     def aside(self) -> Lane:
-        """Return a lane at the same place with ordinals of its own.
+        """Return a lane at the same place with its own ordinals.
 
         For work that a replay does not do (a connection's name look-up, the inside of a recorded tool): what it spawns must
         not shift the ordinals of what the replay does spawn.
@@ -82,7 +82,7 @@ class RunContext:
         return {**shared, "sights": self.sights, "draws": self.draws}
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
-        """Keep what a feed gave; return the row that it ends, None where that is full."""
+        """Keep what a feed gave; return the row that it ends, None if that is full."""
         row = self.readings.setdefault(feed, [])
         if len(row) >= MAX_READINGS:
             return None
@@ -123,7 +123,7 @@ class Place:
     inside_call: bool = False
     """True inside a recorded tool or retriever: plain HTTP is recorded there, and a replay never gets there."""
     call_span_id: str = ""
-    """Span id of that call, where it is recorded."""
+    """Span id of that call, if it is recorded."""
     sending: bool = False
     """True while a seam has the real request made: what a transport asks of another HTTP client is the same call."""
 
@@ -157,6 +157,6 @@ def current_place() -> Place:
 
 
 def leave(token: Token[Place]) -> None:
-    """Go back to the place before `token`; nowhere, where that was in another context (a fixture, a generator's end)."""
+    """Go back to the place before `token`; nowhere, if that was in another context (a fixture, a generator's end)."""
     with suppress(ValueError):
         PLACE.reset(token)

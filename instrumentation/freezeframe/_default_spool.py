@@ -78,7 +78,7 @@ def _is_on_this_machine(endpoint: str) -> bool:
 
 
 class LazySeal:
-    """A seal that is made when it is first used: it loads libraries, and makes a key where there is none."""
+    """A seal that is made when it is first used: it loads libraries, and makes a key if there is none."""
 
     def __init__(self, make: Callable[[], Seal]) -> None:
         self._make = make

@@ -4,7 +4,7 @@ What can go wrong on the way, by what is to be done about it::
 
     DeliveryError
       TryAgain      the collector is down or busy: the same batch, later
-      Unreachable   nobody takes batches from us at the moment, and trying again at once would not help
+      Unreachable   no one takes batches from us at the moment, and trying again at once would not help
       Refused       this batch will never be taken
         TooLarge    as one message; its halves may be
 
@@ -38,7 +38,7 @@ class TryAgain(DeliveryError):
     def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
         self.after_s = after_s
-        """What the collector asked for (Retry-After, RetryInfo); None where it did not."""
+        """What the collector asked for (Retry-After, RetryInfo); None if it did not."""
 
 
 class Unreachable(DeliveryError):
@@ -85,7 +85,7 @@ class CollectorExporter:
         """Send the batch, in halves where it is too large.
 
         A span that is too large alone goes without its bodies, and says so: a step that is known to be incomplete is worth
-        more than one that nobody knows of. It is never spread over several spans: the collector redacts span by span, and
+        more than one that no one knows of. It is never spread over several spans: the collector redacts span by span, and
         would not see what is cut in two.
 
         Raises:

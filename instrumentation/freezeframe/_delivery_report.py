@@ -1,4 +1,4 @@
-"""How delivery stands: what the settings come to here, what waits on the disk, what was lost. For `freezeframe doctor`."""
+"""How delivery stands: what the settings mean here, what waits on the disk, what was lost. For `freezeframe doctor`."""
 
 from __future__ import annotations
 

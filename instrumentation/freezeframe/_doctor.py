@@ -29,7 +29,7 @@ class LibraryReport:
     version: str
     state: State
     what: str
-    """What is captured of it; or, where nothing is, what to do."""
+    """What is captured of it; or, if nothing is, what to do."""
 
 
 _GENAI: Final = "use google-genai, which is captured"
@@ -88,7 +88,7 @@ def doctor() -> tuple[LibraryReport, ...]:
 
 
 def _transports() -> Iterator[LibraryReport]:
-    """Yield those that somebody brought whose calls would be missed, or that were installed for themselves."""
+    """Yield those that someone brought whose calls would be missed, or that were installed for themselves."""
     required = _who_requires({distribution for distribution, _, _ in _TRANSPORTS})
     for distribution, advice, harmless in _TRANSPORTS:
         version, users = _version_of(distribution), required[distribution]

@@ -1,4 +1,4 @@
-"""What one run drew from random generators that its tasks and threads share, and what of it cannot be given again."""
+"""What one run drew from random generators that its tasks and threads share, and what of it cannot be returned again."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Draws:
         self.epochs: set[int] = set()
         """Those whose first state the run has noted."""
         self.lost: Counter[str] = Counter()
-        """What cannot be given again -> how often."""
+        """What cannot be returned again -> how often."""
         self.states = 0
         """How many of numpy's are kept."""
         self._left = MAX_DRAWS
 
     def take(self) -> bool:
-        """Tell whether there is room for one more row."""
+        """Return whether there is room for one more row."""
         if self._left <= 0:
             self.lost[TOO_MANY] += 1
             return False
@@ -79,7 +79,7 @@ def asker(frame: FrameType | None, libraries: tuple[str, ...]) -> str:
 
 @functools.cache
 def is_of_program(file: str) -> bool:
-    """Tell whether a file is the program's own: neither ours, nor installed, nor Python's."""
+    """Return whether a file is the program's own: neither ours, nor installed, nor Python's."""
     if not file or file.startswith(("<", _OWN)):
         return False
     path = Path(file).resolve()

@@ -71,7 +71,7 @@ def _is_whole_answer(exchange: Exchange, *, streamed: bool) -> bool | None:
 
 
 def _has_announced_length(exchange: Exchange) -> bool | None:
-    """Tell whether the body has the length that its head announced, None where it announced none."""
+    """Return whether the body has the length that its head announced, None if it announced none."""
     response = exchange.response
     announced = next((value for name, value in response.headers if name.lower() == "content-length"), None)
     if (

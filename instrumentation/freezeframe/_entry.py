@@ -1,6 +1,6 @@
 """Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike.
 
-It is long, as a run's span, what is kept beside it, and the span of a whole process are sides of one thing.
+It is long, as a run's span, what is kept next to it, and the span of a whole process are sides of one thing.
 """
 
 from __future__ import annotations
@@ -248,7 +248,7 @@ class ProcessRoot:
 
     Policy `always`: open from the start and current in the main thread. `auto`: opened by the first such call, where the
     program is a script (``__main__`` is a file that is not part of an installation) and no server is loaded. `never`: each
-    such call is a trace of its own. A run marked by `freezeframe.run` is a trace of its own in any case. A root that held
+    such call is its own trace. A run marked by `freezeframe.run` is its own trace in any case. A root that held
     nothing, in a process that had runs, is not sent.
     """
 
@@ -297,11 +297,11 @@ class ProcessRoot:
         return row
 
     def draws(self) -> Draws | None:
-        """Return where it is kept what such a program draws; None where the process is no run."""
+        """Return where it is kept what such a program draws; None if the process is not a run."""
         return self._draws if self._wanted() else None
 
     def sights(self) -> Sights | None:
-        """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
+        """Return where it is kept what unmarked code reaches outside any run; None if that is not a run as a whole."""
         return self._sights if self._wanted() else None
 
     def context_for_exchange(self) -> Context | None:
@@ -335,7 +335,7 @@ class ProcessRoot:
                 self._recorder.sink.announce(self._span, beginning)
 
     def context_for_run(self) -> Context | None:
-        """Return an empty context where the root is current: a run is a trace of its own."""
+        """Return an empty context where the root is current: a run is its own trace."""
         from opentelemetry import trace
         from opentelemetry.context import Context
 
@@ -392,7 +392,7 @@ class ProcessRoot:
 
 
 def is_script() -> bool:
-    """Tell whether this process runs a file of the user's own."""
+    """Return whether this process runs a file of the user's own."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     if not main or getattr(sys, "ps1", None):
         return False

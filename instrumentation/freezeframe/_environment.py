@@ -119,7 +119,7 @@ def _git_attributes(directory: Path) -> dict[str, AttributeValue]:
 
 
 def git_output(root: Path, *arguments: str) -> str | None:
-    """Return what git answers, or None where it fails or takes too long."""
+    """Return what git answers, or None if it fails or takes too long."""
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", *arguments],

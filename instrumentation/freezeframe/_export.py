@@ -1,7 +1,7 @@
-"""Pipeline: from a finished span to a batch on the wire or in a file, on a thread of its own.
+"""Pipeline: from a finished span to a batch on the wire or in a file, on its own thread.
 
 The application's thread appends to a bounded queue and goes on. Nothing here blocks it, and nothing raises into it: what cannot
-be kept or sent is dropped, counted and said. A forked child starts with an empty queue and a thread of its own.
+be kept or sent is dropped, counted and said. A forked child starts with an empty queue and its own thread.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Exporter(Protocol):
         ...
 
     def idle(self) -> bool:
-        """Do a little of what waits, where there is time between batches; return whether there is more."""
+        """Do a little of what waits, if there is time between batches; return whether there is more."""
         ...
 
     def close(self) -> None:
@@ -345,7 +345,7 @@ _PROMPT_EVERY_S = 0.05
 _DRAIN_AT_END_S = 2.0
 """How long the end of a process goes on delivering what earlier ones left."""
 _SPAN_BYTES = 1000
-"""What a span without content comes to, about."""
+"""Approximate size of a span without content."""
 
 
 def size_of(span: ReadableSpan, payload: Payload | None) -> int:

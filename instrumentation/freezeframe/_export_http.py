@@ -1,4 +1,4 @@
-"""OTLP over HTTP, with the standard library's client: no seam of ours, and no other instrumentation's, sees it."""
+"""OTLP over HTTP, with the standard library's client: neither our seams nor other instrumentations see it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class HttpWire:
 
         try:
             connection = self._connect(timeout_s)
-            with while_sending():  # nothing of ours is recorded, or answered from a recording
+            with while_sending():  # none of our own calls is recorded, or answered from a recording
                 headers = self._headers if self._is_given else {**self._headers, **self._local_token()}
                 connection.request("POST", self._path, body=body, headers=headers)
                 response = connection.getresponse()

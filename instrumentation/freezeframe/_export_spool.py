@@ -58,7 +58,7 @@ class SpoolingExporter:
         return sum(path not in self._skipped for path in self._spool.batches())
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
-        """Deliver the batch, or spool it; where it cannot be spooled either, go on as if there were no spool."""
+        """Deliver the batch, or spool it; if it cannot be spooled either, go on as if there were no spool."""
         if not self._resting():
             try:
                 fate = self._live.export(records, deadline.within(_PATIENCE_S))
@@ -75,7 +75,7 @@ class SpoolingExporter:
         return Fate(spooled=len(records))
 
     def idle(self) -> bool:
-        """Deliver one spooled batch, where there is one and the collector is not left alone; return whether to go on."""
+        """Deliver one spooled batch, if there is one and the collector is not left alone; return whether to go on."""
         if self._resting():
             return False
         path = next((path for path in self._spool.batches() if path not in self._skipped), None)

@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """PEM files; None where the system's authorities do and nothing is to be shown."""
+    """PEM files; None if the system's authorities do and nothing is to be shown."""
 
     authorities: str | None = None
     """Who may have signed the collector's certificate, in place of those that the system trusts."""
     certificate: str | None = None
     """Our own, for a collector that asks for one."""
     key: str | None = None
-    """Of `certificate`; None where it stands in the same file."""
+    """Of `certificate`; None if it stands in the same file."""
 
     def check(self) -> None:
         """Read the files once, before anything waits for them.
 
         Raises:
-            ConfigError: one cannot be read, or they are no certificates and key.
+            ConfigError: one cannot be read, or they are not certificates and a key.
         """
         if self.key and not self.certificate:
             raise ConfigError("client_key requires client_certificate", do="set both, or neither")
@@ -44,7 +44,7 @@ class TlsFiles:
         """Return the context of an HTTPS connection.
 
         Raises:
-            OSError: a file cannot be read, or is no certificate or key.
+            OSError: a file cannot be read, or is not a certificate or key.
         """
         import ssl
 

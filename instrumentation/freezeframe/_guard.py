@@ -1,6 +1,6 @@
 """The one place that swallows our own errors in the user's process.
 
-A fault of ours must never reach the application: it is logged once per place, and the application's own result stands. Set
+A freezeframe error must never reach the application: it is logged once per place, and the application's own result stands. Set
 ``FREEZEFRAME_RAISE=1`` to have it raised, as our own tests do. Never put the application's own call inside a guard.
 """
 
@@ -38,7 +38,7 @@ class guard:  # noqa: N801 - reads as the function that `contextmanager` would m
 
 
 def report(place: str, error: Exception) -> None:
-    """Log an error of ours, once per place and kind; raise it where the process asks for that.
+    """Log a freezeframe error, once per place and kind; raise it where the process asks for that.
 
     Neither its message nor the lines of code on its way are logged: both may hold the application's data.
     """

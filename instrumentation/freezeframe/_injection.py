@@ -32,7 +32,7 @@ def capture_environment(command: Sequence[str], environ: Mapping[str, str] = os.
 
 
 def is_server(command: Sequence[str]) -> bool:
-    """Tell whether the command is one that serves requests, ``uvicorn app:app`` or ``python -m uvicorn app:app``."""
+    """Return whether the command is one that serves requests, ``uvicorn app:app`` or ``python -m uvicorn app:app``."""
     return any(Path(part).name in _SERVERS for part in command[:4])
 
 

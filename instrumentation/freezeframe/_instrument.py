@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from freezeframe.seams.recording import Recorder
 
 _NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
-"""SDKs that make LLM spans of their own; ours hold more, and two spans a call would count every token twice."""
+"""SDKs that make their own LLM spans; ours hold more, and two spans a call would count every token twice."""
 
 
 class Handle:
@@ -50,7 +50,7 @@ class Handle:
 
     @property
     def counts(self) -> Counts | None:
-        """What became of spans so far; None where a replay is on and nothing is exported."""
+        """What became of spans so far; None if a replay is on and nothing is exported."""
         return None if self._pipeline is None else self._pipeline.counts
 
     def flush(self, timeout_s: float = 5.0) -> bool:
@@ -58,7 +58,7 @@ class Handle:
         return True if self._pipeline is None else self._pipeline.flush(timeout_s)
 
     def watch_termination(self) -> None:
-        """Deliver what is queued before SIGTERM ends this process, where the application has no handler of its own."""
+        """Deliver what is queued before SIGTERM ends this process, if the application has no handler for it."""
         pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
         if pipeline is not None and timeout_s > 0:
             self._unwatch = flush_before_termination(lambda: pipeline.flush_for_the_end(timeout_s))
@@ -114,10 +114,10 @@ def instrument(
     """Capture every model call, tool, retrieval and their HTTP in this process, from now on.
 
     One line at start-up, before or after the SDKs are imported. A second call returns the first one's handle. Your own
-    TracerProvider, where one is set, is used and its exporters go on beside ours; else one of ours is set.
+    TracerProvider, if one is set, is used and its exporters continue alongside ours; else ours is set.
 
     Calls outside any `freezeframe.run` belong to whatever span is current. Where none is, a script is one run as a whole
-    (`root`: "auto"), and a server's calls are traces of their own; see `freezeframe._entry.ProcessRoot`.
+    (`root`: "auto"), and a server's calls are their own traces; see `freezeframe._entry.ProcessRoot`.
 
     Args:
         endpoint: the collector, by default http://127.0.0.1:4318.

@@ -26,12 +26,12 @@ _OWN_FILE: Final = "move it to a separate file, which a replay can import"
 
 
 def is_nested(target: str) -> bool:
-    """Tell whether ``module:qualname`` names something inside a function, which no other process can look up."""
+    """Return whether ``module:qualname`` names something inside a function, which no other process can look up."""
     return "<locals>" in target
 
 
 def import_root(module: str, file: str) -> Path | None:
-    """Return the directory from which an import of `module` finds `file`; None where none does."""
+    """Return the directory from which an import of `module` finds `file`; None if none does."""
     path = Path(file).resolve().with_suffix("")
     if path.name == "__init__":
         path = path.parent
@@ -119,7 +119,7 @@ def _unreachable(text: str, do: str) -> Gap:
 
 
 def _source(function: Any) -> str | None:
-    """Return the file that the function's code came from, where there is one."""
+    """Return the file that the function's code came from, if there is one."""
     file = function.__code__.co_filename
     return file if Path(file).is_file() else None
 
@@ -142,7 +142,7 @@ def _look_up(module: Any, qualname: str) -> Any:
 
 
 def _leads_to(found: Any, marked: Any) -> bool:
-    """Tell whether calling `found` calls `marked`: it is it, or a decorator's wrapper that says so."""
+    """Return whether calling `found` calls `marked`: it is it, or a decorator's wrapper that says so."""
     for _ in range(50):
         if found is marked:
             return True

@@ -44,7 +44,7 @@ class RunSampling:
 
         Args:
             trace_id: the run's.
-            parent: the context of a remote parent, None where there is none.
+            parent: the context of a remote parent, None if there is none.
         """
         run = current_place().run
         with self._lock:
@@ -60,7 +60,7 @@ class RunSampling:
             return kept
 
     def keeps(self, trace_id: int) -> bool:
-        """Tell whether the run is kept."""
+        """Return whether the run is kept."""
         with self._lock:
             kept = self._decided.get(trace_id)
         return self._draw(trace_id) if kept is None else kept
@@ -75,13 +75,13 @@ def _number(run_id: str) -> int:
 
 
 def remote_parent(context: Context | None) -> trace.SpanContext | None:
-    """Return the parent in another process, None where the parent is here or there is none."""
+    """Return the parent in another process, None if the parent is here or there is none."""
     parent = trace.get_current_span(context).get_span_context()
     return parent if parent.is_valid and parent.is_remote else None
 
 
 class RunSampler(Sampler):
-    """`RunSampling` as the sampler of a provider of ours, so that the decision also travels to the processes downstream."""
+    """`RunSampling` as the sampler of our own provider, so that the decision also travels to the processes downstream."""
 
     def __init__(self, sampling: RunSampling) -> None:
         self._sampling = sampling
@@ -121,7 +121,7 @@ class _HeldRun(Generic[_T]):
 
 
 class HeldRuns(Generic[_T]):
-    """Spans of runs that are kept only where one of them fails, until it ends. Bounded: the oldest run gives way, whole."""
+    """Spans of runs that are kept only if one of them fails, until it ends. Bounded: the oldest run gives way, whole."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes

@@ -1,6 +1,6 @@
 """What a spooled batch is protected by: encrypted with a key of this machine's, or redacted as the collector would.
 
-**encrypt** (AES-256-GCM). The key is a file of 32 random bytes, made at the first use where there is none, readable by its
+**encrypt** (AES-256-GCM). The key is a file of 32 random bytes, made at the first use if there is none, readable by its
 owner only; by default in the user's configuration directory, away from the spool, so that a copy of the spool alone is worth
 nothing. Where the spool outlives the machine (a volume of a container), the key must, too: mount it as a secret, and name it by
 `spool_key`. It is a path and never the key itself: variables of the environment are read by every child process and end up in

@@ -26,7 +26,7 @@ class Sight:
     what: str
     """A path as it was opened, ``host:port``, a program's name."""
     by: str
-    """Name of the function of the application's, or of a library's module; empty where neither is on the stack."""
+    """Name of the function of the application's, or of a library's module; empty if neither is on the stack."""
     where: str
     """``agent.py:41``."""
 
@@ -39,11 +39,11 @@ class Sights:
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], Sight | None] = {}
         self.own: set[str] = set()
-        """Files that the run made itself: reading them again is no input."""
+        """Files that the run made itself: reading them again is not an input."""
         self.full = False
 
     def is_new(self, kind: GapKind, what: str) -> bool:
-        """Tell whether it was not seen before, and is to be looked at; from then on it has been."""
+        """Return whether it was not seen before, and is to be looked at; from then on it has been."""
         if (kind, what) in self._seen or self.full:
             return False
         if len(self._seen) >= MAX_SIGHTS:

@@ -29,7 +29,7 @@ _SUFFIX: Final = ".batch"
 _UNFINISHED: Final = ".unfinished"
 _DAMAGED: Final = ".damaged"
 _ABANDONED_AFTER_S: Final = 3600.0
-"""An unfinished file of this age belongs to nobody any more."""
+"""An unfinished file of this age no longer belongs to anyone."""
 _SERIAL: Final = itertools.count()
 
 
@@ -130,7 +130,7 @@ class Spool:
             os.close(descriptor)
 
     def held_bytes(self) -> int:
-        """Return what all files of the spool come to, whoever wrote them."""
+        """Return the size of all files of the spool, whoever wrote them."""
         total = 0
         for entry in os.scandir(self.directory):
             if entry.name.endswith((_SUFFIX, _UNFINISHED, _DAMAGED)):
@@ -164,10 +164,10 @@ class Spool:
 
     @contextmanager
     def claim(self, path: Path) -> Generator[Claim | None]:
-        """Lock one batch; None where another process has it, or delivered it in the meantime.
+        """Lock one batch; None if another process has it, or delivered it in the meantime.
 
         Raises:
-            SpoolFileError: its first line is not one of ours.
+            SpoolFileError: its first line is not ours.
         """
         import fcntl
 

@@ -39,21 +39,21 @@ class StandardStreams:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """Return what the process came to, as far as it was heard.
+        """Return the result of the process, as far as it was heard.
 
-        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0, and None where it is unknown.
+        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0, and None if it is unknown.
         """
         heard: dict[str, Any] = {} if self.printed is None else {"stdout": self.printed}
         return heard if self._status == 0 else {**heard, "exit": self._status}
 
     @property
     def printed(self) -> str | None:
-        """Return what went to standard output; None where it was not heard, or is too much."""
+        """Return what went to standard output; None if it was not heard, or is too much."""
         return None if self._printed is None or self._room < 0 else "".join(self._printed)
 
     @property
     def read(self) -> str | bytes | None:
-        """Return what was taken from standard input; None where nothing was, or too much."""
+        """Return what was taken from standard input; None if nothing was, or too much."""
         heard = None if self._read is None else self._read.heard
         if not heard or len(heard) > _LIMIT:
             return None

@@ -1,7 +1,7 @@
 """SIGTERM: deliver what is queued, within a bound, and then let it do what it would have done.
 
-We put a handler only where there is none: where SIGTERM has its default action when `instrument()` is called. A handler of the
-application's is never replaced, wrapped or called, whether it was there before or comes later; where it ends the process in an
+We put a handler only if there is none: where SIGTERM has its default action when `instrument()` is called. A handler of the
+application's is never replaced, wrapped or called, whether it was there before or comes later; if it ends the process in an
 orderly way, what is queued is delivered at exit. If a later handler calls the one that it found, ours delivers and returns, as
 if there had been none.
 

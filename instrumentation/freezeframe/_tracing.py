@@ -52,7 +52,7 @@ class OwnIds(IdGenerator):
 
 
 def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerProvider:
-    """Return a provider of ours. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
+    """Return our own provider. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
     attributes: dict[str, Any] = {"service.name": service_name} if service_name else {}
     return TracerProvider(
         resource=Resource.create(attributes),
@@ -150,7 +150,7 @@ class CaptureProcessor(SpanProcessor):
                 self._pipeline.put(span, payload)
 
     def _hold(self, sampling: RunSampling, trace_id: int, span: ReadableSpan, payload: Payload | None) -> None:
-        """Keep the span of a run that is not sampled until it is known whether the run fails, where that is asked for."""
+        """Keep the span of a run that is not sampled until it is known whether the run fails, if that is asked for."""
         if not sampling.keep_errors:
             return
         failed = span.status.status_code is trace.StatusCode.ERROR

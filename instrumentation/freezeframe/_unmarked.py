@@ -57,7 +57,7 @@ _ABOUT_THE_MACHINE: Final = frozenset(
         "_pydevd_bundle", "tzlocal", "dateutil", "tzdata",
     }
 )  # fmt: skip
-"""Top-level modules whose own acts are no gap, where they stand nearer to the act than the application's code."""
+"""Top-level modules whose own acts are not a gap, where they stand nearer to the act than the application's code."""
 _OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
 _CARRIERS: Final = ("freezeframe.seams.lanes", "freezeframe._drive")
 """Ours that only carry the application's work to another thread or step."""
@@ -150,7 +150,7 @@ def note_session(verb: str, what: str) -> None:
 
 
 def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKind, str, str] | None:
-    """Return kind, verb and thing; None where it is nobody's affair."""
+    """Return kind, verb and thing; None if it is no one's affair."""
     if event == "open":
         return _opened(arguments[0], arguments[2], sights)
     if event == "socket.connect":
@@ -244,9 +244,9 @@ def _program_directories() -> tuple[str, ...]:
 
 
 def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
-    """Return the function of the application's that is nearest on the stack, and its line; None where it is nobody's affair.
+    """Return the function of the application's that is nearest on the stack, and its line; None if it is no one's affair.
 
-    Without one: a package's module, or nothing. `alone`: outside any run, where threads of anybody's are about.
+    Without one: a package's module, or nothing. `alone`: outside any run, where threads of anyone's are about.
     """
     library: tuple[str, str] | None = None
     nearest = True

@@ -53,7 +53,7 @@ def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
 
 
 def _open_end(report: Report) -> str | None:
-    """Return why it is not known what else the program would have called, or None where it came to its own end."""
+    """Return why it is not known what else the program would have called, or None if it came to its own end."""
     why = why_incomparable(report)
     if why is not None:
         return f"what the program calls is unknown: {why}"

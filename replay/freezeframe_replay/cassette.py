@@ -59,7 +59,7 @@ class Cassette:
     """Name of the policy that a recording is redacted under before it is written; None writes what the test gave."""
 
     may_be_empty: bool = False
-    """Whether a function may make no call: a judge may ask nobody, while a test that does proves nothing."""
+    """Whether a function may make no call: a judge may ask no one, while a test that does proves nothing."""
 
     def play(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, its calls answered from the recording, or recorded, as the mode says.
@@ -93,7 +93,7 @@ class Cassette:
         return function if self.mode is Mode.LIVE else freezeframe.run(function)
 
     def _tapes(self) -> list[AbstractContextManager[None]]:
-        """Return what the function is to run in; the next only where it does not fit the one before."""
+        """Return what the function is to run in; the next only if it does not fit the one before."""
         if self.mode is Mode.LIVE:
             return [contextlib.nullcontext()]
         if not (self.directory / "manifest.json").exists():
@@ -154,7 +154,7 @@ class Cassette:
 
 
 def _redacted(spans: Sequence[SpanRecord], policy: str) -> list[SpanRecord]:
-    """Return the spans as a collector with the policy would keep them, under a key that nobody keeps."""
+    """Return the spans as a collector with the policy would keep them, under a key that no one keeps."""
     from freezeframe_redaction import Redactor, TenantKey, load_policy
 
     redactor = Redactor(load_policy(policy), TenantKey(id="cassette", secret=os.urandom(32)))

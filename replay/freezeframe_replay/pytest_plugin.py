@@ -1,7 +1,7 @@
 """pytest plugin: a recorded run as a test. The fixture is `freezeframe_fixture`, the marker is `freezeframe`.
 
 Loaded in every project that has freezeframe installed, so the top level imports pytest and the standard library only. What
-fails here fails with the report of the replay, never with a stack of ours.
+fails here fails with the report of the replay, never with freezeframe's own stack.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Result:
     def assert_path(self, path: Sequence[str]) -> None:
         """Fail unless the program made exactly these calls, in order: ``model``, or the name of a tool or retriever.
 
-        Fails, too, where the replay ended before the program did, as `assert_never_called` and `assert_at_most` do.
+        Fails, too, if the replay ended before the program did, as `assert_never_called` and `assert_at_most` do.
         """
         from freezeframe_replay import assertions
 
@@ -144,7 +144,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
-    """A recording that the test makes itself: ``cassettes/<test's file>/<test>`` beside it, or the marker's path."""
+    """A recording that the test makes itself: ``cassettes/<test's file>/<test>`` next to it, or the marker's path."""
     from freezeframe_replay.cassette import Cassette, Mode
 
     options = _marker_options(request)
@@ -237,7 +237,7 @@ def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _directory_for(test_file: Path) -> Path:
-    """Return the folder of the test's file where it is a fixture, else the one beside it that is named after the test."""
+    """Return the folder of the test's file where it is a fixture, else the one next to it that is named after the test."""
     if (test_file.parent / "manifest.json").is_file():
         return test_file.parent
     return test_file.parent / test_file.stem.removeprefix("test_")

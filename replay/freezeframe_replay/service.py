@@ -5,7 +5,7 @@
     GET  /api/runs/ID                 the outline, bodies included
     GET  /api/runs/ID/fixture         the fixture as tar.gz
     GET  /   and   GET /runs/ID       the same as pages
-    GET  /diff?before=ID&after=ID     two runs beside each other
+    GET  /diff?before=ID&after=ID     two runs side by side
     POST /runs/ID/replay              the run re-enacted, offline, by the code beside the data directory
     POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
 

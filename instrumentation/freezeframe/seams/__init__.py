@@ -39,7 +39,7 @@ class Seam:
     module: str
     """Its import triggers the patch."""
     installer: str
-    """Module of ours whose `install(module, patches)` does it."""
+    """Our module whose `install(module, patches)` does it."""
     distribution: str
     captures: str
 
@@ -163,5 +163,5 @@ def uninstall() -> None:
 
 
 def is_installed(seam: Seam) -> bool:
-    """Tell whether the seam's module is patched in this process."""
+    """Return whether the seam's module is patched in this process."""
     return seam.module in _installed and seam.module in sys.modules

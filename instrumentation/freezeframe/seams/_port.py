@@ -1,7 +1,7 @@
 """The switch behind every seam: off, recording, or serving a replay.
 
 It is one per process on purpose. A context variable would vanish in threads, and a seam that finds nothing would go live.
-A seam asks `serving()` first, then `recorder()`; where both are None it is not there.
+A seam asks `serving()` first, then `recorder()`; if both are None it is not there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Responder(Protocol):
     """What answers for the world in a replay. Called from any thread."""
 
     def respond(self, call: Call) -> Exchange | None:
-        """Return the recorded exchange that answers `call`, or None where it is to be made for real.
+        """Return the recorded exchange that answers `call`, or None if it is to be made for real.
 
         Raises:
             ReplayMiss: the recording holds no answer.
@@ -57,7 +57,7 @@ class Responder(Protocol):
         ...
 
     def recall(self, feed: Feed, key: str) -> str | None:
-        """Return what the run was given there, or None where nothing was recorded (any more)."""
+        """Return what the run was given there, or None if nothing was recorded (any more)."""
         ...
 
     async def turn(self, answer: Exchange) -> None:
@@ -86,7 +86,7 @@ class Responder(Protocol):
 
 
 EditRequest = Callable[[Request], bytes | None]
-"""Gives the body that goes out in place of a request's, or None where it stays."""
+"""Gives the body that goes out in place of a request's, or None if it stays."""
 
 
 STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
@@ -121,7 +121,7 @@ def serve(
     """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
 
     `edit` changes HTTP requests before they are looked up or sent. With `real_time` functions take as long as they took, and
-    chunks of httpx come when they came, counted from the call. A replay that `is_recorded` is a run of its own: each call is
+    chunks of httpx come when they came, counted from the call. A replay that `is_recorded` is its own run: each call is
     recorded with what it was served, or with what a live one came to. `on_instrument` is called where the program itself turns
     capture on: there its recording began.
     """
@@ -140,7 +140,7 @@ def stop_serving() -> None:
 
 
 def edited(request: Request) -> bytes | None:
-    """Return the body that goes out in place of the request's, or None where it stays."""
+    """Return the body that goes out in place of the request's, or None if it stays."""
     return None if _switch.edit is None else _switch.edit(request)
 
 
@@ -150,7 +150,7 @@ def time_to_take_s(answer: Exchange) -> float:
 
 
 def is_real_time() -> bool:
-    """Tell whether the replay keeps the recorded times."""
+    """Return whether the replay keeps the recorded times."""
     return _switch.real_time
 
 
@@ -169,17 +169,17 @@ def instrumented() -> None:
 
 
 def serving() -> Responder | None:
-    """Return what answers the seams, or None where no replay is on."""
+    """Return what answers the seams, or None if no replay is on."""
     return _switch.responder
 
 
 def recorder() -> Recorder | None:
-    """Return what records, or None where nothing does (a replay is on that nobody keeps, or `instrument()` was not called)."""
+    """Return what records, or None if nothing does (a replay is on that no one keeps, or `instrument()` was not called)."""
     return None if _switch.responder is not None and not _switch.is_recorded else _switch.recorder
 
 
 def respond(responder: Responder, call: Call) -> Exchange | None:
-    """Return the recorded answer to a call, None where it is to be made for real. A replay that is recorded keeps both.
+    """Return the recorded answer to a call, None if it is to be made for real. A replay that is recorded keeps both.
 
     Raises:
         ReplayMiss: there is none.

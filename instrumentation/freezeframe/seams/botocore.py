@@ -34,7 +34,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _wrap_credentials(original: Callable[..., Any], *, module: Any) -> Callable[..., Any]:
-    """Have a replay sign with a key that opens nothing: the machine may have none, and nobody reads the signature."""
+    """Have a replay sign with a key that opens nothing: the machine may have none, and no one reads the signature."""
 
     @functools.wraps(original)
     def load_credentials(self: Any) -> Any:

@@ -45,7 +45,7 @@ Load = Callable[[str], Any]
 
 
 def is_on() -> bool:
-    """Tell whether a seam has anything to do."""
+    """Return whether a seam has anything to do."""
     return _port.serving() is not None or _port.recorder() is not None
 
 
@@ -136,10 +136,10 @@ class _Unwatched:
         return nullcontext()
 
     def add(self, item: object) -> None:
-        """Nobody asks."""
+        """No one asks."""
 
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
-        """Nobody asks."""
+        """No one asks."""
 
 
 UNWATCHED: Final = _Unwatched()

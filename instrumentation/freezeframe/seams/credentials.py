@@ -1,7 +1,7 @@
 """Credential look-ups: what SDKs ask for a passing key before they ask what the application wants.
 
 They are never recorded, for their answers are secrets; and no part of what a run depended on. In a replay, where nothing is
-signed for anybody, each is answered with a key that opens nothing, in the form that its SDK reads.
+signed for anyone, each is answered with a key that opens nothing, in the form that its SDK reads.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ _LOOK_UPS: Final = (
 
 
 def is_look_up(url: str) -> bool:
-    """Tell whether a request asks for credentials."""
+    """Return whether a request asks for credentials."""
     return _find(url) is not None
 
 
 def answer_of(request: Request) -> tuple[str, bytes] | None:
-    """Return content type and body of what a replay answers, None where the request is no look-up."""
+    """Return content type and body of what a replay answers, None if the request is not a look-up."""
     found = _find(request.url)
     return None if found is None else (found.content_type, found.answer(request).encode())
 

@@ -41,7 +41,7 @@ class Served:
         self.is_left = False
 
     def lane(self, frame: FrameType, files: tuple[str, ...], *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
-        """Return whose words a frame draws; None where nothing was recorded of it, or it is at work for real."""
+        """Return whose words a frame draws; None if nothing was recorded of it, or it is at work for real."""
         responder, place = _port.serving(), current_place()
         if self.is_left or responder is None or place.inside_call:
             return None
@@ -89,7 +89,7 @@ class _Lane:
         """A reading that is not due yet."""
 
     def is_ready(self, responder: _port.Responder, served: Served, *, for_gauss: bool) -> bool:
-        """Tell whether there is a generator; it is the next one where this one's words are drawn."""
+        """Return whether there is a generator; it is the next one where this one's words are drawn."""
         while self.left is not None and self.left <= 0:
             reading = self._next or responder.recall(_port.Feed.READING, self._feed)
             self._next = ""

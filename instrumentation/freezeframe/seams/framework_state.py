@@ -37,7 +37,7 @@ class _StatePayload:
 
 
 def is_recorded() -> bool:
-    """Tell whether states are recorded: something records, and was asked for them."""
+    """Return whether states are recorded: something records, and was asked for them."""
     recorder = _port.recorder()
     return recorder is not None and recorder.settings.framework_state
 
@@ -76,7 +76,7 @@ class Beginnings:
             self._states = list(states)
 
     def take(self, framework: str) -> FrameworkState | None:
-        """Return the state of the execution that begins now; None where it begins as the program says."""
+        """Return the state of the execution that begins now; None if it begins as the program says."""
         with self._lock:
             if self._states and self._states[0].framework == framework:
                 return self._states.pop(0)

@@ -138,7 +138,7 @@ class Binder:
 
     @property
     def drops_self(self) -> bool:
-        """Tell whether the function is called on an object, which is left out."""
+        """Return whether the function is called on an object, which is left out."""
         return self._drop is not None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

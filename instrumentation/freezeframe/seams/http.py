@@ -69,7 +69,7 @@ def _carries_mcp(url: str, headers: Headers) -> bool:
 
 
 _TELEMETRY_PATHS: Final = ("/v1/traces/ingest", "/v1/traces", "/v1/metrics", "/v1/logs")
-"""Where SDKs send traces of their own, from threads of their own: no part of what the run depended on."""
+"""Where SDKs send their own traces, from their own threads: no part of what the run depended on."""
 
 
 _OWN_CHECK: Final = "/v1/info"
@@ -77,13 +77,13 @@ _OWN_CHECK: Final = "/v1/info"
 
 
 def is_telemetry(url: str) -> bool:
-    """Tell whether a call sends traces of an SDK, or asks whether it may."""
+    """Return whether a call sends traces of an SDK, or asks whether it may."""
     path = urlsplit(url).path
     return path.endswith(_TELEMETRY_PATHS) or (path == _OWN_CHECK and _is_suppressed())
 
 
 def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
-    """Tell whether a call is one that we record. One that a replay will miss for lack of it is counted on its run."""
+    """Return whether a call is one that we record. One that a replay will miss for lack of it is counted on its run."""
     place = current_place()
     if (_is_suppressed() and not _is_watched(subject)) or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
@@ -111,14 +111,14 @@ def start(recorder: Recorder, seam: str, subject: Subject, request: Request, bod
 
 
 def _is_suppressed() -> bool:
-    """Tell whether the caller is an exporter or another instrumentation at work."""
+    """Return whether the caller is an exporter or another instrumentation at work."""
     from opentelemetry import context
 
     return bool(context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"))
 
 
 def _is_watched(subject: Subject) -> bool:
-    """Tell whether this is a model call that logfire has a span of its own for: it suppresses all others for as long."""
+    """Return whether this is a model call that logfire has its own span for: it suppresses all others for as long."""
     from opentelemetry import trace
 
     scope = getattr(trace.get_current_span(), "instrumentation_scope", None)
@@ -199,7 +199,7 @@ def name_of(method: str, url: str) -> str:
 
 
 def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange | None:
-    """Return the recorded answer to an HTTP request, None where it is to be made for real.
+    """Return the recorded answer to an HTTP request, None if it is to be made for real.
 
     Raises:
         ReplayMiss: there is none.
@@ -229,7 +229,7 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
 
 
 class Schedule:
-    """The chunks of a served response, one after another; where the replay keeps the recorded times, each when it came."""
+    """The chunks of a served response, one after another; if the replay keeps the recorded times, each when it came."""
 
     __slots__ = ("_answer", "_chunks", "_started_ns")
 
@@ -315,7 +315,7 @@ def end_of_stream(answer: Exchange) -> BaseException | None:
     """Return what a reader meets after the last recorded chunk: nothing, the recorded error, or a miss."""
     match answer.response.completion:
         case Completion.BROKEN:
-            return recorded_error(answer)  # none where the answer was cut, and the client noticed nothing
+            return recorded_error(answer)  # none if the answer was cut, and the client noticed nothing
         case Completion.CLOSED_EARLY:
             return ReplayMiss(
                 f"{answer.name} (span {answer.span_id}): the application reads on; in the recording it closed the stream "

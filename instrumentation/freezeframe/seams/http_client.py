@@ -1,6 +1,6 @@
 """``http.client`` and what stands on it (``urllib.request``, ``xmlrpc``): every request of every connection.
 
-urllib3 stands on it, too, and has a seam of its own. A response is served as the bytes of its wire: ``http.client`` reads them
+urllib3 stands on it, too, and has its own seam. A response is served as the bytes of its wire: ``http.client`` reads them
 as it read the recorded ones, and fails over a cut body as it did.
 """
 
@@ -52,7 +52,7 @@ class _Asked:
         self.is_asked = False
 
     def announces_a_body(self) -> bool:
-        """Tell whether the head says that a body follows."""
+        """Return whether the head says that a body follows."""
         return any(name.lower() in ("content-length", "transfer-encoding") and value != "0" for name, value in self.headers)
 
 

@@ -84,7 +84,7 @@ class _Seam:
                 self._head(response, recording)
                 if not hasattr(response, "_content"):
                     response.stream = self._streams.Tee(response.stream, recording)
-                else:  # a transport that gives the whole body at once: nobody reads the stream any more
+                else:  # a transport that gives the whole body at once: no one reads the stream any more
                     for chunk in response.stream:
                         recording.chunk(chunk)
                     recording.finish(Completion.COMPLETE)

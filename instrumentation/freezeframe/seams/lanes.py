@@ -39,7 +39,7 @@ def _type_of_closing() -> type[object]:
 
 _CLOSES_GENERATOR: Final = _type_of_closing()
 """What the loop makes a task of to close an asynchronous generator that was left in the middle: when it is found to be garbage,
-wherever the program is by then, and for generators of the real network, too. Such a task is no work of the application's."""
+wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
 
 
 def install(patches: Patches) -> None:
@@ -142,7 +142,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
             if context is not None:
                 _set_place(context, place)
             work, lane = _Carried(fn, outer, place, _otel_context()), place.lane.path
-        # The worker thread that this may start is no work of the application's: it takes no ordinal.
+        # The worker thread that this may start is not the application's work: it takes no ordinal.
         with outside_lane():
             future = original(executor, work, *args, **kwargs)
         if lane is not None:

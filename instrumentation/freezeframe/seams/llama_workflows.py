@@ -84,7 +84,7 @@ def _record(runner: Any, tick: Any) -> None:
 
 
 def _step_of(tick: Any) -> str | None:
-    """Return the step whose result the tick brings, None where it brings another thing."""
+    """Return the step whose result the tick brings, None if it brings another thing."""
     if type(tick).__name__ != "TickStepResult":
         return None
     named: Any = getattr(tick, "step_id", None)

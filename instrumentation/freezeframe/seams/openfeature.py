@@ -51,7 +51,7 @@ def _wrap_async(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _recorded(flag_key: str) -> Any:
-    """Return the details of a flag as a replay has it, None where none is served or the recording lacks the flag."""
+    """Return the details of a flag as a replay has it, None if none is served or the recording lacks the flag."""
     responder = _port.serving()
     if responder is None or current_place().run is None:
         return None

@@ -66,7 +66,7 @@ class Patches:
         self.replace(base, "__init_subclass__", init_subclass)
 
     def undo(self) -> None:
-        """Put the originals back, save where somebody else has patched over us since."""
+        """Put the originals back, except where someone else has patched over us since."""
         while self._originals:
             owner, name, own, ours = self._originals.pop()
             if vars(owner).get(name) is not ours:

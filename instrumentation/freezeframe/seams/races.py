@@ -57,7 +57,7 @@ class _Race:
     def __init__(self, members: Sequence[Any], *, ordered: bool) -> None:
         self.members = list(dict.fromkeys(members))
         self.recorded: list[Any] | None = None
-        """What the run found, in its order; None where nothing is known."""
+        """What the run found, in its order; None if nothing is known."""
         self._found: list[str] = []
         self._row: list[str] | None = None
         self._row_at = 0

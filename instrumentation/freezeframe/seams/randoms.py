@@ -4,7 +4,7 @@ The program's numbers stay what they are without us. We record where a lane drew
 that follows from its state, and a reading says at which of them a lane went on after another one had drawn. So a loop of a
 million draws is one reading. In a replay each lane draws its own words, whatever the scheduler does.
 
-An *epoch* is a row of words from one state. A new one begins where the program seeds, and where somebody drew unseen (by a
+An *epoch* is a row of words from one state. A new one begins where the program seeds, and where someone drew unseen (by a
 name that was imported before capture began, or from C).
 
 Readings are kept by lane and by the file that asked, as for `uuids`:
@@ -15,7 +15,7 @@ Readings are kept by lane and by the file that asked, as for `uuids`:
   itself from there on.
 - ``random-own LANE FILE``: the seed of a generator that the program made without one.
 
-What `secrets`, `os.urandom` and ``SystemRandom`` give is meant to be known to nobody. That the program used them is a gap of
+What `secrets`, `os.urandom` and ``SystemRandom`` give is meant to be known to no one. That the program used them is a gap of
 the run.
 """
 
@@ -106,7 +106,7 @@ class _Shared:
         self.lock = threading.RLock()
 
     def mark(self, draws: Draws) -> Any:
-        """Let a run begin; return the state that it begins with, None where nothing is watched."""
+        """Let a run begin; return the state that it begins with, None if nothing is watched."""
         with self.lock:
             self._go_on_elsewhere()
             self._verify()
@@ -114,7 +114,7 @@ class _Shared:
             return self.getstate()
 
     def begin_epoch(self, text: str = "") -> None:
-        """Count from the generator's present state; `text` writes it, where there is a shorter way."""
+        """Count from the generator's present state; `text` writes it, if there is a shorter way."""
         self._go_on_elsewhere()
         state = self.getstate()[1]
         self._epoch += 1
@@ -122,13 +122,13 @@ class _Shared:
         self._began_at, self.words = state[-1], 0
 
     def come(self, frame: FrameType) -> None:
-        """Hear that a frame is about to draw: the same code in the same place as the last time, or somebody else."""
+        """Hear that a frame is about to draw: the same code in the same place as the last time, or someone else."""
         raw, thread = PLACE.get(None), _thread.get_ident()
         file = asker(frame, _FILES)
         if raw is self.raw_place and thread == self.thread and file is self._file:
             return
         place = current_place()
-        # Code of `random` itself is called by anybody.
+        # Code of `random` itself is called by anyone.
         self.code = None if frame.f_code.co_filename == _FILES[0] else frame.f_code
         self.raw_place, self.thread = raw, thread
         if place is self._place and file is self._file:
@@ -371,7 +371,7 @@ def _note_gauss(place: Place | None, drawer: tuple[Draws, str] | None, value: st
 
 
 def draws_of(place: Place) -> Draws | None:
-    """Return where draws at a place are noted; None where they are not."""
+    """Return where draws at a place are noted; None if they are not."""
     recorder = _port.recorder()
     if recorder is None or place.inside_call:
         return None

@@ -69,7 +69,7 @@ class Body:
 
     @property
     def omitted(self) -> str | None:
-        """Return why the body is not here, where it is not."""
+        """Return why the body is not here, if it is not."""
         return self.left_out if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"
 
 
@@ -99,7 +99,7 @@ class Recorder:
         provider: str | None = None,
         call_id: str | None = None,
     ) -> Recording | None:
-        """Open the span of one exchange. None where the run is not sampled."""
+        """Open the span of one exchange. None if the run is not sampled."""
         from opentelemetry.trace import SpanKind
 
         remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP)
@@ -157,7 +157,7 @@ class Recorder:
             span.end(answer.end_time_unix_nano)
 
     def finish_all(self) -> None:
-        """End what is under way as the process ends: streams that nobody closed, calls of daemon threads."""
+        """End what is under way as the process ends: streams that no one closed, calls of daemon threads."""
         for recording in list(self._under_way):
             recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
 

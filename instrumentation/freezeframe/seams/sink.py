@@ -55,13 +55,13 @@ class RootSpan(Protocol):
         ...
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
-        """Keep what a feed gave outside any run; return the row that it ends, None where it is not kept."""
+        """Keep what a feed gave outside any run; return the row that it ends, None if it is not kept."""
 
     def draws(self) -> Draws | None:
-        """Return where it is kept what is drawn outside any run; None where that is part of no run."""
+        """Return where it is kept what is drawn outside any run; None if that is part of no run."""
 
     def sights(self) -> Sights | None:
-        """Return where it is kept what unmarked code reaches outside any run; None where that is no run as a whole."""
+        """Return where it is kept what unmarked code reaches outside any run; None if that is not a run as a whole."""
 
     def context_for_exchange(self) -> Context | None:
         """Return the parent context of a new exchange, None for the current one."""

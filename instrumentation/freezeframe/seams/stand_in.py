@@ -17,7 +17,7 @@ from freezeframe_schemas.exchange import Kind
 
 
 class StandIn:
-    """Looks like `tool`, but for the attributes that are named."""
+    """Looks like `tool`, except for the attributes that are named."""
 
     __slots__ = ("_instead", "_tool")
 
@@ -40,7 +40,7 @@ def describe_tool(function: Any, *, name: str, seam: str, call_id: str | None = 
         function: what does the work.
         name: the tool's name, as the model knows it.
         seam: the seam's name.
-        call_id: the model's id of the call, where the framework tells.
+        call_id: the model's id of the call, if the framework tells.
         hidden: parameters that the framework fills in with objects of the process, which the model did not ask for.
     """
     bind = Binder(function)

@@ -1,6 +1,6 @@
 """urllib3, and what stands on it (requests, botocore): every attempt, at ``HTTPConnectionPool._make_request``.
 
-A redirect or a retry of urllib3's own is a call of its own. The body is seen at urllib3's raw reads, before content-decoding,
+A redirect or a retry of urllib3's own is its own call. The body is seen at urllib3's raw reads, before content-decoding,
 and served by a urllib3 response over the recorded bytes, so that each library makes its exceptions out of urllib3's.
 """
 

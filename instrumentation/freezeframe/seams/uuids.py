@@ -1,8 +1,8 @@
-"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` gave a run, or a script that is one as a whole, noted; in a replay given again.
+"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` gave a run, or a script that is one as a whole, noted; in a replay returned again.
 
 The functions themselves stay as they are, since programs import them by name; what they draw from is stood in for, where the
 `uuid` module looks it up. Readings are kept by lane and by the file that asked, so that a library which asks more often than it
-did moves nobody else's. `secrets` and `os.urandom` are left alone: what they give is meant to be known to nobody.
+did moves no one else's. `secrets` and `os.urandom` are left alone: what they give is meant to be known to no one.
 """
 
 from __future__ import annotations

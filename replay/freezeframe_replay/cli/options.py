@@ -99,7 +99,7 @@ def text_or_file(given: str, option: str) -> str:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, or of ``$COLUMNS``; where there is none, those of a usual page."""
+    """Return the columns of the terminal, or of ``$COLUMNS``; if there is none, those of a usual page."""
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 60)
 
 

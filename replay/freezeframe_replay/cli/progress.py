@@ -11,12 +11,12 @@ from freezeframe_replay.report.render import short
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Tells how far work has come; with `quiet` nothing."""
+    """Shows how far work has come; nothing with `quiet`."""
 
     quiet: bool = False
 
     def step(self, done: int, total: int, text: str) -> None:
-        """Say that `done` of `total` items are done, and what the last one came to."""
+        """Say that `done` of `total` items are done, and the result of the last one."""
         if self.quiet:
             return
         line = short(f"{done} of {total}  {text}", terminal_width() - 1)

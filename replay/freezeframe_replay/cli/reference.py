@@ -14,9 +14,9 @@ _HEAD = f"""# The command line
 
 Made by `python -m freezeframe_replay.cli.reference > docs/cli.md` from the commands themselves; a test keeps the two equal.
 
-Errors go to stderr and say what, where, found, expected and what to do. The data directory is `--data`, else `$FREEZEFRAME_DATA`,
-else the nearest `.freezeframe` upwards, else `./.freezeframe`. `{PROGRAM} run` and `drain` come
-with the base install; [delivery](delivery.md) says what is spooled, and when.
+Errors go to stderr and say what, where, found, expected and what to do. The data directory is `--data`, else
+`$FREEZEFRAME_DATA`, else the nearest `.freezeframe` in a parent directory, else `./.freezeframe`. `{PROGRAM} run` and `drain`
+come with the base install; [delivery](delivery.md) says what is spooled, and when.
 """
 
 
@@ -59,7 +59,7 @@ def _table(rows: Iterable[str]) -> list[str]:
 
 
 def _actions(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """Return the parsers of a command's actions by name (`store pin`); empty where it has none."""
+    """Return the parsers of a command's actions by name (`store pin`); empty if it has none."""
     for action in parser._actions:  # argparse offers no public list of what was declared
         if isinstance(action, argparse._SubParsersAction):
             return action.choices
@@ -67,7 +67,7 @@ def _actions(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentP
 
 
 def _rows_of_actions(actions: Mapping[str, argparse.ArgumentParser]) -> Iterator[str]:
-    """Yield the rows of each action below a row of its own, and those that all of them have once, at the end."""
+    """Yield the rows of each action below its own row, and those that all of them have once, at the end."""
     rows = {name: list(_rows(parser)) for name, parser in actions.items()}
     shared = set[str].intersection(*map(set, rows.values()))
     for name, own in rows.items():

@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 status = _wait(variables)
     except OSError as error:
         raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
-    # what the program was given and what it came to cannot be seen from outside
+    # what the program was given and its outcome cannot be seen from outside
     report = replace(session.report(), input_check=Check.NOT_SEEN, outcome_check=Check.NOT_SEEN, exit_status=status)
     if arguments.json:
         print(judged_to_json(report))

@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _figures(home: Home, service: daemon.Service) -> Any:
-    """Return what the service says of itself; None where it does not run."""
+    """Return what the service says of itself; None if it does not run."""
     port = daemon.pages_port_of(home, service.name)
     is_there = service.note is not None or (service.name == daemon.COLLECTOR and daemon.collector_answers(home))
     if not is_there or port is None:

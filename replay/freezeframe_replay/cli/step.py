@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Replay up to the step; 0 where the program stopped there."""
+    """Replay up to the step; 0 if the program stopped there."""
     from freezeframe_replay.process.reenact import reenact
 
     fixture = load_as_fixture(arguments, arguments.run)

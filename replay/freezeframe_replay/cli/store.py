@@ -1,6 +1,6 @@
 """`freezeframe store ACTION`: what the store holds, what is kept, what goes.
 
-The store is the collector's: an order goes to the running one, to a server by --store, or, where nothing runs, to a process of
+The store is the collector's: an order goes to the running one, to a server by --store, or, if nothing runs, to a process of
 the collector's that opens the files. Reading runs never needs this.
 """
 
@@ -115,7 +115,7 @@ def _order(arguments: argparse.Namespace) -> Order:
 
 
 def _named(arguments: argparse.Namespace) -> str:
-    """Return the run that is meant: its trace id, where a store answers; the files of a stopped one are asked for it later."""
+    """Return the run that is meant: its trace id, if a store answers; the files of a stopped one are asked for it later."""
     if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or daemon.collector_answers(home_of(arguments))):
         return str(arguments.run)
     from freezeframe_replay.cli.target import open_store

@@ -27,7 +27,7 @@ TARGET_HELP = (
 
 
 def is_fixture(text: str) -> bool:
-    """Tell whether the argument names a fixture: its directory or manifest, or a path where nothing is."""
+    """Return whether the argument names a fixture: its directory or manifest, or a path where nothing is."""
     path = Path(text)
     if path.is_dir() or path.name == "manifest.json":
         return True

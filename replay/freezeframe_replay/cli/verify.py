@@ -1,6 +1,6 @@
 """`freezeframe verify RUN_OR_FIXTURE...`: that recordings are whole and unedited.
 
-Keys that another version made differently are told, and are no fault: whatever compares keys makes them anew.
+Keys that another version made differently are told, and are not a fault: whatever compares keys makes them anew.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Check each recording; 1 where one is damaged or lacks something, 125 where one holds nothing to check."""
+    """Check each recording; 1 if one is damaged or lacks something, 125 if one holds nothing to check."""
     results = [_check(arguments, name) for name in arguments.runs]
     if arguments.json:
         print_json([dataclasses.asdict(result) for result in results])
@@ -59,7 +59,7 @@ class Checked:
     lacks: tuple[str, ...] = ()
     """What the recording is known to lack: it is as it was written, and not whole."""
     empty: str = ""
-    """Why there is nothing to check, where there is nothing."""
+    """Why there is nothing to check, if there is nothing."""
 
 
 def _lines(result: Checked) -> Iterable[str]:

@@ -34,7 +34,7 @@ def cannot_write(directory: Path, error: OSError) -> FixtureError:
 
 
 def is_bare(fixture: Fixture) -> bool:
-    """Tell whether nothing has redacted the run."""
+    """Return whether nothing has redacted the run."""
     return not fixture.redaction.policy
 
 

@@ -38,10 +38,10 @@ class Alone:
         return nullcontext({})
 
     def claim(self, served: Served) -> None:
-        """Tell nobody."""
+        """Tell no one."""
 
     def assume(self, pair: Pair) -> None:
-        """Tell nobody."""
+        """Tell no one."""
 
     def assumed(self) -> Sequence[Pair]:
         """Return nothing."""

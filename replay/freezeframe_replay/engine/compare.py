@@ -22,7 +22,7 @@ class Difference:
 
 
 def first_difference(recorded: Any, live: Any, path: str = "$") -> Difference | None:
-    """Return the first difference in the order of the recorded value, or None where both are equal."""
+    """Return the first difference in the order of the recorded value, or None if both are equal."""
     return next(differences(recorded, live, path), None)
 
 

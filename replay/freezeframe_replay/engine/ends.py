@@ -1,4 +1,4 @@
-"""Ends: the input that a replayed program was given and the outcome that it came to, compared with the recorded ones.
+"""Ends: the input that a replayed program was given and its outcome, compared with the recorded ones.
 
 Keeps how far each was compared (`Check`), so that no verdict claims more. Not safe for threads: the session is.
 """
@@ -106,7 +106,7 @@ class Ends:
         return first_difference(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or found
 
     def was_cut_off(self) -> bool:
-        """Tell whether the recorded run was ended by whoever called it."""
+        """Return whether the recorded run was ended by whoever called it."""
         return bool(_of_the_caller(self._outcome(None, self._entry.error)["raised"]))
 
     def _outcome(self, output: str | None, error: str | None) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def freeze(run: Run) -> Fixture:
 
 
 def _inside_a_call_without_an_end(span: SpanRecord, by_span: Mapping[str, SpanRecord]) -> bool:
-    """Tell whether the call around this one was under way when the run ended: a replay never gets inside of it."""
+    """Return whether the call around this one was under way when the run ended: a replay never gets inside of it."""
     outer = span.text(genai.EXCHANGE_INSIDE)
     return outer is not None and outer not in by_span
 
@@ -124,7 +124,7 @@ def make_alias(redaction: Redaction) -> Alias:
 
 
 def policy_of(redaction: Redaction) -> Policy:
-    """Return the policy that a run was redacted under; the default where it is one of the collector's own."""
+    """Return the policy that a run was redacted under; the default if it is one of the collector's own."""
     from freezeframe_redaction import load_policy
 
     try:

@@ -47,7 +47,7 @@ class Found:
     item: Recorded
     relaxed: tuple[Relaxed, ...] = ()
     settled: Settled | None = None
-    """What the comparison took for granted; None where the request was recorded as it is."""
+    """What the comparison took for granted; None if the request was recorded as it is."""
 
     @property
     def how(self) -> str:
@@ -100,7 +100,7 @@ class Lookup:
         return _key(call, self._ignore) if known is None else known
 
     def find(self, call: Call, key: RequestKey) -> Found | None:
-        """Return the step that answers the call and how it was found; None where there is none. Counts the call as issued."""
+        """Return the step that answers the call and how it was found; None if there is none. Counts the call as issued."""
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
         following = self._next_in_lane(call)
@@ -192,7 +192,7 @@ class Lookup:
         return tuple(differing), tuple(name for name in names if name not in differing)
 
     def settle_outcome(self, recorded: Any, live: Any) -> Any:
-        """Return what the program came to with the moments of its clock as recorded (see `moments`)."""
+        """Return the result of the program with the moments of its clock as recorded (see `moments`)."""
         slack = self._slack(len(self._fixture.steps) + 1, self._fixture.entry.end_time_unix_nano)
         return self._moments.settle(recorded, live, slack)
 
@@ -215,7 +215,7 @@ class Lookup:
         alike = self._by_shape.get(self._shape_key(call).digest, ())
         return [item for item in alike if item.step.number in self.used and self._but_for_values(item, live) is not None]
 
-    # -- but for values and times ----------------------------------------------------------------------------------------
+    # -- except for values and times -------------------------------------------------------------------------------------
 
     @cached_property
     def _by_shape(self) -> Mapping[str, list[Recorded]]:
@@ -277,7 +277,7 @@ class Lookup:
         )
 
     def _was_given(self, number: int, text: str) -> bool:
-        """Tell whether the run's input, or an answer before a step, holds the text."""
+        """Return whether the run's input, or an answer before a step, holds the text."""
         sought = text.encode()
         before = (step.exchange.response.body for step in self._fixture.askable if step.number < number)
         return text in (self._fixture.entry.input or "") or any(sought in body for body in before)

@@ -148,7 +148,7 @@ def _answer_text(exchange: Exchange) -> str:
 
 
 def _what_the_model_said(exchange: Exchange) -> str:
-    """Return the words and tool calls of a model's answer, without their envelope; nothing where the dialect finds none."""
+    """Return the words and tool calls of a model's answer, without their envelope; nothing if the dialect finds none."""
     match = find_dialect_of(exchange.request)
     if match is None:
         return ""

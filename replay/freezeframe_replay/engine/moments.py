@@ -35,7 +35,7 @@ class Slack:
     within_s: float
     """Seconds that they may lie apart."""
     is_content: Callable[[str], bool]
-    """Tells whether the program had been given a text by then."""
+    """Whether the program had been given a text by then."""
     now_s: float
     """When it was in the run, in seconds since 1970."""
 
@@ -97,7 +97,7 @@ def _tells_seconds(text: str) -> bool:
 
 
 def _seconds(text: str) -> float | None:
-    """Return a moment in seconds, from 1970 or from midnight; None where the text is none after all."""
+    """Return a moment in seconds, from 1970 or from midnight; None if the text is none after all."""
     if not _MOMENT.fullmatch(text):
         return None
     if ":" not in text:

@@ -13,7 +13,7 @@ any more, it fails instead of hanging.
 Answers to tasks of one loop are released together if nothing was asked between them: answers reach tasks on the loop's one
 thread, and so does the code that goes on with them. Had that code run between two answers, it would have asked its next
 question between them. Where it asked nothing, both were there when it ran (under load, answers many milliseconds apart are).
-Threads run beside each other, so they get their answers one by one.
+Threads run side by side, so they get their answers one by one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BUSY_NS: Final = 1_000_000_000
 _RESTLESS_NS: Final = 5_000_000_000
 """So long without rest, and the next event is due all the same."""
 _PATIENCE_NS: Final = 5_000_000_000
-"""How long a program may wait for something else than answers, where only calls are left that the run gave up."""
+"""How long a program may wait for something else than answers, if only calls are left that the run gave up."""
 _GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000
 """How much later than in the run, by the replay's time, a call may be given up."""
 
@@ -54,14 +54,14 @@ class _Event:
     due_ns: int
     number: int
     loop: Any = field(compare=False)
-    """The event loop of the task that waits; None where a thread does."""
+    """The event loop of the task that waits; None if a thread does."""
     resume: Callable[[], None] = field(compare=False)
     """Lets it go on; called on the loop's own thread, if there is a loop."""
     in_vain: Callable[[], BaseException] | None = field(default=None, compare=False)
     """Returns what is raised where nothing else can happen any more."""
     failed: BaseException | None = field(default=None, compare=False)
     left: bool = field(default=False, compare=False)
-    """Nobody waits any more."""
+    """No one waits any more."""
 
 
 class Pace:
@@ -93,7 +93,7 @@ class Pace:
         """Threads that waited for time before the run."""
         self._now_ns = start_ns
         self._passes_since_ns: int | None = None
-        """When time began to pass by itself, by the monotonic clock; None where it stands still."""
+        """When time began to pass by itself, by the monotonic clock; None if it stands still."""
         self._origin_ns = time.monotonic_ns() - start_ns
         """What the time of event loops is ahead by."""
         self.after_fork()
@@ -138,7 +138,7 @@ class Pace:
     def wait_in_thread(self, came_ns: int, asked_ns: int = 0) -> None:
         """As `wait`, for a call that blocks its thread."""
         self._reach(asked_ns)
-        if threading.active_count() == 1 and not self._answers:  # nobody to race with
+        if threading.active_count() == 1 and not self._answers:  # no one to race with
             self._move(came_ns)
         else:
             self._wait_in_thread(self._answers, came_ns)
@@ -234,7 +234,7 @@ class Pace:
     def _start_pump(self) -> None:
         if not self._pumps:
             self._pumps = True
-            _thread.start_new_thread(self._pump, ())  # not by `threading`: it is no thread of the program's, and takes no lane
+            _thread.start_new_thread(self._pump, ())  # not by `threading`: it is not a thread of the program, and takes no lane
 
     def _is_wanted(self) -> bool:
         return bool(self._answers or self._unanswered) or any(loop.is_running() for loop in list(self._loops))
@@ -242,7 +242,7 @@ class Pace:
     def _pump(self) -> None:
         try:
             self._let_things_happen()
-        except BaseException as error:  # nobody would be answered any more: so all are told
+        except BaseException as error:  # no one would be answered any more: so all are told
             with self._lock:
                 self._pumps = False
                 failed, self._answers, self._unanswered = [*self._answers, *self._unanswered], [], []
@@ -270,7 +270,7 @@ class Pace:
                 pause_s = min(pause_s * 2, max(_LOOK_LONGEST_S, threads.LOOK_S))
 
     def _happen(self, idle_ns: int) -> bool:
-        """Let the next event happen; False where it is not due, or there is none."""
+        """Let the next event happen; False if it is not due, or there is none."""
         with self._lock:
             answer, unanswered = _first(self._answers), _first(self._unanswered)
         timer_ns, loop = self._next_timer()
@@ -298,7 +298,7 @@ class Pace:
         return False
 
     def _next_timer(self) -> tuple[int, Any]:
-        """Return when the next timer of an event loop is due, and the loop; None where there is none."""
+        """Return when the next timer of an event loop is due, and the loop; None if there is none."""
         found: tuple[int, Any] = (0, None)
         now_ns = self._now()
         for loop in list(self._loops) if self._skips else ():
@@ -337,7 +337,7 @@ class Pace:
 
 
 def _first(events: list[_Event]) -> _Event | None:
-    """Return the event that is due first, without those that nobody waits for any more."""
+    """Return the event that is due first, without those that no one still waits for."""
     while events and events[0].left:
         heapq.heappop(events)
     return events[0] if events else None
@@ -362,7 +362,7 @@ def _wake(loop: Any, callback: Callable[[], None] = lambda: None) -> None:
 
 
 def _waits_for_files(loop: Any) -> bool:
-    """Tell whether a loop waits for a pipe or a socket, besides the one that it is woken by."""
+    """Return whether a loop waits for a pipe or a socket, besides the one that it is woken by."""
     selector = getattr(loop, "_selector", None)
     files = None if selector is None or not loop.is_running() else selector.get_map()
     return files is not None and len(files) > 1

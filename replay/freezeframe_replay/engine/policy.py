@@ -55,15 +55,15 @@ class Policy:
 
     @property
     def goes_live(self) -> bool:
-        """Tell whether anything at all may be made for real."""
+        """Return whether anything at all may be made for real."""
         return bool(self.live or self.allow_tools)
 
     def may_go_live(self, kind: Kind, name: str) -> bool:
-        """Tell whether a call that the recording does not hold may be made for real."""
+        """Return whether a call that the recording does not hold may be made for real."""
         return name in self.allow_tools if kind is Kind.TOOL else kind in self.live
 
     def starts_live(self, step: int) -> bool:
-        """Tell whether what the recording holds as this step is to be asked for anew."""
+        """Return whether what the recording holds as this step is to be asked for anew."""
         return self.live_from is not None and step >= self.live_from
 
 

@@ -51,7 +51,7 @@ class Pair:
     original: str
     """A digest of the value: what the processes of a replay tell each other holds no value."""
     surrogate: str
-    """As it stands in the recording."""
+    """As it is in the recording."""
     canonical: str
     """What is equal about equal surrogates."""
     why: Why
@@ -64,7 +64,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True)
 class Settled:
-    """What a comparison of two marked JSON values came to."""
+    """The result of comparing two marked JSON values."""
 
     tree: Any
     """The live value, with what agrees as in the recorded one."""
@@ -100,7 +100,7 @@ class PrivateValues:
 
     @property
     def are_redacted(self) -> bool:
-        """Tell whether the run is redacted: else every text is compared as it is."""
+        """Return whether the run is redacted: else every text is compared as it is."""
         return self._marker is not None
 
     # -- texts -----------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class PrivateValues:
         return self._is_named(self._marker.value(int(token[2])), word, made)
 
     def _is_named(self, value: Value, word: str, made: Settled) -> bool:
-        """Tell whether a name stands against a word in which redaction saw no name, and may be its."""
+        """Return whether a name stands against a word in which redaction saw no name, and may be its."""
         if value.class_ != _NAME or not _WORD.fullmatch(word) or not word[0].isupper():
             return False
         made.has_words = True
@@ -229,7 +229,7 @@ class PrivateValues:
         return self._clash(made, _OTHER)
 
     def _stands_for(self, surrogate: Value, original: Value, made: Settled) -> bool:
-        """Tell whether a surrogate may be that of an original, and note what has to hold for it."""
+        """Return whether a surrogate may be that of an original, and note what has to hold for it."""
         marker = self._marker
         assert marker is not None
         if surrogate.is_shared:

@@ -25,7 +25,7 @@ class Part(StrEnum):
     SYSTEM = "system"
     """The whole system prompt."""
     TEXT = "text"
-    """A passage, wherever it stands in a text of the request."""
+    """A passage, wherever it occurs in a text of the request."""
     PARAMETER = "parameter"
     """A top-level field of the body, such as ``temperature``."""
 
@@ -72,7 +72,7 @@ def edits_from_json(items: Sequence[dict[str, Any]]) -> tuple[RequestEdit, ...]:
 
 
 def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None:
-    """Return the body with the edits in it, or None where the request is no model call or stays as it is.
+    """Return the body with the edits in it, or None if the request is not a model call or stays as it is.
 
     Raises:
         ReplayError: a model call in whose wire format the edited part stands elsewhere than in a JSON body.

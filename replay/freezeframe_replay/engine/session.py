@@ -112,7 +112,7 @@ class ReplaySession:
     # -- what the seams call ----------------------------------------------------------------------------------------------
 
     def respond(self, call: Call) -> Exchange | None:
-        """Return the recorded exchange that answers the call, or None where the policy lets it go out.
+        """Return the recorded exchange that answers the call, or None if the policy lets it go out.
 
         Raises:
             ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay is to stop here.
@@ -156,7 +156,7 @@ class ReplaySession:
                 self._made.append(_made(item.step.exchange, served.how, item.step.number))
 
     def recall(self, feed: Feed, key: str) -> str | None:
-        """Return the next recorded reading, or the recorded value of a flag; None where there is none."""
+        """Return the next recorded reading, or the recorded value of a flag; None if there is none."""
         if feed is Feed.FLAG:
             return self._flags.get(key)
         with self._lock:
@@ -167,13 +167,13 @@ class ReplaySession:
         recorded = http.recorded_error(answer)
         if recorded is not None and self._ends.was_cut_off():
             return recorded  # whoever ended the run as a whole ended this call
-        known = self._missed or self._left  # what is left of a run that is over is no part of it
+        known = self._missed or self._left  # what is left of a run that is over is not part of it
         divergence = still_waited(self._fixture, answer)
         return ReplayMiss(miss_message(divergence)) if known else self._cut_short(divergence)
 
     def enter(self, target: str, input_json: str) -> None:
         """Note that the program reached its entry point, and compare its input."""
-        del target  # another name for the same function is no divergence; what it is given and does is
+        del target  # another name for the same function is not a divergence; what it is given and does is
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             self._entered = True
@@ -299,7 +299,7 @@ class ReplaySession:
         raise ReplayMiss(miss_message(divergence))
 
     def _is_beyond(self, call: Call) -> bool:
-        """Tell whether the recording ends here: the run never finished, and this lane of it has answered all that it holds.
+        """Return whether the recording ends here: the run never finished, and this lane of it has answered all that it holds.
 
         What the run asked for next was under way when it ended, so the recording cannot tell whether this is it.
         """
@@ -332,7 +332,7 @@ class ReplaySession:
             self._open_hosts |= {urlsplit(url).hostname or "" for url in (call.request.url, *getproxies().values())}
 
     def is_open(self, host: str) -> bool:
-        """Tell whether the fence lets connections to a host through: one that was asked live, or any inside of a live tool."""
+        """Return whether the fence lets connections to a host through: one that was asked live, or any inside a live tool."""
         return host in self._open_hosts or current_place().inside_call
 
     def _stop(self, found: Recorded, call: Call) -> ReplayMiss:

@@ -27,7 +27,7 @@ _FOREIGN: Final = tuple(
         ]
     )
 )
-"""Where code lies that is no part of the program: ours, installed packages, the standard library, and code without a file."""
+"""Where code lies that is not part of the program: ours, installed packages, the standard library, and code without a file."""
 
 
 def stop_before(step: Step, call: Call) -> Stopped:
@@ -68,7 +68,7 @@ def frames_of_program() -> tuple[Frame, ...]:
 
 
 def is_of_program(frame: FrameType) -> bool:
-    """Tell whether a frame is the program's own code."""
+    """Return whether a frame is the program's own code."""
     return not frame.f_code.co_filename.startswith(_FOREIGN)
 
 

@@ -1,6 +1,6 @@
 """What the threads of this process are doing: whether any of them runs, and whether one waits for time to pass.
 
-Seen from outside, since a thread that runs in C or waits for a lock tells nobody. On Linux the system says of each thread
+Seen from outside, since a thread that runs in C or waits for a lock tells no one. On Linux the system says of each thread
 whether it sleeps and how much CPU time it has used; elsewhere a thread rests if its frame stands still.
 """
 
@@ -49,12 +49,12 @@ Look = Mapping[int, object]
 
 
 def look(apart_from: Collection[int]) -> Look:
-    """Return where the threads stand, but for those with these idents."""
+    """Return where the threads stand, except for those with these idents."""
     return {thread: _progress(thread) for thread in _native_ids(apart_from)} if _KNOWS_STATES else _frames(apart_from)
 
 
 def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
-    """Tell whether no thread has run since the look, and none is about to."""
+    """Return whether no thread has run since the look, and none is about to."""
     # First whether they sleep, then how far they came: one that ran between the two has moved on. (To read a file lets go of
     # the GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
     if _KNOWS_STATES and not all(map(_is_asleep, seen)):
@@ -85,7 +85,7 @@ def processes() -> frozenset[int]:
 
 
 def is_selecting(ident: int | None) -> bool:
-    """Tell whether a thread waits for files in a selector, as an event loop does that has nothing to run."""
+    """Return whether a thread waits for files in a selector, as an event loop does that has nothing to run."""
     frame = sys._current_frames().get(ident or 0)
     return frame is not None and frame.f_code.co_filename == selectors.__file__
 

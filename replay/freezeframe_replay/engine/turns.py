@@ -93,7 +93,7 @@ def _came_ns(answer: Exchange) -> int:
 
 
 def _was_given_up(answer: Exchange) -> bool:
-    """Tell whether the run stopped waiting before there was an answer: its task was cancelled, or its process ended."""
+    """Return whether the run stopped waiting before there was an answer: its task was cancelled, or its process ended."""
     if answer.response.completion is not Completion.NONE:
         return False
     return answer.error is None or isinstance(recorded_error(answer), asyncio.CancelledError)

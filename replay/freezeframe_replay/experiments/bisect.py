@@ -1,4 +1,4 @@
-"""Bisect: the first commit whose code leaves a recorded run, found by `git bisect` in a worktree of its own.
+"""Bisect: the first commit whose code leaves a recorded run, found by `git bisect` in its own worktree.
 
 The user's checkout is not touched: git keeps the state of a bisection for each worktree by itself. A commit whose code does not
 start, or says nothing about the run, is skipped, as `git bisect run` does on exit code 125.
@@ -36,7 +36,7 @@ class Tried:
     verdict: Verdict
     first: Divergence | None = None
     why: str = ""
-    """Why it says nothing, where it does not."""
+    """Why it says nothing, if it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class Bisection:
     """What was found."""
 
     first_bad: Tried | None
-    """None where only skipped commits are left between the last good and the first bad one."""
+    """None if only skipped commits are left between the last good and the first bad one."""
     suspects: tuple[str, ...] = ()
-    """The commits that it may be, where it is not known."""
+    """The commits that it may be, if it is not known."""
     tried: tuple[Tried, ...] = ()
 
 

@@ -75,7 +75,7 @@ class Asked:
     """Where it went, without a query."""
     drifts: tuple[Drift, ...] = ()
     error: str = ""
-    """Why there is no answer, where there is none."""
+    """Why there is no answer, if there is none."""
     text_decides: bool = True
 
 
@@ -144,7 +144,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
 
 
 def has_drifted(asked: Asked) -> bool:
-    """Tell whether something drifted that should not have: a text counts only where the request asks for a steady one."""
+    """Return whether something drifted that should not have: a text counts only if the request asks for a steady one."""
     return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
 
 
@@ -160,7 +160,7 @@ def _drifts(before: Said, now: Said) -> Iterator[Drift]:
 
 
 def _is_steady(body: bytes) -> bool:
-    """Tell whether a request asks for the same words each time: temperature 0, or a seed."""
+    """Return whether a request asks for the same words each time: temperature 0, or a seed."""
     try:
         document: Any = json.loads(body)
     except ValueError:

@@ -82,7 +82,7 @@ class RowResult:
     first: Divergence | None = None
     """Where the replay left the recording."""
     outcome: Difference | None = None
-    """How the outcome differs, where both are known."""
+    """How the outcome differs, if both are known."""
     steps: int = 0
     served: int = 0
     live_calls: int = 0
@@ -139,7 +139,7 @@ def run_experiment(
         dataset: the runs.
         candidate: what is tried.
         judging: who is asked where structure holds and the words differ. Judges run in this process, one at a time.
-        jobs: replays side by side, each a process of its own.
+        jobs: replays side by side, each its own process.
         on_row: called with how many rows are done, how many there are, and the row.
         rows: some of the dataset's rows (default: all).
 

@@ -33,7 +33,7 @@ class Group:
     """Of the newest."""
     last: dt.datetime
     newest: str
-    """The newest run that can be re-enacted; where none can, the newest."""
+    """The newest run that can be re-enacted; if none can, the newest."""
 
 
 class Store(Protocol):

@@ -1,4 +1,4 @@
-"""Fork: a recorded run with one thing changed, as a fixture of its own. Pure.
+"""Fork: a recorded run with one thing changed, as its own fixture. Pure.
 
 A replay of the fork answers as recorded up to the changed step, and gives the changed answer there. What the code then asks
 that the recording does not hold is the first divergence: what the change makes it do.
@@ -60,7 +60,7 @@ class Edit:
 
 
 def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
-    """Return the fixture with the edits in it, under an id of its own.
+    """Return the fixture with the edits in it, under its own id.
 
     Raises:
         FixtureError: no such step, a step that another one answers for, or a value that does not fit there.
@@ -213,7 +213,7 @@ def _change_exchange(step: Step, edit: Edit) -> Exchange:
 
 
 def _answered(exchange: Exchange, response: Response) -> Exchange:
-    """Return the exchange with an answer; where it had failed, it fails no more."""
+    """Return the exchange with an answer; if it had failed, it fails no more."""
     return replace(exchange, response=replace(response, completion=Completion.COMPLETE, omitted=None), error=None)
 
 

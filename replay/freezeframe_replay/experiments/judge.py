@@ -32,7 +32,7 @@ class Case:
     recorded: str
     """What the run came to when it was recorded."""
     candidate: str
-    """What it came to now."""
+    """Its outcome now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgeme
 
 
 def _ask_unrecorded(judge: Judge, case: Case) -> Any:
-    """Run the judge with every seam closed: one that asks nobody needs no recording."""
+    """Run the judge with every seam closed: one that asks no one needs no recording."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         nothing = Path(scratch) / "nothing-recorded-for-this-case"
         write_fixture(Fixture(run_id="0" * 32, entry=Entry(), steps=()), nothing)

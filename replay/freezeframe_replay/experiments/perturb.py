@@ -1,4 +1,4 @@
-"""Perturb: small changes of a recorded run, each a fixture of its own. Pure, and the same for the same seed.
+"""Perturb: small changes of a recorded run, each its own fixture. Pure, and the same for the same seed.
 
 What is changed is what a world may change by itself: how the question is typed, what a tool gives back, where a stream is cut,
 which of two concurrent answers comes first.

@@ -66,7 +66,7 @@ class Finding:
 
 
 def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[Finding]:
-    """Yield the findings of every check, in an order in which the first that failed is the one to mend first."""
+    """Yield the findings of every check, in an order in which the first that failed is the one to fix first."""
     checks: tuple[Callable[[], Iterable[Finding]], ...] = (
         _python,
         _packages,
@@ -130,7 +130,7 @@ def _libraries() -> Iterable[Finding]:
 
 
 def _delivery() -> Iterable[Finding]:
-    """Say what the environment's settings of delivery come to, and what waits on the disk."""
+    """Say what the environment's delivery settings mean, and what waits on the disk."""
     from freezeframe._delivery_report import delivery_reports
 
     try:

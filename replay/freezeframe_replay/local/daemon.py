@@ -141,7 +141,7 @@ def wait_for_end(home: Home) -> str:
 
 
 def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
-    """Return the JSON that a service of ours on loopback answers with, which is shown the reader's token.
+    """Return the JSON that one of our services on loopback answers with, which is shown the reader's token.
 
     Raises:
         OSError: it cannot be reached, or answers with an error.
@@ -154,7 +154,7 @@ def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> 
 
 
 def collector_answers(home: Home) -> bool:
-    """Tell whether a collector over this data directory answers, whoever started it (a supervisor, a container)."""
+    """Return whether a collector over this data directory answers, whoever started it (a supervisor, a container)."""
     if running(home, COLLECTOR) is not None:
         return True
     port = pages_port(home)
@@ -164,7 +164,7 @@ def collector_answers(home: Home) -> bool:
         status: Any = ask(home, f"http://127.0.0.1:{port}/status")
     except (OSError, ValueError):
         return False
-    # after a crash the port may be somebody else's
+    # after a crash the port may be someone else's
     return isinstance(status, dict) and Path(str(status.get("data"))).resolve() == home.directory.resolve()
 
 
@@ -194,7 +194,7 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
 def flush(home: Home, *, timeout_s: float = 10.0) -> None:
     """Have the collector of `home` put what it has acknowledged into the store, so that a run just sent is found.
 
-    Does nothing where none runs. A collector that is too busy is no fault: what it has stored so far can be read.
+    Does nothing if none runs. A collector that is too busy is not a fault: what it has stored so far can be read.
     """
     port = pages_port(home)
     if port is None or not collector_answers(home):
@@ -304,7 +304,7 @@ def not_ready_because(home: Home, name: str) -> str | None:
 
 
 def pages_port_of(home: Home, name: str) -> int | None:
-    """Return the port on which the process answers how it is; None where it never got ready."""
+    """Return the port on which the process answers how it is; None if it never got ready."""
     return pages_port(home) if name == COLLECTOR else _ports_of(home, name).get("http")
 
 

@@ -61,7 +61,7 @@ def make_home(home: Home) -> None:
 
 
 def read_ports(home: Home) -> dict[str, int]:
-    """Return what of the collector listens on which port, empty where it never got ready.
+    """Return what of the collector listens on which port, empty if it never got ready.
 
     ``grpc`` and ``http`` take OTLP, ``clickhouse`` answers SQL. ``pages`` is there where its own pages have a listener of
     their own, as they have beside TLS.
@@ -71,13 +71,13 @@ def read_ports(home: Home) -> dict[str, int]:
 
 
 def pages_port(home: Home) -> int | None:
-    """Return the port on which the collector's own pages are plain HTTP; None where it never got ready."""
+    """Return the port on which the collector's own pages are plain HTTP; None if it never got ready."""
     ports = read_ports(home)
     return ports.get("pages") or ports.get("http")
 
 
 def otlp_url(home: Home) -> str | None:
-    """Return where an agent on this machine sends OTLP over HTTP; None where the collector never got ready."""
+    """Return where an agent on this machine sends OTLP over HTTP; None if the collector never got ready."""
     port = read_ports(home).get("http")
     scheme = "https" if read_notes(home.directory).get("tls") is True else "http"
     return f"{scheme}://127.0.0.1:{port}" if port else None

@@ -1,6 +1,6 @@
 """Background processes and the notes about them: started detached, recognised by pid *and* start time, stopped politely.
 
-A pid alone is never trusted: after a crash or a reboot it may be somebody else's.
+A pid alone is never trusted: after a crash or a reboot it may be someone else's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> N
             start_new_session=True,
             close_fds=True,
         )
-    # Nobody will wait for it: without this the interpreter warns of a child that still runs, at exit.
+    # No one will wait for it: without this the interpreter warns of a child that still runs, at exit.
     process.returncode = 0
     note = Note(name=name, pid=process.pid, started=start_mark(process.pid) or "", command=tuple(command))
     partial = note_file.with_name(note_file.name + ".partial")
@@ -51,7 +51,7 @@ def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> N
 
 
 def read_note(note_file: Path) -> Note | None:
-    """Return the note, or None where there is none that can be read."""
+    """Return the note, or None if there is none that can be read."""
     try:
         data: dict[str, Any] = json.loads(note_file.read_bytes())
         return Note(name=data["name"], pid=int(data["pid"]), started=data["started"], command=tuple(data["command"]))
@@ -60,8 +60,8 @@ def read_note(note_file: Path) -> Note | None:
 
 
 def alive(note: Note) -> bool:
-    """Tell whether the process of the note still runs: the same pid with the same start time."""
-    with contextlib.suppress(ChildProcessError):  # a child of ours that ended stays in the table until it is asked for
+    """Return whether the process of the note still runs: the same pid with the same start time."""
+    with contextlib.suppress(ChildProcessError):  # our child that ended stays in the table until it is asked for
         os.waitpid(note.pid, os.WNOHANG)
     return bool(note.started) and start_mark(note.pid) == note.started
 
@@ -92,7 +92,7 @@ def wait_until_gone(note: Note, timeout_s: float) -> bool:
 
 
 def start_mark(pid: int) -> str | None:
-    """Return what tells this process from any other that had or will have its pid; None where it does not run.
+    """Return what tells this process from any other that had or will have its pid; None if it does not run.
 
     Source: proc(5), field 22 of /proc/PID/stat (clock ticks since boot), with the boot's own id. Elsewhere `ps -o lstart`.
     """

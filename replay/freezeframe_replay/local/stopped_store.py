@@ -19,7 +19,7 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 
 
 def has_store(home: Home) -> bool:
-    """Tell whether runs were ever stored in the data directory."""
+    """Return whether runs were ever stored in the data directory."""
     return any((home.directory / "store" / "clickhouse" / "metadata").glob("*.sql"))
 
 

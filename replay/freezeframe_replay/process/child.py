@@ -37,7 +37,7 @@ FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
 POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
 KEPT_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEPT"
-"""File of spans that the replay is recorded to, as a run of its own; where it is not set, it is not."""
+"""File of spans that the replay is recorded to, as its own run; if it is not set, it is not."""
 KEYS_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEYS"
 """Directory of the keys, if it holds the one of the recording's surrogates."""
 FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
@@ -51,7 +51,7 @@ _state: dict[str, Any] = {}
 
 
 def activate() -> None:
-    """Make this process answer every seam from the fixture named in the environment. Does nothing where none is named."""
+    """Make this process answer every seam from the fixture named in the environment. Does nothing if none is named."""
     directory = os.environ.get(FIXTURE_VARIABLE)
     if directory is None or _state:
         return
@@ -119,7 +119,7 @@ def activate() -> None:
     if fixture.entry.kind is EntryKind.COMMAND and first:
         _state["streams"] = streams = StandardStreams()
         streams.begin()
-    if kept is not None:  # before the seams are there: a thread of its own has no place among the program's
+    if kept is not None:  # before the seams are there: its own thread has no place among the program's
         record_replay(
             kept,
             service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
@@ -162,7 +162,7 @@ def _tell_first() -> None:
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:
-    """Return what a stopped connection raises. A telemetry exporter at work is no part of the run: it is only refused."""
+    """Return what a stopped connection raises. A telemetry exporter at work is not part of the run: it is only refused."""
     from opentelemetry import context
 
     if context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"):
@@ -197,7 +197,7 @@ def main() -> int:
 
 
 def _is_miss(error: BaseException) -> bool:
-    """Tell whether an exception is a miss, or a task group's with one in it."""
+    """Return whether an exception is a miss, or a task group's with one in it."""
     return isinstance(error, ReplayMiss) or (isinstance(error, BaseExceptionGroup) and error.subgroup(ReplayMiss) is not None)
 
 
@@ -284,7 +284,7 @@ def _arguments(fixture: Fixture) -> dict[str, Any]:
 
 
 def _taken(fixture: Fixture) -> int | None:
-    """Return how many items the caller took of a generator before it closed it; None where it took all there were."""
+    """Return how many items the caller took of a generator before it closed it; None if it took all there were."""
     output: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
     is_left = isinstance(output, dict) and isinstance(output.get("yields"), list) and "return" not in output
     return len(output["yields"]) if is_left else None
@@ -316,7 +316,7 @@ async def _drain(stream: Any, taken: int | None) -> None:
 
 
 def _quiet_misses() -> None:
-    """A miss is in the report; its stack, through SDKs and event loops, helps nobody."""
+    """A miss is in the report; its stack, through SDKs and event loops, helps no one."""
     print_exception, print_thread_exception = sys.excepthook, threading.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -333,7 +333,7 @@ def _quiet_misses() -> None:
 
 
 def _compare_outcome() -> None:
-    """Hand over what a whole process printed, or what ended it, where the recording has the like."""
+    """Hand over what a whole process printed, or what ended it, if the recording has the like."""
     fixture: Fixture = _state["fixture"]
     streams: StandardStreams | None = _state.get("streams")
     if streams is None:

@@ -60,7 +60,7 @@ class Fences:
         """Whether anything is stopped at the moment."""
 
     def raise_fences(self) -> None:
-        """Install the audit hook; nothing where no fence is asked for."""
+        """Install the audit hook; nothing if no fence is asked for."""
         if not self._fences:
             return
         sys.addaudithook(self._hear)
@@ -121,7 +121,7 @@ def _announce_forks() -> None:
 
 
 def _program(event: str, arguments: tuple[Any, ...]) -> tuple[str, str] | None:
-    """Return the name of the program that an event starts, and its command line; None where it starts none."""
+    """Return the name of the program that an event starts, and its command line; None if it starts none."""
     match event:
         case "subprocess.Popen" | "os.posix_spawn" | "os.exec" | "os.spawn":
             executable, given = (arguments[1], arguments[2]) if event == "os.spawn" else arguments[:2]
@@ -150,7 +150,7 @@ def _path(target: Any) -> str | None:
 
 
 def _changes_nothing(event: str, path: str) -> bool:
-    """Tell whether the call will fail or do nothing: a directory that is there is made again by many a program."""
+    """Return whether the call will fail or do nothing: a directory that is there is made again by many a program."""
     return event == "os.mkdir" and os.path.isdir(path)
 
 

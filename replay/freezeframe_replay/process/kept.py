@@ -1,6 +1,6 @@
-"""Kept: the run that a replay came to, as a fixture of its own. What was served stays as recorded, what was live is new.
+"""Kept: the run that a replay made, as its own fixture. What was served stays as recorded, what was live is new.
 
-A fix that was tried against the real model is frozen so: its answers are in the fixture, and the next replay needs nobody.
+A fix that was tried against the real model is frozen so: its answers are in the fixture, and the next replay needs no one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _check(report: Report) -> None:
 
 
 def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
-    """Return the run of the entry point; calls before it are traces of their own."""
+    """Return the run of the entry point; calls before it are their own traces."""
     entered = [run for run in runs if run.entry.kind is not None]
     alike = [run for run in entered if (run.entry.kind, run.entry.name) == (origin.entry.kind, origin.entry.name)]
     return next(reversed(alike or entered), None)
@@ -86,7 +86,7 @@ def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, R
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
-    """Return the entry of the new run: what it came to is new, what a replay gives it is the recorded one's."""
+    """Return the entry of the new run: its outcome is new, what a replay gives it is the recorded one's."""
     entry = replace(
         made,
         environment=origin.environment,

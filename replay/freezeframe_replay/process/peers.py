@@ -1,4 +1,4 @@
-"""Peers: the processes of one replay. A program may fork workers or start Python again; each answers from a session of its own.
+"""Peers: the processes of one replay. A program may fork workers or start Python again; each answers from its own session.
 
 They share one file beside the report, appended to under a lock: which steps are used, so that none is used twice, what each
 takes a private value for (as a digest), and where a process left the recording. The first process, which writes the report,
@@ -34,7 +34,7 @@ _PIECE: Final = 1 << 16
 
 
 def peers_file(report: Path) -> Path:
-    """Return the file that the processes of a replay share, beside its report."""
+    """Return the file that the processes of a replay share, next to its report."""
     return report.with_suffix(".peers")
 
 
@@ -99,11 +99,11 @@ class Peers:
         return replace(report, divergences=left + here, live=report.live + live)
 
     def somebody_left(self) -> bool:
-        """Tell whether a process other than the first has left the recording."""
+        """Return whether a process other than the first has left the recording."""
         return any(b'"left"' in line for line in self._lines(0))
 
     def without_the_first(self, run_id: str, steps: int) -> Report | None:
-        """Return what the others told, where the first process will write no report; None where none of them left."""
+        """Return what the others told, if the first process will write no report; None if none of them left."""
         with self.turn() as used:
             served = tuple(used.values())
         told = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))

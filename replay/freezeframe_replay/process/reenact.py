@@ -173,7 +173,7 @@ def _entry_command(fixture: Fixture) -> list[str]:
 
 
 def _stdin(fixture: Fixture) -> bytes:
-    """Return what the recorded command read from standard input, nothing where it read none."""
+    """Return what the recorded command read from standard input, nothing if it read none."""
     given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
     read = given.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(given, dict) else None
     return read.encode() if isinstance(read, str) else read or b""
@@ -204,9 +204,9 @@ def _run(
     stdin: bytes,
     peers: Peers,
 ) -> subprocess.CompletedProcess[str] | None:
-    """Return how the program ended; None where it had to be ended, since it waits for a process of its own that is gone."""
+    """Return how the program ended; None if it had to be ended, since it waits for one of its processes that is gone."""
     try:
-        # A file and no pipe: the program may read as much of it as it likes, and nobody has to write meanwhile.
+        # A file and no pipe: the program may read as much of it as it likes, and no one has to write meanwhile.
         with tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)
@@ -219,7 +219,7 @@ def _run(
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                start_new_session=True,  # a group of its own: what the program starts ends with it
+                start_new_session=True,  # its own group: what the program starts ends with it
             )
     except OSError as error:
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
@@ -237,7 +237,7 @@ def _run(
 
 
 def _wait(process: subprocess.Popen[str], timeout_s: float, peers: Peers) -> tuple[str, str] | None:
-    """Return what the program printed. A pool whose worker ended by a miss may wait for its result for ever: then, None."""
+    """Return what the program printed. A pool whose worker ended by a miss may wait for its result forever: then, None."""
     deadline_s = time.monotonic() + timeout_s
     left_at_s = None
     while True:

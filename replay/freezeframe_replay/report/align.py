@@ -1,4 +1,4 @@
-"""Align: two runs laid beside each other, step by step, and what changed in each pair. Pure.
+"""Align: two runs laid side by side, step by step, and what changed in each pair. Pure.
 
 Steps are paired within a lane, so that the order in which tasks and threads happened to ask does not count: first those with
 equal request keys, in order; what stands between two such pairs is paired by kind and name; the rest was added or removed.
@@ -51,11 +51,11 @@ class Side:
     step: int
     name: str
     model: str | None = None
-    """The model that answered, where it says so, else the one that was asked."""
+    """The model that answered, if it says so, else the one that was asked."""
     tokens: tuple[int, int] | None = None
     """Input and output."""
     cost_usd: float | None = None
-    """At list price; None where the model has none."""
+    """At list price; None if the model has none."""
     ms: float = 0.0
 
 
@@ -73,7 +73,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two runs beside each other."""
+    """Two runs side by side."""
 
     before: str
     """Id of the first run."""
@@ -91,17 +91,17 @@ class Comparison:
 
     @property
     def alike(self) -> bool:
-        """Tell whether the runs asked, were answered, and ended alike."""
+        """Return whether the runs asked, were answered, and ended alike."""
         return self.compared and self.first is None and not self.input and not self.outcome
 
     @property
     def compared(self) -> bool:
-        """Tell whether there was anything to compare: a step, an input, or an outcome."""
+        """Return whether there was anything to compare: a step, an input, or an outcome."""
         return bool(self.pairs) or not {NO_INPUT, NO_OUTCOME} <= set(self.not_compared)
 
 
 def compare_runs(before: Fixture, after: Fixture) -> Comparison:
-    """Return the two runs beside each other, in the order of the first run's steps."""
+    """Return the two runs side by side, in the order of the first run's steps."""
     # Under one key a value has one surrogate in both runs, and another surrogate is another value.
     same_key = before.redaction.key_id == after.redaction.key_id
     aliases: tuple[Alias, Alias] = (str, str) if same_key else (make_alias(before.redaction), make_alias(after.redaction))

@@ -36,7 +36,7 @@ class Calibration:
 
 
 def why_incomparable(found: Calibration) -> str | None:
-    """Return why the two recordings say nothing about what varies by itself, or None where they do."""
+    """Return why the two recordings say nothing about what varies by itself, or None if they do."""
     if not found.same_input:
         return "the two runs had different input, which may explain what varies"
     return None if found.compared else "the two runs have no step in common"

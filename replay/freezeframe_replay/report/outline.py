@@ -27,7 +27,7 @@ _TOLD: Final[Mapping[str, str]] = {
     genai.OP_EXECUTE_TOOL: Kind.TOOL.value,
     genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
 }
-"""What a span of another instrumentation tells of, by its operation."""
+"""What a span of another instrumentation reports, by its operation."""
 _CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
 _NO_END: Final = "none: no end was recorded; the run is still going, or was killed"
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
@@ -44,7 +44,7 @@ class Node:
     inside: int | None = None
     """Step that answers for this one in a replay."""
     kind: str
-    """``run``, a `Kind`, or ``span``. In a run without exchanges a kind is what another instrumentation tells of."""
+    """``run``, a `Kind`, or ``span``. In a run without exchanges a kind is what another instrumentation reports."""
     name: str
     detail: str = ""
     """Model, arguments or query in a few words."""
@@ -267,7 +267,7 @@ def _detail(exchange: Exchange, model: str | None) -> str:
 
 
 def _tokens(span: SpanRecord) -> tuple[int, int] | None:
-    """Return the counts; None where none were made: instrumentations write 0 and 0 for a stream that came without its usage."""
+    """Return the counts; None if none were made: instrumentations write 0 and 0 for a stream that came without its usage."""
     into, out = span.integer(genai.USAGE_INPUT_TOKENS), span.integer(genai.USAGE_OUTPUT_TOKENS)
     return (into or 0, out or 0) if into or out else None
 
@@ -343,7 +343,7 @@ def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
 
 
 def error_text(text: str) -> str:
-    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty where it is none."""
+    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty if it is none."""
     try:
         node: Any = json.loads(text)
     except ValueError:

@@ -84,7 +84,7 @@ def duration(ms: float) -> str:
 
 
 def cost(usd: float | None) -> str:
-    """Return a cost: ``$0.0123``, ``$4.10``; nothing where it is not known."""
+    """Return a cost: ``$0.0123``, ``$4.10``; nothing if it is not known."""
     if usd is None:
         return ""
     return f"${usd:.2f}" if usd >= 1 else f"${usd:.6f}".rstrip("0").rstrip(".")
@@ -247,7 +247,7 @@ def _hanging(text: str, width: int) -> str:
 
 
 def _labelled(label: str, text: str, width: int) -> str:
-    """Return the text beside its label, wrapped under itself."""
+    """Return the text next to its label, wrapped under itself."""
     return textwrap.fill(text, width, initial_indent=f"{label:<{_LABEL}}", subsequent_indent=" " * _LABEL)
 
 

@@ -1,4 +1,4 @@
-"""Runs out of other backends than ours: the spans of one trace, from wherever the agent's OTLP went.
+"""Runs from other backends than ours: the spans of one trace, from wherever the agent's OTLP went.
 
 A replay needs nothing but the spans, so any backend will do that gives back every attribute as it was sent. `URLS` lists those
 that are known by name; the lists and the SQL of `runs`, `sql` and `store` need our own tables.
@@ -38,7 +38,7 @@ _TIMEOUT_S: Final = 60.0
 
 
 def is_backend(url: str) -> bool:
-    """Tell whether the URL names another backend than a store of ours."""
+    """Return whether the URL names a backend other than our own store."""
     parts = urlsplit(url)
     return "+" in parts.scheme or (parts.scheme.startswith("clickhouse") and "table" in parse_qs(parts.query))
 
@@ -136,7 +136,7 @@ def _opener(host: str) -> urllib.request.OpenerDirector:
 
 
 def _credentials(url: str) -> dict[str, str]:
-    """Return the header for user and password of the URL, where it holds any (RFC 7617)."""
+    """Return the header for user and password of the URL, if it holds any (RFC 7617)."""
     parts = urlsplit(url)
     if parts.username is None:
         return {}

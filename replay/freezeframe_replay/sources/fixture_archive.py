@@ -24,7 +24,7 @@ _FILE: Final = re.compile(r"manifest\.json|steps\.json|blobs/[0-9a-f]{64}")
 
 
 def is_archive(path: Path) -> bool:
-    """Tell whether the path is a file that is named like an archive."""
+    """Return whether the path is a file that is named like an archive."""
     return path.name.endswith(SUFFIXES) and path.is_file()
 
 

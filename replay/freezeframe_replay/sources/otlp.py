@@ -1,4 +1,4 @@
-"""OTLP/JSON as backends give it back: in wrappers of their own, with fields in snake case, nulls, and ids in base64. Pure.
+"""OTLP/JSON as backends give it back: in their own wrappers, with fields in snake case, nulls, and ids in base64. Pure.
 
 Sources: the HTTP APIs of Jaeger (``/api/v3/traces/{id}``), Grafana Tempo (``/api/traces/{id}``, ``/api/v2/traces/{id}``) and
 Phoenix (``/v1/projects/{project}/spans/otlpv1``).
@@ -70,7 +70,7 @@ def _described(value: Any) -> str:
 
 
 def _refuse_jaeger(data: Any) -> None:
-    """Jaeger's older API, and the button of its page that downloads a trace, give a form of its own."""
+    """Jaeger's older API, and the button of its page that downloads a trace, use their own form."""
     first: Any = data[0] if isinstance(data, list) and data else None
     if isinstance(first, dict) and {"traceID", "spans"} <= first.keys():
         raise WireError("found Jaeger's own JSON, expected OTLP/JSON", do="ask it at /api/v3/traces in place of /api/traces")

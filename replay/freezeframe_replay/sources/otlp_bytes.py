@@ -39,7 +39,7 @@ def spans_of_bytes(body: bytes) -> list[SpanRecord]:
 
 
 def _framed(body: bytes) -> list[bytes] | None:
-    """Return the messages of a file in which each stands behind its length; None where it is not such a file."""
+    """Return the messages of a file in which each stands behind its length; None if it is not such a file."""
     pieces: list[bytes] = []
     try:
         pieces.extend(_pieces(body))

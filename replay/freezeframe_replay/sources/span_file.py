@@ -24,7 +24,7 @@ _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def split_name(text: str) -> tuple[Path, str] | None:
-    """Return the file and the run that ``spans.jsonl`` or ``spans.jsonl:4bf9`` names, None where no such file is there."""
+    """Return the file and the run that ``spans.jsonl`` or ``spans.jsonl:4bf9`` names, None if no such file is there."""
     if Path(text).is_file():
         return Path(text), ""
     name, _, run = text.rpartition(":")
@@ -99,7 +99,7 @@ def _of_whole(path: Path, document: Any) -> list[SpanRecord]:
 
 
 def _is_text(path: Path) -> bool:
-    """Tell whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
+    """Return whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
     with path.open("rb") as file:
         return _CONTROL.search(file.read(_HEAD_BYTES)) is None
 

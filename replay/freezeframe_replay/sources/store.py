@@ -31,7 +31,7 @@ _LEAST_PREFIX: Final = 4
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
-"""Text as bytes, of which clickhouse-connect would turn what is no UTF-8 into hex; times as nanoseconds, which it would cut."""
+"""Text as bytes, of which clickhouse-connect would turn non-UTF-8 into hex; times as nanoseconds, which it would cut."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ def connect(url: str, *, database: str) -> Client:
 
 
 def _why(error: BaseException) -> str:
-    """Return what the operating system said, where that is the reason; else what the driver says."""
+    """Return what the operating system said, if that is the reason; else what the driver says."""
     cause: BaseException | None = error
     while cause is not None:
         found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", str(cause))
@@ -265,7 +265,7 @@ class RunStore:
                 tests.append(f"start_time {sign} {{{name}:DateTime64(6)}}")
                 values[name] = moment
         condition, values = self._where(" AND ".join(tests), values)
-        # the newest are nearly always of the last day: only where that gives too few are all days read
+        # the newest are nearly always of the last day: only if that gives too few are all days read
         columns: list[str] = []
         rows: list[Sequence[Any]] = []
         for window in (f"run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY AND {condition}", condition):
@@ -291,7 +291,7 @@ class RunStore:
         self._client.close()
 
     def _load(self, trace_id: str) -> tuple[list[dict[str, Any]], dict[bytes, bytes]]:
-        """Return a run's rows of spans, and its payload pieces by hash; both empty where there is no such run."""
+        """Return a run's rows of spans, and its payload pieces by hash; both empty if there is no such run."""
         where, parameters = self._where(RUN_PLACE, {"trace_id": trace_id})
         # PREWHERE: for the engine to find that plan costs as much as to follow it. One thread each: a run is a few granules
         # of a hundred columns, and waking threads for them costs more than it saves

@@ -1,4 +1,4 @@
-"""One page: two runs beside each other. It loads nothing, and nothing of a recording reaches it unescaped. Pure."""
+"""One page: two runs side by side. It loads nothing, and nothing of a recording reaches it unescaped. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def comparison_body(found: Comparison) -> str:
 
 
 def comparison_page(found: Comparison) -> str:
-    """Return a page of its own: a file that may be kept or sent."""
+    """Return a self-contained page: a file that may be kept or sent."""
     # frame-ancestors holds in a header only, and a browser complains about it in a page
     policy = content_security_policy().replace("; frame-ancestors 'none'", "")
     head = f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'

@@ -26,11 +26,11 @@ class Door:
         self.cookie = secrets.token_urlsafe(32)
 
     def admits(self, authorization: str | None, cookies: Mapping[str, str], cookie_name: str) -> bool:
-        """Tell whether a request with this header and these cookies may be answered."""
+        """Return whether a request with this header and these cookies may be answered."""
         return self.is_program(authorization) or _same(cookies.get(cookie_name, ""), self.cookie)
 
     def is_program(self, authorization: str | None) -> bool:
-        """Tell whether the header shows the token."""
+        """Return whether the header shows the token."""
         scheme, _, token = (authorization or "").partition(" ")
         return scheme.lower() == "bearer" and _same(token.strip(), self._token)
 
@@ -44,7 +44,7 @@ class Door:
         return f"/enter?code={code}"
 
     def enter(self, code: str) -> bool:
-        """Tell whether the link with this code opens the pages; it does so once."""
+        """Return whether the link with this code opens the pages; it does so once."""
         return self._links.pop(code, 0.0) > time.monotonic()
 
 

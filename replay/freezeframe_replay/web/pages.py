@@ -132,7 +132,7 @@ def error_page(message: str, do: str | None) -> str:
 
 
 def page(title: str, body: str, *, head: str = "") -> str:
-    """Return a whole page around a body; `head` is further markup of ours for its head."""
+    """Return a whole page around a body; `head` is our further markup for its head."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
