@@ -46,7 +46,7 @@ class Project:
 
     def start(self, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, cwd=self.path, env={**self._environ, **environ}, capture_output=True, text=True, timeout=60, check=False
+            command, cwd=self.path, env={**self._environ, **environ}, capture_output=True, text=True, timeout=400, check=False
         )
 
     def python(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -31,12 +31,12 @@ def gaps(run: Run) -> list[Gap]:
 def test_http_that_is_not_recorded_is_named_on_its_run(provider: Provider) -> None:
     @freezeframe.tool
     def price() -> Any:
-        return requests.get(f"{provider.url}/inside", timeout=60).json()
+        return requests.get(f"{provider.url}/inside", timeout=400).json()
 
     @freezeframe.run
     def agent() -> None:
-        requests.get(f"{provider.url}/outside", timeout=60)
-        requests.get(f"{provider.url}/outside", timeout=60)
+        requests.get(f"{provider.url}/outside", timeout=400)
+        requests.get(f"{provider.url}/outside", timeout=400)
         price()
 
     with capture() as captured:
@@ -50,7 +50,7 @@ def test_http_that_is_not_recorded_is_named_on_its_run(provider: Provider) -> No
 def test_http_that_is_recorded_is_no_gap(provider: Provider) -> None:
     @freezeframe.run
     def agent() -> None:
-        requests.get(f"{provider.url}/outside", timeout=60)
+        requests.get(f"{provider.url}/outside", timeout=400)
 
     with capture(record_hosts=["127.0.0.1"]) as captured:
         agent()

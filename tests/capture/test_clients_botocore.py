@@ -93,7 +93,7 @@ def make_client(url: str) -> Any:
         aws_access_key_id="AKIASECRET",
         aws_secret_access_key="secret",
         config=botocore_config.Config(
-            retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=60, read_timeout=60
+            retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=400, read_timeout=60
         ),
     )
 

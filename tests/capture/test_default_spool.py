@@ -174,7 +174,7 @@ def test_without_what_seals_it_doctor_and_a_warning_say_that_spans_are_lost(home
         "print([item.found for item in delivery_reports() if item.subject == 'spool'])\n"
     )
     environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=400, check=False)
     missing = "spool: cryptography is not installed, and the spool never holds clear text"
     assert done.stdout == f"['off, so spans are lost while the collector is down: {missing}']\n"
     assert missing in done.stderr

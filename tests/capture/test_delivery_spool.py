@@ -289,7 +289,7 @@ def test_what_was_flushed_survives_the_end_of_the_process(end: str, receiver: Re
         "FREEZEFRAME_EXPORT_TIMEOUT_S": "0.2",
     }
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, end], env=environ, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", CHILD, end], env=environ, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.stdout.split() == list("01234"), done.stderr
     assert done.returncode == (-9 if end == "--killed" else 0)

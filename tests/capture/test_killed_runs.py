@@ -165,7 +165,7 @@ class Agent:
         store = self._collector.store_url
         command = [sys.executable, "-m", "freezeframe._cli", "replay", *arguments, "--store", store]
         return subprocess.run(
-            command, cwd=self._folder, env=self._environ, capture_output=True, text=True, timeout=100, check=False
+            command, cwd=self._folder, env=self._environ, capture_output=True, text=True, timeout=400, check=False
         )
 
     def say(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

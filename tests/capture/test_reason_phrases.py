@@ -50,7 +50,7 @@ async def by_httpx(url: str) -> str:
 
 
 async def by_requests(url: str) -> str:
-    response = requests.get(url, timeout=60)
+    response = requests.get(url, timeout=400)
     return _error(response) or response.reason
 
 

@@ -38,7 +38,7 @@ READERS = {
 
 def run(path: Path, stdin: bytes, *command: str) -> subprocess.CompletedProcess[bytes]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
-    return subprocess.run(command, input=stdin, cwd=path, env=environ, capture_output=True, timeout=60, check=False)
+    return subprocess.run(command, input=stdin, cwd=path, env=environ, capture_output=True, timeout=400, check=False)
 
 
 def recorded(path: Path, stdin: bytes) -> tuple[Run, bytes]:

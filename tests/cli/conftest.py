@@ -63,7 +63,7 @@ class Project:
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(environ or {})},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=400,
             check=False,
         )
 

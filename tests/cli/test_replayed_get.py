@@ -35,7 +35,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with Provider() as shop:
         monkeypatch.setenv("SHOP", shop.url)
         environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
-        subprocess.run([sys.executable, "agent.py"], env=environment, check=True, timeout=60, capture_output=True)
+        subprocess.run([sys.executable, "agent.py"], env=environment, check=True, timeout=400, capture_output=True)
     return tmp_path
 
 

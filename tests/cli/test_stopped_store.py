@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 def freezeframe(data: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "freezeframe._cli", *words, "--data", str(data)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +63,6 @@ def test_the_reading_program_ends_with_the_command(stopped: Path) -> None:
         about = json.loads(program.stdout.readline())
         import httpx
 
-        assert httpx.get(f"http://127.0.0.1:{about['port']}/?query=SELECT+1", timeout=60).status_code == 401
+        assert httpx.get(f"http://127.0.0.1:{about['port']}/?query=SELECT+1", timeout=400).status_code == 401
         program.stdin.close()
         assert program.wait(60) == 0

@@ -128,7 +128,7 @@ def test_who_cannot_read_the_token_gives_no_orders(project: Project) -> None:
         f"http://127.0.0.1:{ports(project)['clickhouse']}/store", data=b'{"action": "stats"}', method="POST"
     )
     with pytest.raises(urllib.error.HTTPError) as refused:
-        urllib.request.urlopen(request, timeout=120)
+        urllib.request.urlopen(request, timeout=400)
     assert refused.value.code == 401
     refused.value.close()
 

@@ -93,12 +93,12 @@ export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceServi
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 answers = {}
 for port, method, path in asked["http"]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=400)
     connection.request(method, path, body=b"SELECT 1" if method == "POST" else None)
     answer = connection.getresponse()
     answers[f"{port} {method} {path}"] = [answer.status, answer.read().decode(errors="replace")]
 try:
-    export(b"", timeout=60)
+    export(b"", timeout=400)
     answers["grpc"] = "OK"
 except grpc.RpcError as error:
     answers["grpc"] = error.code().name
@@ -276,7 +276,7 @@ def test_another_user_of_the_machine_gets_401_on_every_port(project: Project) ->
         "files": files,
     }
     done = subprocess.run(
-        [sys.executable, "-c", ASK_AS_ANOTHER, json.dumps(asked)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", ASK_AS_ANOTHER, json.dumps(asked)], capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)

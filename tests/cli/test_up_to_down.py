@@ -282,7 +282,7 @@ def test_of_two_ups_at_once_one_starts_and_both_succeed(make_project: MakeProjec
     command = [sys.executable, "-m", "freezeframe._cli", "up", "--data", str(tmp_path / "data"), *EPHEMERAL]
     try:
         both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-        said = [process.communicate(timeout=100) for process in both]
+        said = [process.communicate(timeout=400) for process in both]
         assert [process.returncode for process in both] == [0, 0], said
         assert sorted("starting the collector" in error for _, error in said) == [False, True]
         one, other = (re.sub(r"code=\S+", "", out) for out, _ in said)  # each is given a link of its own
@@ -343,7 +343,7 @@ def test_in_the_foreground_a_signal_stops_everything(tmp_path: Path, number: sig
             notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
             assert len(notes) == 2
             front.send_signal(number)
-            assert front.wait(timeout=60) == 0
+            assert front.wait(timeout=400) == 0
             assert [processes.alive(note) for note in notes] == [False, False]
         finally:
             daemon.down(home, print)
@@ -362,7 +362,7 @@ def test_in_the_foreground_the_end_of_one_is_the_end_of_all(tmp_path: Path) -> N
             assert collector is not None
             assert service is not None
             os.kill(collector.pid, signal.SIGKILL)
-            assert front.wait(timeout=60) == 1
+            assert front.wait(timeout=400) == 1
             assert not processes.alive(service)
             assert front.stderr is not None
             assert "the collector ended" in front.stderr.read()

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from installing import install
 
 from freezeframe_collector.otlp import encode_traces
 from freezeframe_schemas.span import SpanKind, SpanRecord, StatusCode
@@ -28,22 +29,14 @@ ROTEL = HERE.parents[1] / ".freezeframe" / "rotel"
 ROTEL_VERSION = "0.0.1a15"
 
 
-def _install(command: list[str], made: Path, directory: Path) -> None:
-    if made.exists():
-        return
-    found = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
-    if found.returncode:
-        pytest.skip(f"{command[0]} cannot install it here: {(found.stderr or found.stdout).strip()[-200:]}")
-
-
 @pytest.fixture(scope="module")
 def node() -> str:
     """Return the command of Node, with the exporters installed."""
     command, npm = shutil.which("node"), shutil.which("npm")
     if command is None or npm is None:
         pytest.skip("needs node and npm")
-    install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"]
-    _install(install, NODE / "node_modules" / "@opentelemetry" / "sdk-trace-base", NODE)
+    if not (NODE / "node_modules" / "@opentelemetry" / "sdk-trace-base").exists():
+        install([npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--no-package-lock"], NODE)
     return command
 
 
@@ -82,10 +75,10 @@ def test_nodes_exporters_are_understood(start_collector: Callable[..., Any], nod
 @pytest.fixture(scope="module")
 def rotel() -> Path:
     """Return the command of rotel, installed from its wheel."""
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(ROTEL), f"rotel=={ROTEL_VERSION}"]
-    if shutil.which("uv", path=str(Path(sys.executable).parent)):
-        install = [str(Path(sys.executable).parent / "uv"), "pip", "install", "-q", *install[5:]]
-    _install(install, ROTEL, HERE)
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent))
+    pip = [uv, "pip"] if uv else [sys.executable, "-m", "pip"]
+    if not ROTEL.exists():
+        install([*pip, "install", "-q", "--no-deps", "--target", str(ROTEL), f"rotel=={ROTEL_VERSION}"], HERE)
     return next(ROTEL.glob("rotel/rotel-agent"))
 
 

@@ -61,7 +61,7 @@ def run(command: Typed, folder: Path) -> subprocess.CompletedProcess[str]:
         environment[name] = value
     assert words[0] in PROGRAMS, command.line
     return subprocess.run(
-        [*PROGRAMS[words[0]], *words[1:]], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        [*PROGRAMS[words[0]], *words[1:]], cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
 
 

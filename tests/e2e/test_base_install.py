@@ -30,7 +30,7 @@ def run_without(hidden: set[str], folder: Path, *command: str) -> subprocess.Com
         env={"PYTHONPATH": str(folder), "HOME": str(folder), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
         check=False,
     )
 

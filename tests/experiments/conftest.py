@@ -158,7 +158,7 @@ class Agent:
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(environ or {})},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=400,
             check=False,
         )
 

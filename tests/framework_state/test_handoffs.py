@@ -135,7 +135,7 @@ def record(folder: Path, source: str, model_url: str) -> Fixture:
     spans = folder / "spans.jsonl"
     environment = {**os.environ, "FREEZEFRAME_FILE": str(spans), "OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "unused"}
     done = subprocess.run(
-        [sys.executable, "agent.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "agent.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr
     return freeze(load_run_of_file(spans))

@@ -117,7 +117,7 @@ def record(folder: Path, kind: str) -> Fixture:
         env={**os.environ, "FREEZEFRAME_FILE": str(spans)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -65,7 +65,7 @@ class Flow(Workflow):
 
 @freezeframe.run
 async def answer(question):
-    return await Flow(timeout=60).run(question=question)
+    return await Flow(timeout=400).run(question=question)
 
 
 if __name__ == "__main__":
@@ -86,7 +86,7 @@ def recorded(folder: Path) -> Fixture:
     spans = folder / "spans.jsonl"
     environment = {**os.environ, "FREEZEFRAME_FILE": str(spans)}
     done = subprocess.run(
-        [sys.executable, "agent.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, "agent.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=400, check=False
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "where? AC-1 IN LYON!\n"

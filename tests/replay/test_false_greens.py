@@ -45,7 +45,7 @@ SCRIPT = TOOLS + '\nprint(track("AC-1"))\nraise ValueError("no order")\n'
 def record(folder: Path, source: str) -> Fixture:
     (folder / "agent.py").write_text(source)
     environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
-    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=False, timeout=60, capture_output=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=False, timeout=400, capture_output=True)
     return freeze(load_run_of_file(folder / "spans.jsonl"))
 
 

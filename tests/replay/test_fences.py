@@ -89,7 +89,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str | Non
         (folder / name).mkdir()
     (folder / "kept").write_text("as it was")
     (folder / "acts.json").write_text(json.dumps([*PROCESSES, *WRITES, *HARMLESS]))
-    done = subprocess.run([sys.executable, "-c", PROBE], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", PROBE], cwd=folder, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), folder
 
@@ -149,7 +149,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Fixture:
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "agent.py").write_text(AGENT)
     environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
-    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environ, timeout=60, check=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environ, timeout=400, check=True)
     return freeze(load_run_of_file(folder / "spans.jsonl"))
 
 

@@ -106,7 +106,7 @@ def record(folder: Path, clients: Sequence[str]) -> None:
     """Write the agent and let it run; its spans are in ``spans.jsonl``."""
     (folder / "agent.py").write_text(AGENT.replace("CLIENTS_HERE", ", ".join(clients)))
     environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
-    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=True, timeout=60, capture_output=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=True, timeout=400, capture_output=True)
 
 
 def fix(folder: Path, old: str = '"keller")[0]', new: str = '"keller")[1]') -> None:
@@ -178,7 +178,7 @@ def test_a_whole_program_is_kept_too_with_what_it_printed(provider: Provider, tm
     record(tmp_path, ["aio"])
     fix(tmp_path, "@freezeframe.run\n", "")
     environment = {**os.environ, "FREEZEFRAME_FILE": "whole.jsonl"}
-    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, timeout=400, capture_output=True)
     origin = freeze(load_run_of_file(tmp_path / "whole.jsonl"))
     fix(tmp_path)
     report, made = keep(origin, tmp_path)
@@ -264,7 +264,7 @@ def test_calls_of_forked_workers_are_kept(provider: Provider, tmp_path: Path) ->
     fix(tmp_path, "CLIENTS =", pooled)
     (tmp_path / "spans.jsonl").unlink()
     environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
-    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, timeout=60, capture_output=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environment, check=True, timeout=400, capture_output=True)
     origin = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
     fix(tmp_path)
     report, made = keep(origin, tmp_path)

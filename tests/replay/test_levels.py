@@ -292,7 +292,7 @@ def record(folder: Path, port: int, source: str, arguments: tuple[str, ...] = ("
     (home / "prompt.txt").write_text("be kind")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "agent"]):
-        subprocess.run(["git", *identity, *command], cwd=home, check=True, timeout=60)
+        subprocess.run(["git", *identity, *command], cwd=home, check=True, timeout=400)
     (home / "orders.csv").write_text("AC-1,3\n")
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -301,7 +301,7 @@ def record(folder: Path, port: int, source: str, arguments: tuple[str, ...] = ("
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert "spans.jsonl" in os.listdir(home), done.stderr

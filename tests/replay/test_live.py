@@ -113,7 +113,7 @@ def recorded(provider: list[str], tmp_path: Path) -> Fixture:
         env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert done.stdout == "AC-1 is in Lyon\n", done.stderr

@@ -41,7 +41,7 @@ def ask(text):
         import openai
         with openai.OpenAI(base_url=os.environ["PROVIDER"] + "/v1", api_key="sk-x", max_retries=0) as client:
             return client.chat.completions.create(**body).choices[0].message.content
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body, timeout=60)
+    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=body, timeout=400)
     return answer.json()["choices"][0]["message"]["content"]
 
 @freezeframe.tool

@@ -55,7 +55,7 @@ def provider() -> Iterator[Provider]:
 def record(folder: Path, provider: Provider, how: str) -> Fixture:
     (folder / "agent.py").write_text(AGENT)
     environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(folder / "spans.jsonl")}
-    subprocess.run([sys.executable, "agent.py", how], cwd=folder, env=environ, timeout=60, check=True)
+    subprocess.run([sys.executable, "agent.py", how], cwd=folder, env=environ, timeout=400, check=True)
     return freeze(load_run_of_file(folder / "spans.jsonl", _trace_of(folder / "spans.jsonl")))
 
 
@@ -111,7 +111,7 @@ def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_
     (tmp_path / "turns.py").write_text(TAKES_TURNS)
     (tmp_path / "agent.py").write_text(AGENT)
     environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
-    subprocess.run([sys.executable, "turns.py"], cwd=tmp_path, env=environ, timeout=60, check=True)
+    subprocess.run([sys.executable, "turns.py"], cwd=tmp_path, env=environ, timeout=400, check=True)
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl", _trace_of(tmp_path / "spans.jsonl")))
     provider.stop()
     report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url, "OTHERWISE": "1"}, timeout_s=60)

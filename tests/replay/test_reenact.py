@@ -52,7 +52,7 @@ def record(folder: Path, source: str, *arguments: str, **environ: str) -> Fixtur
         env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", **environ},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stderr

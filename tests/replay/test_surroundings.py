@@ -59,7 +59,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fixture]
     git(root, "add", ".")
     git(root, "commit", "--quiet", "-m", "as recorded")
     environ = {**os.environ, "FREEZEFRAME_FILE": str(root.parent / "spans.jsonl")}
-    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environ, timeout=60, check=True)
+    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environ, timeout=400, check=True)
     fixture = freeze(load_run_of_file(root.parent / "spans.jsonl"))
     (folder / "agent.py").write_text(AGENT.replace('"everywhere"', '"anywhere"'))
     git(root, "commit", "--quiet", "-a", "-m", "otherwise")

@@ -46,7 +46,7 @@ print(ask(f"{uuid.uuid1()} {uuid.uuid4()} {random.random()}")["message"]["conten
 def record(folder: Path, url: str, command: Sequence[str], instrument: str) -> Fixture:
     (folder / "agent.py").write_text(SCRIPT.replace("INSTRUMENT", instrument))
     environment = {**os.environ, "OPENAI_BASE_URL": url, "FREEZEFRAME_FILE": "spans.jsonl"}
-    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=60, capture_output=True)
+    subprocess.run(command, cwd=folder, env=environment, check=True, timeout=400, capture_output=True)
     return freeze(load_run_of_file(folder / "spans.jsonl"))
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long  # some hundred statements against a real engine
 def ask(url: str, sql: str, **parameters: str) -> tuple[int, str]:
     """Send one statement as curl would."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     try:
         connection.request("POST", "/?" + urlencode(parameters), body=sql.encode())
         answer = connection.getresponse()
@@ -126,7 +126,7 @@ def test_the_default_database_of_the_engine_is_out_of_reach(facade_url: str, sec
 @pytest.mark.parametrize("header", [("Host", "evil.example:8123"), ("Origin", "https://evil.example")])
 def test_another_web_page_cannot_ask_through_a_browser(facade_url: str, header: tuple[str, str]) -> None:
     parts = urlsplit(facade_url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     connection.request("POST", "/", body=b"SELECT 1", headers=dict([header]))
     answer = connection.getresponse()
     assert answer.status == 403

@@ -76,7 +76,7 @@ def test_damaged_and_huge_blocks_are_refused(body: bytes, code: int) -> None:
 
 def ask(url: str, sql: bytes, **parameters: str) -> tuple[int, bytes]:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     connection.request("POST", "/?" + urlencode(parameters), body=sql)
     answer = connection.getresponse()
     body = answer.read()
@@ -120,7 +120,7 @@ def test_a_small_body_cannot_fill_the_memory(facade_url: str, name: str) -> None
             made = lz4.frame.compress(bomb)
     assert len(made) < 2 << 20
     parts = urlsplit(facade_url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     connection.request("POST", "/", body=made, headers={"Content-Encoding": name})
     answer = connection.getresponse()
     assert answer.status >= 400, answer.read()

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import clickhouse_connect
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError
+from installing import install
 
 from freezeframe_collector.store import Store
 
@@ -67,15 +68,7 @@ class Connect:
 
 class Node:
     def __init__(self, url: str, token: str, folder: Path) -> None:
-        installed = subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--silent", NODE_CLIENT],
-            cwd=folder,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        if installed.returncode:
-            pytest.skip(f"npm cannot install {NODE_CLIENT}: {installed.stderr[-300:].decode()}")
+        install(["npm", "install", "--no-audit", "--no-fund", "--silent", NODE_CLIENT], folder)
         shutil.copy(ASK, folder / ASK.name)
         self._process = subprocess.Popen(
             ["node", ASK.name, url, "admin", token], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -119,7 +112,7 @@ class Curl:
             ["curl", "-sS", "--compressed", "-u", f"admin:{self._token}", "--data-binary", "@-", f"{self._url}/?{asked}"],
             input=body.encode(),
             capture_output=True,
-            timeout=60,
+            timeout=400,
             check=True,
         )
         if done.stdout.startswith(b"Code: "):

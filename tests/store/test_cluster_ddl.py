@@ -98,7 +98,7 @@ def test_what_is_carried_over_is_carried_on_every_shard() -> None:
 def test_a_cluster_of_an_earlier_version_has_todays_columns_in_its_distributed_tables_too(tmp_path: Path) -> None:
     """What is a column of a shard's part and not of the Distributed table before it cannot be asked for."""
     ended = subprocess.run(
-        [sys.executable, str(NODE), str(tmp_path), "4"], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(NODE), str(tmp_path), "4"], capture_output=True, text=True, timeout=400, check=False
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
     told = json.loads(ended.stdout)

@@ -33,7 +33,7 @@ def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, facad
         while not done.is_set():
             request = urllib.request.Request(facade_url, data=questions[number % len(questions)].encode())
             try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
+                with urllib.request.urlopen(request, timeout=400) as answer:
                     answer.read()
             except OSError as error:
                 failures.append(f"{questions[number % len(questions)]}: {error}")

@@ -115,7 +115,7 @@ def run(store: Store) -> str:
 
 def ask(url: str, sql: str, headers: dict[str, str], **parameters: str) -> tuple[http.client.HTTPResponse, bytes]:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     connection.request("POST", "/?" + urlencode(parameters), body=sql.encode(), headers=headers)
     answer = connection.getresponse()
     body = answer.read()

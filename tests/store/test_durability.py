@@ -40,7 +40,7 @@ def order(directory: Path, order: Mapping[str, Any]) -> subprocess.CompletedProc
         input=json.dumps(order),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
 
@@ -62,7 +62,7 @@ def start_writer(directory: Path, first: int, last: int) -> subprocess.Popen[str
 def fill(directory: Path, runs: int) -> int:
     """Store some runs and return how many spans they have."""
     writer = start_writer(directory, 0, runs)
-    output, _ = writer.communicate(timeout=120)
+    output, _ = writer.communicate(timeout=400)
     assert writer.returncode == 0
     return sum(int(line.split()[2]) for line in output.splitlines())
 

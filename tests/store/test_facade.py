@@ -36,7 +36,7 @@ def post(
     url: str, sql: bytes, headers: dict[str, str] | None = None, **parameters: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     connection.request("POST", "/?" + urlencode(parameters), body=sql, headers=headers or {})
     answer = connection.getresponse()
     body = answer.read()
@@ -147,7 +147,7 @@ def test_an_error_after_the_first_bytes_is_framed_in_the_body(facade_url: str) -
 def test_a_reader_that_goes_away_leaves_the_others_unharmed(facade_url: str) -> None:
     parts = urlsplit(facade_url)
     for _ in range(12):
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
         connection.request("POST", "/", body=b"SELECT number FROM numbers(20000000) FORMAT TSV")
         connection.getresponse().read(1000)
         connection.close()
@@ -173,7 +173,7 @@ def test_many_readers_at_once(facade_url: str) -> None:
 
 def test_a_get_carries_its_statement_in_the_url(facade_url: str) -> None:
     parts = urlsplit(facade_url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
     for path, expected in (
         ("/ping", b"Ok.\n"),
         ("/", b"Ok.\n"),

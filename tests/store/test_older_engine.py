@@ -54,7 +54,7 @@ def answer(directory: Path, order: dict[str, Any]) -> Any:
         input=json.dumps(order),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -64,7 +64,7 @@ def answer(directory: Path, order: dict[str, Any]) -> Any:
 def test_what_went_in_comes_out_and_merges_and_deletions_go_on(store: Path) -> None:
     recorded = decode_traces((store / "recorded.traces.pb").read_bytes()).spans
     reader = [sys.executable, "-c", READER, f"chdb://{store}", str(TESTS / "support")]
-    ended = subprocess.run(reader, capture_output=True, timeout=120, check=False)
+    ended = subprocess.run(reader, capture_output=True, timeout=400, check=False)
     assert ended.returncode == 0, ended.stderr.decode()[-3000:]
     levels, _, raw = ended.stdout.partition(b"\n")
     found = decode_traces(raw).spans

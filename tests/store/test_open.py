@@ -38,7 +38,7 @@ def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) ->
         "print(store.query(query)[1][0][0])\nstore.close()\n"
     )
     dsn = f"chdb://{tmp_path}?memory_bytes=3000000000"
-    done = subprocess.run([sys.executable, "-c", program, dsn], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program, dsn], capture_output=True, text=True, timeout=400, check=True)
     assert done.stdout.strip() == "3000000000"
 
 
@@ -53,7 +53,7 @@ def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
         [sys.executable, "-c", program, f"chdb://{store.engine.directory}"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=400,
         check=False,
     )
     assert done.stdout.startswith("PermanentStoreError")
@@ -98,6 +98,6 @@ def test_a_closed_store_says_so() -> None:
     )
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(
-            [sys.executable, "-c", program, f"chdb://{directory}"], capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "-c", program, f"chdb://{directory}"], capture_output=True, text=True, timeout=400, check=False
         )
     assert done.stdout == "PermanentStoreError the store is closed\n"

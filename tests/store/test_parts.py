@@ -56,14 +56,14 @@ def test_a_part_that_does_not_read_makes_the_collector_not_ready(tmp_path: Path)
     with _ended(again):
         while len(broken := again.status()["store"]["broken_parts"]) < 2:  # the test's own time limit bounds it
             time.sleep(0.1)
-        answer = httpx.get(f"{again.url}/readyz", headers=again.reader, timeout=60)
+        answer = httpx.get(f"{again.url}/readyz", headers=again.reader, timeout=400)
         assert answer.status_code == 503
         assert any(f"{Path(parts['span_rows']).name} of span_rows cannot be read: Checksum mismatch" in said for said in broken)
         assert any("of run_rows cannot be read: the engine set it aside" in said for said in broken)
         assert answer.text.strip() == again.status()["not_ready_because"] == f"{broken[0]}, and 1 more"
         assert (
             "freezeframe_collector_store_broken_parts 2\n"
-            in httpx.get(f"{again.url}/metrics", headers=again.reader, timeout=60).text
+            in httpx.get(f"{again.url}/metrics", headers=again.reader, timeout=400).text
         )
         assert again.post([span(1000)]).status_code == 200
         again.flush()

@@ -189,7 +189,7 @@ def post(url: str, sql: str, *, source: str = "127.0.0.1", **parameters: str) ->
 @contextmanager
 def connection(url: str, source: str) -> Generator[http.client.HTTPConnection]:
     parts = urlsplit(url)
-    made = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=110, source_address=(source, 0))
+    made = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400, source_address=(source, 0))
     try:
         yield made
     finally:

@@ -113,7 +113,7 @@ def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, c
     assert moved.stop() == 0
     told = subprocess.run(
         [sys.executable, "-m", "freezeframe_collector.store", f"chdb://{data / 'store'}"],
-        input=json.dumps({"action": "stats"}), capture_output=True, text=True, timeout=60, check=False,
+        input=json.dumps({"action": "stats"}), capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert json.loads(told.stdout)["disks"]["cold"] > 0
 
@@ -122,7 +122,7 @@ def refusal(data: Path) -> str:
     """Start a collector that cannot start; return what it says."""
     ended = subprocess.run(
         [*COMMAND, "--data", str(data), "--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0"],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=400, check=False,
         env={**os.environ, "FREEZEFRAME_COLLECTOR__REDACTION__POLICY": "off", **environment(None, 0)},
     )  # fmt: skip
     assert ended.returncode == 2

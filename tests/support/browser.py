@@ -89,7 +89,7 @@ class Chromium:
         assert self._process.stderr is not None
         line = next(line for line in self._process.stderr if "DevTools listening on" in line)
         port = line.rpartition("127.0.0.1:")[2].partition("/")[0]
-        tabs = httpx.get(f"http://127.0.0.1:{port}/json/list", timeout=60).json()
+        tabs = httpx.get(f"http://127.0.0.1:{port}/json/list", timeout=400).json()
         self._tab: str = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
 
     def visit(self, url: str) -> str:

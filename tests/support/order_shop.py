@@ -65,7 +65,7 @@ class Shop:
         environment = {**os.environ, **self.environment}
         if spans is not None:
             environment["FREEZEFRAME_FILE"] = str(spans)
-        done = subprocess.run(command, env=environment, cwd=example, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(command, env=environment, cwd=example, capture_output=True, text=True, timeout=400)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

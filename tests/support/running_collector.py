@@ -70,7 +70,7 @@ class CollectorProcess:
 
     def post(self, spans: Sequence[SpanRecord]) -> httpx.Response:
         """Send the spans over HTTP."""
-        return httpx.post(f"{self.url}/v1/traces", content=encode_traces(spans), headers=PROTOBUF, timeout=60)
+        return httpx.post(f"{self.url}/v1/traces", content=encode_traces(spans), headers=PROTOBUF, timeout=400)
 
     def flush(self) -> None:
         """Wait until all that was acked is in the store."""
@@ -80,12 +80,12 @@ class CollectorProcess:
 
     def status(self) -> dict[str, Any]:
         """Return the status page."""
-        return httpx.get(f"{self.url}/status", headers=self.reader, timeout=60).json()
+        return httpx.get(f"{self.url}/status", headers=self.reader, timeout=400).json()
 
     def rows(self, sql: str) -> list[list[Any]]:
         """Ask the store through the ClickHouse protocol."""
         url = f"http://127.0.0.1:{self.ports['clickhouse']}/"
-        answer = httpx.post(url, content=f"{sql} FORMAT JSONCompactEachRow", headers=self.reader, timeout=60)
+        answer = httpx.post(url, content=f"{sql} FORMAT JSONCompactEachRow", headers=self.reader, timeout=400)
         assert answer.status_code == 200, answer.text
         return [json.loads(line) for line in answer.text.splitlines()]
 
@@ -125,7 +125,7 @@ class Load:
             return list(islice(self._left, 20))
 
     def _send(self) -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=400)
         try:
             while numbers := self._take():
                 body = encode_traces([span(number) for number in numbers])

@@ -45,7 +45,7 @@ def freezeframe(*arguments: str, data: Path, check: bool = True) -> subprocess.C
         env={**os.environ, "FREEZEFRAME_DATA": str(data)},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=400,
         check=False,
     )
     assert not check or done.returncode == 0, done.stderr
