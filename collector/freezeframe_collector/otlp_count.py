@@ -95,6 +95,8 @@ def _count(body: bytes, fields: _Fields, what: str, most_values: int) -> None:
                     at += 8
                 elif kind == 5:
                     at += 4
+                if tag < 8:  # there is no field 0: the parser refuses this message
+                    at = end
                 # A group begins or ends: what is in it is counted like the rest.
             if not outer:
                 return
