@@ -122,7 +122,7 @@ class AuthConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionConfig:
-    """How much may be in work at once before senders are asked to wait."""
+    """How much may be in progress at once before senders are asked to wait."""
 
     in_flight_bytes: int = _setting(
         256 * _MIB, "Maximum bytes of requests being received, and again of decompressed requests being processed.", least=1024
