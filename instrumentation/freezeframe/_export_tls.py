@@ -21,7 +21,7 @@ class TlsFiles:
     certificate: str | None = None
     """Our own, for a collector that asks for one."""
     key: str | None = None
-    """Of `certificate`; None if it stands in the same file."""
+    """Of `certificate`; None if it is in the same file."""
 
     def check(self) -> None:
         """Read the files once, before anything waits for them.

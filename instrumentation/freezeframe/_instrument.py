@@ -29,7 +29,7 @@ _NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
 
 
 class Handle:
-    """Capture in this process. `instrument()` gives it."""
+    """Capture in this process, as returned by `instrument()`."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Handle:
             self._unwatch = flush_before_termination(lambda: pipeline.flush_for_the_end(timeout_s))
 
     def uninstrument(self) -> None:
-        """Put every library back as it was, deliver what is queued, and stop."""
+        """Restore every library, deliver what is queued, and stop."""
         global _active
         from freezeframe import seams
 
@@ -113,23 +113,23 @@ def instrument(
 ) -> Handle:
     """Capture every model call, tool, retrieval and their HTTP in this process, from now on.
 
-    One line at start-up, before or after the SDKs are imported. A second call returns the first one's handle. Your own
+    Call it once at startup, before or after the SDKs are imported. A second call returns the first one's handle. Your own
     TracerProvider, if one is set, is used and its exporters continue alongside ours; else ours is set.
 
-    Calls outside any `freezeframe.run` belong to whatever span is current. Where none is, a script is one run as a whole
+    Calls outside any `freezeframe.run` belong to whatever span is current. If there is none, a whole script is one run
     (`root`: "auto"), and a server's calls are their own traces; see `freezeframe._entry.ProcessRoot`.
 
     Args:
-        endpoint: the collector, by default http://127.0.0.1:4318.
+        endpoint: the collector's address; default: http://127.0.0.1:4318.
         protocol: ``http/protobuf`` or ``grpc``.
         headers: sent with each batch.
-        service_name: by default the program's name.
-        file: write OTLP/JSON lines there and send nothing.
+        service_name: default: the program's name.
+        file: write OTLP/JSON lines to this file and send nothing.
         root: ``auto``, ``always`` (also True), ``never`` (also False).
-        **options: the rest of docs/configuration.md.
+        **options: any other option of docs/configuration.md.
 
     Raises:
-        ConfigError: an option or variable is wrong; all faults are named at once.
+        ConfigError: an option or variable is wrong; the error lists all faults.
     """
     global _active
     if isinstance(root, bool):

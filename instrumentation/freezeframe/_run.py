@@ -1,4 +1,4 @@
-"""`freezeframe.run`: where a run begins, and with what. Also flags, and the run that is under way.
+"""`freezeframe.run`: where a run begins, and with what. Also flags, and the current run.
 
     @freezeframe.run
     def handle(message: str) -> str: ...
@@ -9,7 +9,7 @@
     with freezeframe.run("nightly", input={"day": "2026-11-21"}) as run:
         run.output = do_it()
 
-Without it there are runs, too: a script is one run (see `freezeframe._entry.ProcessRoot`), and where another instrumentation
+Without it there are still runs: a script is one run (see `freezeframe._entry.ProcessRoot`), and where another instrumentation
 has a span open, for example a web framework's, the calls are part of that trace.
 """
 
@@ -44,18 +44,18 @@ Given = str | Callable[..., Any] | None
 
 
 class CurrentRun:
-    """The run that is under way, as the application sees it."""
+    """The current run, as the application sees it."""
 
     __slots__ = ("_context", "output")
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
         self.output: Any = None
-        """What the run came to; set it in a ``with`` block."""
+        """The result of the run; set it in a ``with`` block."""
 
     @property
     def trace_id(self) -> str:
-        """The run's identity: what `freezeframe show` and `replay` take. Empty where nothing records."""
+        """The run's identity: what `freezeframe show` and `replay` take. Empty if nothing records."""
         span = self._context.span
         return "" if span is None else format(span.get_span_context().trace_id, "032x")
 
@@ -123,15 +123,15 @@ def run(
 ) -> Any:
     """Mark a run's entry point: as a decorator, a decorator with options, or a context manager (also ``async with``).
 
-    Exceptions are recorded and go on unchanged. Inside another run it is a plain span of that run.
+    Exceptions are recorded and propagate unchanged. Inside another run it is a plain span of that run.
 
     Args:
         function: the function to mark; or the name, for ``with run("name")``.
         name: the run's name, by default the function's.
         id: the application's own id for the run. Each of `id`, `user`, `tenant`, `session` is a text, or a function of the
             entry point's arguments that gives one.
-        user: who it was run for.
-        tenant: on whose behalf.
+        user: the user whom it ran for.
+        tenant: the tenant on whose behalf it ran.
         session: the conversation.
         flags: feature flags and their values; more can be added with `freezeframe.flag`.
         agent: the entry point is an agent (``invoke_agent``) rather than a workflow.
@@ -146,7 +146,7 @@ def run(
 
 
 class RunScope:
-    """What `run(...)` gives: a decorator and a context manager."""
+    """What `run(...)` returns: a decorator and a context manager."""
 
     def __init__(self, options: _Options) -> None:
         self._options = options
@@ -288,9 +288,9 @@ class _Yields:
 
 
 def flag(key: str, value: _V) -> _V:
-    """Note the value of a feature flag as the current run saw it, and return it. Outside a run it only returns it.
+    """Note the value of a feature flag as the current run saw it, and return it. Outside a run, only return it.
 
-    In a replay it returns the recorded value, so that code which uses what it returns goes the recorded way:
+    In a replay it returns the recorded value, so code that uses the returned value takes the recorded path:
 
         if freezeframe.flag("new-prices", flags.is_on("new-prices")): ...
     """
@@ -309,7 +309,7 @@ def _note_flag(context: RunContext, key: str, value: Any) -> Any:
 
 
 def current_run() -> CurrentRun | None:
-    """Return the run that is under way here, also in its tasks and threads."""
+    """Return the current run, also in its tasks and threads."""
     context = current_place().run
     return None if context is None else CurrentRun(context)
 

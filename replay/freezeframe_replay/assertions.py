@@ -76,7 +76,7 @@ def _arguments(call: Made) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """Return JSON text without escapes, so that what stands in it can be found."""
+    """Return JSON text without escapes, so that its content can be found."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False)
     except ValueError:

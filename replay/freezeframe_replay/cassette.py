@@ -1,4 +1,4 @@
-"""Cassette: a function's run, recorded once and played from then on, in the process of the test. For who comes from VCR.
+"""Cassette: a function's run, recorded once and played from then on, in the process of the test. For VCR users.
 
 Tools and model calls of the function are answered from the recording. Unlike `reenact` it starts no process, fences no socket
 and moves no clock: the test's own assertions say what should hold.
@@ -36,11 +36,11 @@ class Mode(StrEnum):
     NONE = "none"
     """Never: a missing recording is an error."""
     ONCE = "once"
-    """Where there is no recording yet."""
+    """If there is no recording yet."""
     AUTO = "auto"
-    """Where there is none yet, and anew where the code asks something that the recording does not hold."""
+    """If there is none yet, and again if the code asks something that the recording does not hold."""
     LIVE = "live"
-    """Never, and nothing is played either: the function runs for real."""
+    """Never, and nothing is played: the function runs for real."""
 
 
 class _NotHeld(AssertionError):
@@ -54,7 +54,7 @@ class Cassette:
     directory: Path
     mode: Mode = Mode.NONE
     ignore: tuple[str, ...] = ()
-    """Components of the request key that do not decide, for example ``body.temperature``."""
+    """Components of the request key to ignore, for example ``body.temperature``."""
     redact: str | None = None
     """Name of the policy that a recording is redacted under before it is written; None writes what the test gave."""
 
@@ -64,10 +64,10 @@ class Cassette:
     def play(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns, its calls answered from the recording, or recorded, as the mode says.
 
-        A coroutine function is run to its end; inside of a running event loop the result is a coroutine to await.
+        A coroutine function is run to its end; inside a running event loop the result is a coroutine to await.
 
         Raises:
-            FixtureError: there is no recording, and the mode makes none.
+            FixtureError: there is no recording, and the mode does not make one.
             AssertionError: the function asks something that the recording does not hold.
         """
         if inspect.iscoroutinefunction(function) and asyncio._get_running_loop() is not None:

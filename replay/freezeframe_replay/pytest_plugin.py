@@ -34,7 +34,7 @@ class Result:
     def assert_path(self, path: Sequence[str]) -> None:
         """Fail unless the program made exactly these calls, in order: ``model``, or the name of a tool or retriever.
 
-        Fails, too, if the replay ended before the program did, as `assert_never_called` and `assert_at_most` do.
+        Also fails if the replay ended before the program did, as `assert_never_called` and `assert_at_most` do.
         """
         from freezeframe_replay import assertions
 
@@ -63,7 +63,7 @@ class Result:
         _fail_with(assertions.grounded(self.report, self.fixture, text), self.report)
 
     def assert_identical(self) -> None:
-        """Fail unless the code re-enacts the recording exactly; a replay that compared nothing fails, too."""
+        """Fail unless the code re-enacts the recording exactly; a replay that compared nothing also fails."""
         from freezeframe_replay.report.render import report_text
         from freezeframe_schemas.verdict import Verdict, verdict
 
@@ -71,7 +71,7 @@ class Result:
             _fail(f"the recording is no longer re-enacted\n\n{report_text(self.report)}")
 
     def assert_not_reenacted(self) -> None:
-        """Fail while the code re-enacts the recorded failure, and where the replay says nothing about the code.
+        """Fail while the code re-enacts the recorded failure, or if the replay says nothing about the code.
 
         Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
         """
@@ -91,18 +91,18 @@ class FrozenRun:
 
     directory: Path
     command: tuple[str, ...] | None = None
-    """Program to start in place of the recorded entry point."""
+    """Program to start instead of the recorded entry point."""
     cwd: Path
     ignore: tuple[str, ...] = ()
-    """Components of the request key that do not decide, for example ``body.temperature``."""
+    """Components of the request key to ignore, for example ``body.temperature``."""
     timeout_s: float = _DEFAULT_TIMEOUT_S
     hermetic: bool = False
-    """Fence off started processes and changed files, too."""
+    """Also fence off starting processes and changing files."""
     require_values: bool = False
     """A replay in which a private value was not compared is not identical."""
 
     def replay(self) -> Result:
-        """Run the program again, offline, answered from the recording. A replay that cannot be carried out fails the test."""
+        """Run the program again, offline, answered from the recording. A replay that cannot run fails the test."""
         from freezeframe_replay.engine.policy import HERMETIC, Policy
         from freezeframe_replay.process.reenact import reenact
         from freezeframe_schemas.errors import FreezeframeError

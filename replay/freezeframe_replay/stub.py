@@ -25,13 +25,13 @@ from freezeframe_schemas.errors import FixtureError, ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Response
 
 _KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-"""Clients refuse to be built without one."""
+"""Clients cannot be created without one."""
 
 _Write = Callable[[str | None, bool], Response]
 
 
 class ModelStub:
-    """The model. Say what it answers, call by call; `requests` holds what it was asked."""
+    """A stub model. Set what it answers, call by call; `requests` holds what it was asked."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -62,12 +62,12 @@ class ModelStub:
         )
 
     def error(self, status: int, message: str = "refused by the stub") -> None:
-        """Refuse one call. SDKs try again after 429 and 5xx: say what the next attempt gets, too."""
+        """Refuse one call. SDKs retry after 429 and 5xx: also set what the next attempt gets."""
         self._left.append(lambda dialect, _: write_error(dialect, status, message))
 
     @property
     def left(self) -> int:
-        """Return how many answers were not asked for yet."""
+        """Return how many answers were not used yet."""
         return len(self._left)
 
     def _say(self, *, pieces: tuple[str, ...] = (), tool_calls: tuple[ToolCall, ...] = ()) -> None:

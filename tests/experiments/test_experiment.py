@@ -186,7 +186,7 @@ def test_a_dataset_refuses_a_fixture_that_is_not_the_pinned_one(questions: Path)
     one, other = load_dataset(questions).rows
     dataset = load_dataset(questions)
     write_fixture(dataset.load(other), dataset.directory_of(one))
-    with pytest.raises(FixtureError, match="another recording"):
+    with pytest.raises(FixtureError, match="a different recording"):
         dataset.load(one)
 
 

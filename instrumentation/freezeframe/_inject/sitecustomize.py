@@ -16,7 +16,7 @@ NOT_STARTED = 125
 
 
 def _run_the_other() -> None:
-    """Run the ``sitecustomize`` that stands behind this one."""
+    """Run the ``sitecustomize`` that this one hides."""
     here = os.path.dirname(os.path.abspath(__file__))
     behind = [path for path in sys.path if os.path.abspath(path or os.curdir) != here]
     spec = PathFinder.find_spec("sitecustomize", behind)

@@ -80,7 +80,7 @@ def _record(loop: Any) -> None:
 
 
 def _channel_values(loop: Any) -> dict[str, Any]:
-    """Return what each channel that was ever written holds. Empty channels say so by a marker that is no value of theirs."""
+    """Return what each channel that was written holds. Empty channels say so by a marker that is not one of their values."""
     versions = loop.checkpoint["channel_versions"]
     held = {name: channel.checkpoint() for name, channel in loop.channels.items() if name in versions}
     return {name: value for name, value in held.items() if type(value).__name__ != "_MISSING" and value is not _missing()}

@@ -379,7 +379,7 @@ def draws_of(place: Place) -> Draws | None:
 
 
 def note(place: Place, feed: str, value: str) -> list[str] | None:
-    """Keep a reading; return the row that it stands in."""
+    """Keep a reading; return its row."""
     recorder = _port.recorder()
     if recorder is None:
         return None

@@ -12,7 +12,7 @@ OF_THE_BASE_INSTALL: Final = (
     ("run", "Start a program with capture enabled, without changing its code: freezeframe run -- CMD."),
     ("drain", "Send the spans that were spooled while the collector was down: freezeframe drain --spool DIR."),
 )
-"""The instrumentation's own commands, so that the base install has them; they stand in the list only."""
+"""The instrumentation's own commands, so that the base install has them; they appear only in the list."""
 
 COMMANDS: Final[tuple[Command, ...]] = (
     Command(

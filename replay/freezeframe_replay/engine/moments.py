@@ -1,7 +1,7 @@
 """Moments: times that a program read from its clock and put into a request, brought to the recorded ones before a comparison.
 
 In a replay the clock starts where the run did and is moved with each step, so that what the program reads is right to within
-what the recorded code took; to the microsecond it is not. A time that stands in both requests at the same place is one moment
+what the recorded code took; to the microsecond it is not. A time that is in both requests at the same place is one moment
 if the two lie no further apart than that. Times that the program was given (in its input, by a tool, by the model) are content:
 they are compared as they are. Pure.
 """

@@ -77,7 +77,7 @@ class Settled:
     conflict: str = ""
     """Why the first two values that cannot be the same cannot be it."""
     exchanged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Surrogates that stand in the place of other ones: recorded, live."""
+    """Surrogates in place of other ones: recorded, live."""
 
 
 class PrivateValues:

@@ -64,7 +64,7 @@ class Dataset:
         found = _digest_of(directory)
         if found != row.digest:
             raise FixtureError(
-                f"{directory}: digest {found[:16]}..., {MANIFEST} beside it pins {row.digest[:16]}...: another recording",
+                f"{directory}: digest {found[:16]}..., {MANIFEST} next to it pins {row.digest[:16]}...: a different recording",
                 do="make the dataset again with `freezeframe dataset`",
             )
         return fixture

@@ -45,7 +45,7 @@ class Effect:
     text: str
     step: int | None
     flips: bool
-    """Whether the code took another way or came to a different outcome."""
+    """Whether the code took a different path or had a different outcome."""
     effect: str
     """``none``, ``outcome``, an `Aspect`, or `UNKNOWN`."""
     detail: str = ""

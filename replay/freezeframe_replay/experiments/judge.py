@@ -30,9 +30,9 @@ class Case:
     run: str
     input: str
     recorded: str
-    """What the run came to when it was recorded."""
+    """The recorded outcome."""
     candidate: str
-    """Its outcome now."""
+    """The outcome now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

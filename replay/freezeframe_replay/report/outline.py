@@ -305,7 +305,7 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
 
 
 def call_text(name: str, text: str) -> str:
-    """Return recorded arguments (tagged JSON) as they would stand in a call: ``answer("Where?", user="u1")``."""
+    """Return recorded arguments (tagged JSON) as they would appear in a call: ``answer("Where?", user="u1")``."""
     try:
         data: Any = json.loads(text)
     except ValueError:
