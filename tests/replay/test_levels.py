@@ -121,24 +121,24 @@ PROGRAMS = {
     ),
     "on the command line": Program(
         source="", arguments=("-c", HEAD + entry("pass")),
-        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session or in code that is not in a file", do="file of its own",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session or in code that is not in a file", do="separate file",
     ),
     "from standard input": Program(
         source="", arguments=("-",), stdin=HEAD + entry("pass"),
-        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="separate file",
     ),
     "at a prompt": Program(
         source="", arguments=("-i",), stdin=HEAD.replace("\n\n@", "\n\n\n@") + "\n\n@freezeframe.run\ndef answer(question):\n    return look(question)\n\n\nanswer('where?')\n",
-        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="separate file",
     ),
     "in a console of the program's own": Program(
         source="import code\ncode.InteractiveConsole({'freezeframe': freezeframe, 'look': look, '__name__': '__main__'}).runcode("
         "compile('@freezeframe.run\\ndef answer(question): return look(question)\\nanswer(1)', '<console>', 'exec'))\n",
-        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="separate file",
     ),
     "a block at a prompt": Program(
         source="", arguments=("-i",), stdin=HEAD.replace("\n\n@", "\n\n\n@") + "\n\nwith freezeframe.run('nightly') as run:\n    run.output = look('where?')\n\n\n",
-        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="file of its own",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="interactive session", do="separate file",
     ),
     "under the main guard": Program(
         source="if __name__ == '__main__':\n    @freezeframe.run\n    def answer(question):\n        return look(question)\n    answer('where?')\n",
@@ -232,7 +232,7 @@ REACHES = {
     "a_file_of_a_function": Reaches(
         body="look(load_orders())", gap=GapKind.FILE_READ, text="load_orders (agent.py:", do="mark load_orders (agent.py:"
     ),
-    "a_file": Reaches(body="look(open('orders.csv').read())", gap=GapKind.FILE_READ, text="reads orders.csv, and"),
+    "a_file": Reaches(body="look(open('orders.csv').read())", gap=GapKind.FILE_READ, text="reads orders.csv, outside"),
     "a_file_in_a_thread": Reaches(
         body="thread = threading.Thread(target=lambda: load_orders())\nthread.start()\nthread.join()\nlook(1)",
         gap=GapKind.FILE_READ, text="reads orders.csv", do="mark load_orders (agent.py:",
@@ -245,9 +245,9 @@ REACHES = {
         body="look(*map(lambda name: open(name).read(), ['orders.csv']))", gap=GapKind.FILE_READ, text="reads orders.csv"
     ),
     "a_file_elsewhere": Reaches(
-        body="look(open(os.environ['ELSEWHERE']).read())", gap=GapKind.FILE_READ, text="reads elsewhere.txt, and"
+        body="look(open(os.environ['ELSEWHERE']).read())", gap=GapKind.FILE_READ, text="reads elsewhere.txt, outside"
     ),
-    "a_folder": Reaches(body="look(sorted(os.listdir()))", gap=GapKind.FILE_READ, text="lists the folder ., and"),
+    "a_folder": Reaches(body="look(sorted(os.listdir()))", gap=GapKind.FILE_READ, text="lists the folder ., outside"),
     "a_written_file": Reaches(body="look(open('out.txt', 'w').write('x'))", gap=GapKind.FILE_WRITTEN, text="writes out.txt"),
     "a_removed_file": Reaches(
         body="look(Path('out.txt').unlink(missing_ok=True))", gap=GapKind.FILE_WRITTEN, text="removes out.txt"
@@ -266,9 +266,9 @@ REACHES = {
     ),
     "a_program": Reaches(
         body="look(subprocess.run(['git', 'status', '--secret=abc'], capture_output=True).returncode)",
-        gap=GapKind.PROCESS, text="starts git, and",
+        gap=GapKind.PROCESS, text="starts git, outside",
     ),
-    "a_shell": Reaches(body="look(os.system('true secret'))", gap=GapKind.PROCESS, text="starts true, and"),
+    "a_shell": Reaches(body="look(os.system('true secret'))", gap=GapKind.PROCESS, text="starts true, outside"),
 }  # fmt: skip
 
 
