@@ -178,7 +178,7 @@ def test_without_what_seals_it_doctor_and_a_warning_say_that_spans_are_lost(home
     missing = "spool: cryptography is not installed, and the spool never holds clear text"
     assert done.stdout == f"['off, so spans are lost while the collector is down: {missing}']\n"
     assert missing in done.stderr
-    assert "spans are lost while the collector is away" in done.stderr
+    assert "spans are lost while the collector is down" in done.stderr
     assert not (home / ".local").exists()
 
 
