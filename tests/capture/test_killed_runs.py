@@ -237,7 +237,7 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     shown = agent.say(capsys, "show", trace_id)
     assert f"{trace_id}  unfinished" in shown
     assert "2 steps, the last: step 2 (tool look)" in shown
-    assert "still running, or was killed" in shown
+    assert "still going, or was killed" in shown
     replayed = agent.replay(trace_id)
     assert replayed.returncode == 0, replayed.stderr
     assert replayed.stdout.startswith(

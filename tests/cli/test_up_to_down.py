@@ -326,7 +326,7 @@ def test_down_ends_both_and_up_finds_the_runs_again(
         notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
         assert "freezeframe is down" in run_command(own, "down")
         assert [processes.alive(note) for note in notes] == [False, False]
-        assert "nothing runs" in run_command(own, "down")
+        assert "nothing is running" in run_command(own, "down")
     finally:
         own.freezeframe("down")
 

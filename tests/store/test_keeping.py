@@ -285,7 +285,7 @@ def test_a_backup_restores_into_an_empty_store(own: Store, store: Store, tmp_pat
             sql = "SELECT groupArray((trace_id, spans, input_tokens, status)) FROM (SELECT * FROM {}.runs ORDER BY trace_id)"
         assert fresh.query(sql.format(fresh.database)) == own.query(sql.format(own.database)), table
     store.engine.command(f"DROP DATABASE {fresh.database}")
-    with pytest.raises(PermanentStoreError, match="there already"):
+    with pytest.raises(PermanentStoreError, match="already exists"):
         backup(own, tmp_path / "b1")
 
 
