@@ -115,7 +115,7 @@ def test_a_run_out_of_the_exporters_table_is_the_run_that_was_sent(sent: list[Sp
 @pytest.mark.long
 def test_a_trace_that_is_not_there_and_a_table_that_is_none_are_named(sent: list[SpanRecord], facade_url: str) -> None:
     base = facade_url.replace("http", "clickhouse", 1) + "/freezeframe?table="
-    with pytest.raises(RunError, match="holds no span"):
+    with pytest.raises(RunError, match="has no spans of it"):
         load_backend_spans(f"{base}exported", "ff" * 16)
     with pytest.raises(PermanentStoreError, match="nothing_here"):
         load_backend_spans(f"{base}nothing_here", sent[0].trace_id)
