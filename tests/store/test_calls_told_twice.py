@@ -21,8 +21,10 @@ from freezeframe_collector.otlp import Limits, decode_traces
 from freezeframe_collector.otlp_logs import decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
+from freezeframe_collector.store import store as store_module
 from freezeframe_collector.store.keeping import Retention, expire, pin
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 
 pytestmark = pytest.mark.long
@@ -228,3 +230,20 @@ def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
     assert len(before[1]) == 2
     assert after == before
     assert kept == [[1]]
+
+
+def test_spans_whose_calls_cannot_be_joined_are_stored(
+    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise PermanentStoreError("Code: 386. DB::Exception: no common type of what Maria said")
+
+    made = Store(store.engine, database="told_unjoined")
+    made.migrate()
+    spans = next(iter(decoded_batches(SCENARIOS[0])))
+    with monkeypatch.context() as broken:
+        broken.setattr(store_module, "join_calls", fail)
+        made.insert(spans, token="unjoined")
+    assert made.holds(spans)
+    assert "not joined, though their spans are stored: Code: 386" in caplog.text
+    assert "Maria" not in caplog.text

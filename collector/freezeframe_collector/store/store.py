@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import OrderedDict
@@ -20,11 +21,12 @@ from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
 from freezeframe_schemas import tables
 from freezeframe_schemas.address import shown_address, split_address, store_options
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch, CutMemory
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES
 
+_LOG = logging.getLogger(__name__)
 _SHARDED: Final = frozenset(name for name, _ in TABLES)
 _RUNS_REMEMBERED: Final = 100_000
 _PIECES_REMEMBERED: Final = 200_000
@@ -219,7 +221,11 @@ class Store:
         self._insert("span_rows", Batch(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
         self._note_policies(rows.spans)
         told = {span.trace_id: hours[span.trace_id] for span in spans if tells_of_call(span)}
-        join_calls(self.engine, self.database, told)
+        try:
+            join_calls(self.engine, self.database, told)
+        except PermanentStoreError as error:  # the spans are stored: setting them aside as refused would be untrue
+            code = error.message.partition(". DB::")[0]
+            _LOG.error("model calls of %d runs were not joined, though their spans are stored: %s", len(told), code)
         with self._lock:
             self._pieces.add(rows.pieces)
 
