@@ -95,14 +95,15 @@ def test_spans_wait_on_the_disk_while_the_collector_is_down_and_a_later_process_
 
 
 def test_the_same_process_delivers_once_the_collector_is_back(receiver: Receiver, spool: Path) -> None:
-    handle, exporter = start(receiver.url, spool)
+    handle, exporter = start(receiver.url, spool, export_timeout_s=60)
     work("while it is down")
     handle.flush(10)
     receiver.start()
     exporter._rest_until_s = 0.0  # the rest is over
     work("when it is back")
-    assert handle.flush(10)
+    assert handle.flush(60)
     handle.uninstrument()
+    exporter._rest_until_s = 0.0  # its thread may have tried once more before the receiver was back
     exporter.drain()
     assert len(receiver.names) == 2
     assert exporter.waiting == 0
