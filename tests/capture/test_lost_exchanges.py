@@ -110,6 +110,7 @@ def test_a_scripts_first_calls_are_one_run_though_threads_make_them_at_once(monk
     command_entry = _entry.command_entry
     monkeypatch.setattr(_entry, "command_entry", slow_entry)
     monkeypatch.setattr(_entry, "is_script", lambda: True)
+    monkeypatch.setattr(_entry, "SERVERS", frozenset())  # an earlier test may have loaded one
     with capture(root="auto") as captured:
         in_threads()
         captured.handle.uninstrument()

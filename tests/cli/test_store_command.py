@@ -102,7 +102,7 @@ def test_a_stored_run_is_redacted_again_and_still_replays(project: Project) -> N
     before = asked(project, "stats")
     asking = project.freezeframe("store", "redact", run[:12], "--policy", "towns.toml")
     assert asking.returncode == 1
-    assert "replaces 1 TOWN beside" in asking.stdout
+    assert "replaces 1 TOWN in addition" in asking.stdout
     assert asked(project, "stats")["by_kind"] == before["by_kind"]  # not its sizes on disk: parts are merged all along
     done = project.freezeframe("store", "redact", run[:12], "--policy", "towns.toml", "--yes", "--note", "towns are personal")
     assert done.returncode == 0, done.stderr

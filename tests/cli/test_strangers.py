@@ -176,7 +176,7 @@ def read_by(browser: Chromium, site: Site, origin: str, urls: list[str]) -> list
     return json.loads(site.said.get())
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_a_page_of_somebody_elses_reads_nothing_from_any_port(project: Project, site: Site, browser: Chromium) -> None:
     """Neither before nor after the link was used in that browser, on another port of the same host or on another host.
@@ -194,7 +194,7 @@ def test_a_page_of_somebody_elses_reads_nothing_from_any_port(project: Project, 
     assert "secretive" in browser.visit(link.partition("/enter")[0])  # the cookie was there all the time
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_a_link_opens_the_pages_once(project: Project, browser: Chromium, tmp_path: Path) -> None:
     link = page_link(Home(directory=project.root / ".freezeframe"))
@@ -209,7 +209,7 @@ def test_a_link_opens_the_pages_once(project: Project, browser: Chromium, tmp_pa
     assert "secretive" in browser.visit(link.partition("/enter")[0])
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(400)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_such_a_page_reads_what_is_open(site: Site, browser: Chromium) -> None:
     """What the other test looks for is there to be found."""

@@ -365,7 +365,7 @@ def test_in_the_foreground_the_end_of_one_is_the_end_of_all(tmp_path: Path) -> N
             assert front.wait(timeout=400) == 1
             assert not processes.alive(service)
             assert front.stderr is not None
-            assert "the collector ended" in front.stderr.read()
+            assert "the collector exited" in front.stderr.read()
         finally:
             daemon.down(home, print)
             front.kill()

@@ -152,4 +152,4 @@ def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], Path("run"))
     assert main(["fuzz", "run", "--aim", "chunks"]) == 125  # its answers came whole: nothing was tried
-    assert "there are no more, 20 were asked for" in capsys.readouterr().out
+    assert "there are no more; --rounds asked for 20" in capsys.readouterr().out

@@ -284,7 +284,7 @@ def test_the_command_writes_the_fixture_and_says_what_to_type_next(
     shown = capsys.readouterr().out
     made = load_fixture(tmp_path / "fixed")
     assert f"wrote fixed: 3 steps of run {made.run_id}, 1 call made for real" in shown
-    assert "freezeframe replay fixed asks nobody" in shown
+    assert "freezeframe replay fixed needs no network" in shown
     provider.stop()
     assert main(["replay", "fixed"]) == 0
     assert main(["fixture", "fixed", "-o", "fixed", "--pytest", "--expect", "identical"]) == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import itertools
 from typing import Any
 
 import agent_loops
@@ -13,18 +13,19 @@ from hypothesis import strategies as st
 from serving import serving
 
 from freezeframe_collector.facade.query_log import without_values
-from freezeframe_collector.store import Store, open_store
+from freezeframe_collector.store import Store
 
 SECRET = "maria.keller@northbay-mail.com"
+_NUMBER = itertools.count(1)
 COLUMNS = "user, client, statement, runs, outcome, error_code"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Any:
-    made = open_store(f"chdb://{tmp_path / 'store'}")
+def store(store: Store) -> Store:
+    """A database of its own, in which nobody has asked yet: a process has room for one embedded engine."""
+    made = Store(store.engine, database=f"asked_{next(_NUMBER)}")
     made.migrate()
-    yield made
-    made.close()
+    return made
 
 
 def logged(store: Store) -> list[tuple[Any, ...]]:

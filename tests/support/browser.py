@@ -99,6 +99,8 @@ class Chromium:
     async def _visit(self, url: str) -> str:
         async with aiohttp.ClientSession() as session, session.ws_connect(self._tab, max_msg_size=0) as tab:
             await tab.send_json({"id": 1, "method": "Page.enable"})
+            while (await tab.receive_json()).get("id") != 1:  # until then it may load without telling
+                pass
             await tab.send_json({"id": 2, "method": "Page.navigate", "params": {"url": url}})
             while (await tab.receive_json()).get("method") != "Page.loadEventFired":
                 pass
