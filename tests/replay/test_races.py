@@ -13,6 +13,7 @@ import json
 import os
 import queue
 import random
+import sys
 import threading
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, as_completed, wait
@@ -331,17 +332,27 @@ async def how_many_tasks_are_found_done(world: World) -> Any:
         return [first, await ask(client, world.last(f"found {first}"))]
 
 
-async def tasks_that_differ_by_turns_as_they_are_completed(world: World) -> Any:
-    async def takes_turns(task: asyncio.Task[str], turns: int) -> str:
-        result = await task
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        return result
+async def _takes_turns(task: asyncio.Task[str], turns: int) -> str:
+    result = await task
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return result
 
+
+async def tasks_that_differ_by_turns_as_they_are_completed(world: World) -> Any:
     async with world.aclient() as client:
         slow, quick = _racers()
-        items = [takes_turns(slow, 0), takes_turns(quick, 5)]
+        items = [_takes_turns(slow, 0), _takes_turns(quick, 5)]
         seen = [await item for item in asyncio.as_completed(items)]
+        return [seen, await ask(client, world.last(f"found {seen}"))]
+
+
+async def tasks_that_differ_by_turns_as_they_are_completed_themselves(world: World) -> Any:
+    """What `asyncio.as_completed` gives in ``async for``, from Python 3.13 on."""
+    async with world.aclient() as client:
+        slow, quick = _racers()
+        tasks = [asyncio.ensure_future(_takes_turns(slow, 0)), asyncio.ensure_future(_takes_turns(quick, 5))]
+        seen = [tasks.index(task) async for task in asyncio.as_completed(tasks)]  # type: ignore[attr-defined, unused-ignore]
         return [seen, await ask(client, world.last(f"found {seen}"))]
 
 
@@ -459,6 +470,7 @@ PROGRAMS: list[tuple[Program, Mapping[str, tuple[str, ...]]]] = [
     (a_thread_behind_a_task_is_left, {"A": ("winner",)}),
     (how_many_tasks_are_found_done, {}),
     (tasks_that_differ_by_turns_as_they_are_completed, {}),
+    *([(tasks_that_differ_by_turns_as_they_are_completed_themselves, {})] if sys.version_info >= (3, 13) else []),
     (futures_that_had_ended_as_completed, {}),
     (threads_first_completed, B_FIRST),
     (threads_first_completed, BOTH),

@@ -5,7 +5,7 @@ depends on how many turns of the loop or slices of the scheduler an SDK takes af
 addresses in memory. So what these four functions gave is noted, and a replay waits for just that.
 
 Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of what was done: of a task or future the
-lane that it works in, else its position. From Python 3.13 on `asyncio.as_completed` is left as it is.
+lane that it works in, else its position.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import asyncio
 import asyncio.tasks
 import concurrent.futures
 import functools
+import inspect
+import itertools
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final
@@ -42,8 +45,6 @@ def install(patches: Patches) -> None:
     ]
     for public, private, wraps in modules:
         originals = {name: getattr(private, name) for name in wraps if hasattr(public, name)}
-        if private is asyncio.tasks and sys.version_info >= (3, 13):
-            del originals["as_completed"]
         ours = {name: wraps[name](original) for name, original in originals.items()}
         for importer, alias, name in list(importers(originals)):
             patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
@@ -54,7 +55,7 @@ class _Race:
 
     __slots__ = ("_found", "_marks", "_row", "_row_at", "members", "recorded")
 
-    def __init__(self, members: Sequence[Any], *, ordered: bool) -> None:
+    def __init__(self, members: Sequence[Any], *, ordered: bool, caller: str) -> None:
         self.members = list(dict.fromkeys(members))
         self.recorded: list[Any] | None = None
         """What the run found, in its order; None if nothing is known."""
@@ -68,7 +69,7 @@ class _Race:
         with guard("races.begin"):
             self._mark(ordered)
             if self._marks:
-                self._begin(place)
+                self._begin(place, os.path.basename(caller))
 
     def _mark(self, ordered: bool) -> None:
         lanes = [LANES.get(member) for member in self.members]
@@ -78,8 +79,7 @@ class _Race:
                 for number, (member, lane) in enumerate(zip(self.members, lanes, strict=True))
             }
 
-    def _begin(self, place: Place) -> None:
-        file = os.path.basename(sys._getframe(3).f_code.co_filename)
+    def _begin(self, place: Place, file: str) -> None:
         feed = f"{'race' if place.run else 'race-outside'} {format_lane(place.lane.path)} {file}"
         responder, recorder = _port.serving(), _port.recorder()
         told = None if responder is None else responder.recall(_port.Feed.READING, feed)
@@ -110,6 +110,11 @@ def _split(race: _Race, recorded: Iterable[Any]) -> _Found:
     return done, set(race.members) - done
 
 
+def _caller() -> str:
+    """Return the file that calls one of the functions below."""
+    return sys._getframe(2).f_code.co_filename
+
+
 # -- tasks --------------------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +124,7 @@ def _wrap_wait_in_task(original: Callable[..., Any]) -> Callable[..., Any]:
         decided = timeout is None and return_when == asyncio.ALL_COMPLETED
         if decided or _is_off() or not isinstance(fs, (list, tuple, set, frozenset)):
             return await original(fs, timeout=timeout, return_when=return_when)
-        race = _Race(list(fs), ordered=isinstance(fs, (list, tuple)))
+        race = _Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=_caller())
         done, pending = await original(fs, timeout=timeout, return_when=return_when)
         if race.recorded is not None:
             late = set(race.recorded) - done
@@ -134,48 +139,94 @@ def _wrap_wait_in_task(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wrap_as_completed_in_task(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def as_completed(fs: Any, *, timeout: float | None = None) -> Generator[Any]:
-        loop = asyncio._get_running_loop()
-        if loop is None or _is_off() or asyncio.isfuture(fs) or asyncio.iscoroutine(fs):
-            yield from original(fs, timeout=timeout)
-            return
-        # Made into tasks in the program's order: the original does it in the order of their addresses.
-        race = _Race([asyncio.ensure_future(item, loop=loop) for item in fs], ordered=isinstance(fs, (list, tuple)))
-        ends_at = None if timeout is None else loop.time() + timeout
-        if race.recorded is None:
-            yield from _noted(original(race.members, timeout=timeout), race, ends_at)
-            return
-        for task in race.recorded:
-            race.note((task,))
-            yield _result_of(task, ends_at)
-        left = [task for task in race.members if task not in race.recorded]
-        if left:
-            yield from original(left, timeout=None if ends_at is None else max(ends_at - loop.time(), 0))
+    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
+        if asyncio._get_running_loop() is None or _is_off() or inspect.isawaitable(fs):
+            return original(fs, timeout=timeout)
+        return _AsCompleted(original, fs, timeout, _caller())
 
     return as_completed
 
 
-def _noted(items: Generator[Any], race: _Race, ends_at: float | None) -> Generator[Any]:
-    """Yield what `asyncio.as_completed` does, and note the order in which its tasks end."""
+class _AsCompleted:
+    """What `asyncio.as_completed` gives: coroutines, or from Python 3.13 on in ``async for`` the tasks themselves."""
 
-    def note(task: Any) -> None:
-        if ends_at is None or task.get_loop().time() < ends_at:
+    def __init__(self, original: Callable[..., Any], fs: Any, timeout: float | None, caller: str) -> None:
+        self._original = original
+        self._fs = fs
+        self._timeout = timeout
+        self._caller = caller
+        self._race: _Race | None = None
+        if sys.version_info >= (3, 13):
+            self._begin()  # before, it was a generator and began with its first item
+
+    def _begin(self) -> _Race:
+        if self._race is not None:
+            return self._race
+        loop = asyncio.get_running_loop()
+        # Made into tasks in the program's order: the original does it in the order of their addresses.
+        tasks = [asyncio.ensure_future(item, loop=loop) for item in self._fs]
+        race = self._race = _Race(tasks, ordered=isinstance(self._fs, (list, tuple)), caller=self._caller)
+        self._loop = loop
+        self._ends_at = None if self._timeout is None else loop.time() + self._timeout
+        self._first = deque(race.recorded or ())
+        self._rest: Any = None if self._first else self._begin_rest(race.members)
+        return race
+
+    def _begin_rest(self, members: Sequence[Any]) -> Any:
+        rest = self._original(members, timeout=self._left_s())
+        if sys.version_info < (3, 13) and members:
+            rest = itertools.chain([next(rest)], rest)  # it adds its callbacks now
+        if self._race is not None and self._race.recorded is None:
+            # Ours come after the original's, in its order, which is that of a set made of a set.
+            for task in {task for task in set(members)}:  # noqa: C416 - made anew, it may have another order
+                task.add_done_callback(self._note)
+        return rest
+
+    def _note(self, task: Any) -> None:
+        if self._race is not None and (self._ends_at is None or self._loop.time() < self._ends_at):
+            self._race.note((task,))
+
+    def _left_s(self) -> float | None:
+        return None if self._ends_at is None else max(self._ends_at - self._loop.time(), 0)
+
+    def _recorded(self) -> Any:
+        """Return the task that the run found next; None once what it found has been given."""
+        race = self._begin()
+        if self._first:
+            task = self._first.popleft()
             race.note((task,))
+            return task
+        if self._rest is None:
+            self._rest = self._begin_rest([task for task in race.members if task not in (race.recorded or ())])
+        return None
 
-    for number, item in enumerate(items):
-        if not number:  # the original has added its callbacks: ours come in the same order (that of a set made as it makes one)
-            for task in {task for task in set(race.members)}:  # noqa: C416 - made anew, it may have another order
-                task.add_done_callback(note)
-        yield item
+    def __iter__(self) -> _AsCompleted:
+        return self
 
+    def __next__(self) -> Any:
+        task = self._recorded()
+        return next(self._rest) if task is None else self._result_of(task)
 
-async def _result_of(task: Any, ends_at: float | None) -> Any:
-    left_s = None if ends_at is None else max(ends_at - asyncio.get_running_loop().time(), 0)
-    if not task.done():
-        await asyncio.tasks._wait((task,), left_s, asyncio.ALL_COMPLETED, asyncio.get_running_loop())  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - what `asyncio.wait` calls
-    if not task.done():
-        raise TimeoutError
-    return task.result()
+    if sys.version_info >= (3, 13):
+
+        def __aiter__(self) -> _AsCompleted:
+            return self
+
+        async def __anext__(self) -> Any:
+            task = self._recorded()
+            if task is None:
+                return await anext(self._rest)
+            return await self._until_done(task)
+
+    async def _result_of(self, task: Any) -> Any:
+        return (await self._until_done(task)).result()
+
+    async def _until_done(self, task: Any) -> Any:
+        if not task.done():
+            await asyncio.tasks._wait((task,), self._left_s(), asyncio.ALL_COMPLETED, self._loop)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - what `asyncio.wait` calls
+        if not task.done():
+            raise TimeoutError
+        return task
 
 
 # -- threads ------------------------------------------------------------------------------------------------------------
@@ -187,7 +238,7 @@ def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:
         decided = timeout is None and return_when == concurrent.futures.ALL_COMPLETED
         if decided or _is_off() or not isinstance(fs, (list, tuple, set, frozenset)):
             return original(fs, timeout, return_when)
-        race = _Race(list(fs), ordered=isinstance(fs, (list, tuple)))
+        race = _Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=_caller())
         found = original(fs, timeout, return_when)
         if race.recorded is not None:
             late = set(race.recorded) - found.done
@@ -208,7 +259,7 @@ def _wrap_as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
             return
         ends_at = None if timeout is None else time.monotonic() + timeout
         futures = list(fs)
-        race = _Race(futures, ordered=isinstance(fs, (list, tuple)))
+        race = _Race(futures, ordered=isinstance(fs, (list, tuple)), caller=_caller())
         first = race.recorded or []
         for future in first:
             left_s = None if ends_at is None else max(ends_at - time.monotonic(), 0)
