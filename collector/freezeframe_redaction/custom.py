@@ -12,7 +12,7 @@ from freezeframe_redaction.invented import holds_invented, invent
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.policy import CustomClass, Policy
 from freezeframe_redaction.prf import Prf
-from freezeframe_redaction.surrogates import bare, is_marked_identifier, mark_identifier
+from freezeframe_redaction.shapes import bare, is_marked_identifier, mark_identifier
 
 WINDOW: Final = 256
 """Characters on each side of a trigger's end in which a pattern of the user's may match."""

@@ -7,7 +7,8 @@ import binascii
 import re
 from collections.abc import Callable
 
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 CLASS = "ENCODED"
 """Not a class of values: the redactor looks inside and reports what it finds there."""
@@ -107,17 +108,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="base64",
-        class_=CLASS,
-        triggers=(rf"(?#base64)[^A-Za-z0-9+/_\-](?:{_group()}){{6}}",),
-        find=_find,
-        examples=(
-            Example(
-                text="Y29udGFjdCBib2Iuc21pdGhAZ21haWwuY29tIHRvZGF5",
-                value="Y29udGFjdCBib2Iuc21pdGhAZ21haWwuY29tIHRvZGF5",
-                near_miss="sha512-5CHv4CEaw+fChFx/+7CHlpKV2hfwBfwC0fGBO8LLa0I5hLfZ1k04tnJhOtqO",
-            ),
-        ),
-    ),
-)
+    row("base64", CLASS, _find, rf"(?#base64)[^A-Za-z0-9+/_\-](?:{_group()}){{6}}",
+        shows=("⟦Y29udGFjdCBib2Iuc21pdGhAZ21haWwuY29tIHRvZGF5⟧",
+               "sha512-5CHv4CEaw+fChFx/+7CHlpKV2hfwBfwC0fGBO8LLa0I5hLfZ1k04tnJhOtqO")),
+)  # fmt: skip

@@ -9,40 +9,7 @@ import re
 
 from freezeframe_redaction.prf import Prf, tag
 
-_ONSETS = [
-    "b",
-    "bl",
-    "br",
-    "d",
-    "dr",
-    "f",
-    "fl",
-    "fr",
-    "g",
-    "gl",
-    "gr",
-    "h",
-    "j",
-    "k",
-    "kl",
-    "kr",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pl",
-    "pr",
-    "r",
-    "s",
-    "sl",
-    "st",
-    "t",
-    "tr",
-    "v",
-    "w",
-    "z",
-    "zw",
-]
+_ONSETS = "b bl br d dr f fl fr g gl gr h j k kl kr l m n p pl pr r s sl st t tr v w z zw".split()
 _CONSONANTS = "bdfgklmnprstvwz"
 _VOWELS = "aeiou"
 _ENDINGS = ("zq", "vq", "xq", "qz", "qv", "kq", "jq", "qx")

@@ -27,6 +27,10 @@ class Candidate(NamedTuple):
     shown: tuple[int, int] | None = None
 
 
+CLAIM = "*"
+"""Class of a span that is a surrogate: it blocks every other candidate."""
+EXAMINED = ""
+"""Class of a span that holds nothing: the trigger need not look at it again."""
 Find = Callable[[str, int, int, int], "tuple[Candidate, ...]"]
 """``find(text, low, high, at)``: verify a trigger that ended at `at`, in the leaf ``text[low:high]``, in a fixed window."""
 Replace = Callable[[Prf, str, str], str]

@@ -126,3 +126,13 @@ def _is_of(code: str, national: str) -> bool:
 def is_assigned_somewhere(digits: str) -> bool:
     """Whether any of the larger plans assigns the digits, as dialled inside its country."""
     return any(is_assigned_in(digits, region) for region in REGIONS)
+
+
+def national_kind(digits: str) -> str:
+    """Return the kind of a number without ``+``: of ten digits, or of eleven behind a 1, it may be North American."""
+    ten = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
+    return "nanp" if len(ten) == 10 and _is_nanp(ten) else "national"
+
+
+def _is_nanp(digits: str) -> bool:
+    return digits[0] in "23456789" and digits[3] in "23456789" and is_assigned_in(digits, "US")

@@ -15,6 +15,26 @@ _CARD_HEAD = re.compile(r"(?:[3-68]0{5}|(?:3[0-9]|5[0-9]|6[0-9]|8[0-9])0{4})[0-9
 SSN_SHAPE = re.compile(r"9[0-9]{2}[0-4][0-9]{5}$")
 
 
+_NOT_ALNUM = re.compile(r"[\W_]+")
+_NOT_DIGIT = re.compile(r"[^0-9]+")
+
+
+def bare(value: str) -> str:
+    """Return letters and digits of the value in upper case."""
+    return _NOT_ALNUM.sub("", value).upper()
+
+
+def digits_of(value: str) -> str:
+    """Return the digits of the value."""
+    return _NOT_DIGIT.sub("", value)
+
+
+def lay_out(value: str, digits: str) -> str:
+    """Return the value with its digits replaced in order; everything else stays."""
+    supply = iter(digits)
+    return "".join(next(supply, "0") if "0" <= char <= "9" else char for char in value)
+
+
 def mark_number(prf: Prf, class_: str, canonical: str, length: int) -> str:
     """Return `length` digits for the canonical value: 9, the keyed body, two check digits."""
     if length < 5:
@@ -73,52 +93,8 @@ def is_marked_nanp(digits: str) -> bool:
 
 _PHONE_CHECK = 1000
 _TWO_DIGIT_CODES = frozenset(
-    [
-        "20",
-        "27",
-        "30",
-        "31",
-        "32",
-        "33",
-        "34",
-        "36",
-        "39",
-        "40",
-        "41",
-        "43",
-        "44",
-        "45",
-        "46",
-        "47",
-        "48",
-        "49",
-        "51",
-        "52",
-        "53",
-        "54",
-        "55",
-        "56",
-        "57",
-        "58",
-        "60",
-        "61",
-        "62",
-        "63",
-        "64",
-        "65",
-        "66",
-        "81",
-        "82",
-        "84",
-        "86",
-        "90",
-        "91",
-        "92",
-        "93",
-        "94",
-        "95",
-        "98",
-    ]
+    "20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63"
+    " 64 65 66 81 82 84 86 90 91 92 93 94 95 98".split()
 )
 
 
@@ -151,3 +127,50 @@ def is_marked_subscriber(digits: str, *, international: bool) -> bool:
     if 0 < len(body) < 6:
         return body[0] == "9" and international
     return len(body) >= 6 and tag(body[:-3], _PHONE_CHECK) == int(body[-3:])
+
+
+def is_marked_identifier(value: str) -> bool:
+    """Whether letters and digits carry the mark that `mark_identifier` leaves."""
+    text = bare(value)
+    if text.isdigit():
+        return len(text) >= 5 and text[0] == "9" and tag(text[:-2], 100) == int(text[-2:])
+    first = next((char for char in text[:-2] if char.isdigit()), "9")
+    return first == "9" and len(text) >= 5 and _check_letters(text) == text[-2:]
+
+
+def _check_letters(text: str) -> str:
+    number = tag(text[:-2], 676_000)
+    out = ""
+    for char in text[-2:]:
+        if char.isdigit():
+            number, value = divmod(number, 10)
+            out += DIGITS[value]
+        else:
+            number, value = divmod(number, 26)
+            out += chr(65 + value)
+    return out
+
+
+def mark_identifier(prf: Prf, class_: str, value: str) -> str:
+    """Return an identifier of the same shape: digits for digits, letters for letters, first digit 9, two check characters."""
+    text = bare(value)
+    if text.isdigit():
+        return lay_out(value, mark_number(prf, class_, text, len(text)))
+    number = prf.number(class_, text)
+    out: list[str] = []
+    led = False
+    for char in text:
+        if char.isdigit():
+            number, digit = divmod(number, 10)
+            out.append(str(digit) if led else "9")
+            led = True
+        else:
+            number, letter = divmod(number, 26)
+            out.append(chr(65 + letter))
+    made = "".join(out[:-2]) + text[-2:]
+    made = made[:-2] + _check_letters(made)
+    supply = iter(made)
+    return "".join(
+        (next(supply) if char.isupper() or not char.isalpha() else next(supply).lower()) if char.isalnum() else char
+        for char in value
+    )

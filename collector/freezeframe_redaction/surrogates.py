@@ -13,81 +13,26 @@ import base64
 import ipaddress
 import re
 
-from freezeframe_redaction import checksums, shapes, spoken
+from freezeframe_redaction import checksums, spoken
 from freezeframe_redaction.invented import invent
+from freezeframe_redaction.mailboxes import plain_address
 from freezeframe_redaction.model import SurrogateClass
-from freezeframe_redaction.plans import is_assigned
-from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, permute, spell, tag
+from freezeframe_redaction.plans import is_assigned, national_kind
+from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, permute, spell
+from freezeframe_redaction.shapes import (
+    bare,
+    country_code_length,
+    digits_of,
+    lay_out,
+    mark_card,
+    mark_identifier,
+    mark_nanp,
+    mark_number,
+    mark_subscriber,
+)
 from freezeframe_redaction.vendors import HEADS, SEPARATORS
 
-_NOT_ALNUM = re.compile(r"[\W_]+")
-_NOT_DIGIT = re.compile(r"[^0-9]+")
-
-
-def bare(value: str) -> str:
-    """Return letters and digits of the value in upper case."""
-    return _NOT_ALNUM.sub("", value).upper()
-
-
-def digits_of(value: str) -> str:
-    """Return the digits of the value."""
-    return _NOT_DIGIT.sub("", value)
-
-
-def lay_out(value: str, digits: str) -> str:
-    """Return the value with its digits replaced in order; everything else stays."""
-    supply = iter(digits)
-    return "".join(next(supply, "0") if "0" <= char <= "9" else char for char in value)
-
-
 # -- identifiers -------------------------------------------------------------------------------------------------------
-
-
-def is_marked_identifier(value: str) -> bool:
-    """Whether letters and digits carry the mark that `mark_identifier` leaves."""
-    text = bare(value)
-    if text.isdigit():
-        return len(text) >= 5 and text[0] == "9" and tag(text[:-2], 100) == int(text[-2:])
-    first = next((char for char in text[:-2] if char.isdigit()), "9")
-    return first == "9" and len(text) >= 5 and _check_letters(text) == text[-2:]
-
-
-def _check_letters(text: str) -> str:
-    number = tag(text[:-2], 676_000)
-    out = ""
-    for char in text[-2:]:
-        if char.isdigit():
-            number, value = divmod(number, 10)
-            out += DIGITS[value]
-        else:
-            number, value = divmod(number, 26)
-            out += chr(65 + value)
-    return out
-
-
-def mark_identifier(prf: Prf, class_: str, value: str) -> str:
-    """Return an identifier of the same shape: digits for digits, letters for letters, first digit 9, two check characters."""
-    text = bare(value)
-    if text.isdigit():
-        return lay_out(value, shapes.mark_number(prf, class_, text, len(text)))
-    number = prf.number(class_, text)
-    out: list[str] = []
-    led = False
-    for char in text:
-        if char.isdigit():
-            number, digit = divmod(number, 10)
-            out.append(str(digit) if led else "9")
-            led = True
-        else:
-            number, letter = divmod(number, 26)
-            out.append(chr(65 + letter))
-    made = "".join(out[:-2]) + text[-2:]
-    made = made[:-2] + _check_letters(made)
-    supply = iter(made)
-    return "".join(
-        (next(supply) if char.isupper() or not char.isalpha() else next(supply).lower()) if char.isalnum() else char
-        for char in value
-    )
 
 
 def _identifier(class_: str, name: str, priority: int) -> SurrogateClass:
@@ -103,8 +48,6 @@ def _identifier(class_: str, name: str, priority: int) -> SurrogateClass:
 
 
 def _email(prf: Prf, value: str, kind: str) -> str:
-    from freezeframe_redaction.detectors.email import plain_address
-
     plain = plain_address(value)
     local, _, domain = plain.rpartition("@")
     sign = kind if kind == "=40" else "@"
@@ -114,8 +57,6 @@ def _email(prf: Prf, value: str, kind: str) -> str:
 
 
 def _email_canonical(value: str, kind: str) -> str:
-    from freezeframe_redaction.detectors.email import plain_address
-
     return plain_address(value)
 
 
@@ -136,19 +77,19 @@ def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
     if kind in ("nanp", "international") and (
         (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1")
     ):
-        return digits[:-10] + shapes.mark_nanp(prf, digits[-10:])
+        return digits[:-10] + mark_nanp(prf, digits[-10:])
     head = ""
     body = digits
     if kind == "international":
-        length = shapes.country_code_length(digits)
+        length = country_code_length(digits)
     elif kind == "international00":
-        length = 2 + shapes.country_code_length(digits[2:])
+        length = 2 + country_code_length(digits[2:])
     else:
         length = 1 if digits[0] == "0" else 0
     head, body = digits[:length], digits[length:]
     made = body
     for attempt in range(16):
-        made = shapes.mark_subscriber(prf, body, len(body), attempt)
+        made = mark_subscriber(prf, body, len(body), attempt)
         if not _assigned(kind, head, made):
             break
     return head + made
@@ -173,7 +114,7 @@ def _phone_canonical(value: str, kind: str) -> str:
 
 
 def _card(prf: Prf, value: str, kind: str) -> str:
-    return lay_out(value, shapes.mark_card(prf, digits_of(value)))
+    return lay_out(value, mark_card(prf, digits_of(value)))
 
 
 def _iban(prf: Prf, value: str, kind: str) -> str:
@@ -287,7 +228,7 @@ def _code(prf: Prf, value: str) -> str:
 
 def number_for(prf: Prf, made: str, length: int) -> str:
     """Return `length` digits in the place of a surrogate that is no number: a marked number, nines where there is no room."""
-    return shapes.mark_number(prf, "NUMBER", made, length) if length >= LEAST_MARKED else "9" * length
+    return mark_number(prf, "NUMBER", made, length) if length >= LEAST_MARKED else "9" * length
 
 
 def _jwt(prf: Prf, value: str) -> str:
@@ -419,8 +360,6 @@ def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
     """Return the class for digits that are words as well: their surrogate is the digits' own, in words."""
 
     def kind_of(digits: str) -> str:
-        from freezeframe_redaction.detectors.phone import national_kind
-
         return national_kind(digits) if entry.name == "PHONE" else ""
 
     def replace(prf: Prf, value: str, kind: str) -> str:

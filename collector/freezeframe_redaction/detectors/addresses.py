@@ -9,7 +9,8 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.invented import holds_invented
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import reaching, row
 
 CLASS = "ADDRESS"
 
@@ -168,7 +169,7 @@ def _accept(match: re.Match[str], low: int, high: int, group: int = 0) -> tuple[
 
 def _unit(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``6614 Luite tee 87, Apt. 931``: the unit tells that the words before it are a street, whatever the language."""
-    unit = next((one for one in _UNIT_ONLY.finditer(text, max(low, at - 20), min(high, at + 8)) if one.end() >= at), None)
+    unit = reaching(_UNIT_ONLY, text, low, high, at, 20, 8)
     if unit is None:
         return ()
     line = _STREET_LINE.search(text, max(low, unit.start() - 90), unit.start())
@@ -338,193 +339,55 @@ _BEFORE_STREET = frozenset(
 
 
 DETECTORS = (
-    Detector(
-        name="address: number and street",
-        class_=CLASS,
-        # The number and the first word only: the words for streets, two hundred of them, are for the check.
-        triggers=(r"(?#digits)[0-9](?:[A-Za-z]?,?[ \n]|[A-Za-z])[A-Z\xc0-\xde]", r"[0-9][A-Za-z]?,? [0-9]+(?:st|nd|rd|th) "),
-        find=_number_first,
-        examples=(
-            Example(
-                text="Ship to 1600 Pennsylvania Avenue NW, Washington, DC 20500",
-                value="1600 Pennsylvania Avenue NW, Washington, DC 20500",
-                near_miss="5 event selectors for a trail",
-            ),
-        ),
-    ),
-    Detector(
-        name="address: street and number",
-        class_=CLASS,
-        triggers=(
-            r"(?i)(?:stra(?:\xdf|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|v\xe4gen|gata|vej|gade|veien|gaten|katu|utca|ulice|markt|gate|graben|bulvar\xe9|caddesi|cad\.|sokak|soka\xe9\xe9|sok\.|mahallesi|mah\.|\xfat|\xfatja|k\xf6r\xfat|tere|n\xe1m\xe9st\xed|n\xe1m\.|t\xe9\xedda|trieda|ulica|cesta|trg|iela|gatv\xe9|t\xe4nav|puiestee|torget|gr\xe4nd|plads|bakken|ntie|kuja|polku|kaari|esplanadi) (?:no ?[:.]? ?)?[0-9]{1,4}",
-        ),
-        find=_german,
-        examples=(
-            Example(
-                text="wohnt in der Hettnerstraße 5, 10115 Berlin", value="Hettnerstraße 5, 10115 Berlin", near_miss="platz 3"
-            ),
-        ),
-    ),
-    Detector(
-        name="address: street word first",
-        class_=CLASS,
-        triggers=(
-            r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|al\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
-        ),
-        find=_romance,
-        examples=(
-            Example(text="habite 77, rue Élodie Guérin, 09822 Gillesdan", value="77, rue Élodie Guérin, 09822 Gillesdan"),
-        ),
-    ),
-    Detector(
-        name="address: announced",
-        class_=CLASS,
-        triggers=(
-            r"(?i)(?:\baddress(?:[ _]?line)?[ _]?[12]?|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|bydli\xe9t\xe9|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
-        ),
-        find=_keyed,
-        examples=(
-            Example(text="address: 42 Wallaby Way, Sydney", value="42 Wallaby Way, Sydney", near_miss="address is required"),
-        ),
-    ),
-    Detector(
-        name="address: unit",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:apt|apartment|suite|unit|flat)\.? ?#?[0-9]",),
-        find=_unit,
-        examples=(
-            Example(
-                text="ship to 6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031 by Friday",
-                value="6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031",
-                near_miss="run the test suite 3 times in unit 7",
-            ),
-        ),
-    ),
-    Detector(
-        name="address: street, postcode and town",
-        class_=CLASS,
-        triggers=(r"(?#digits)[0-9]{2}[0-9 \-]*(?:(?:[A-Z]{2})?,?[ \n]|[A-Z])[A-Z\xc0-\xde][a-z\xdf-\xff]",),
-        find=_street_and_town,
-        examples=(
-            Example(
-                text="Adres: Długa 5/12, 00-950 Warszawa.",
-                value="Długa 5/12, 00-950 Warszawa",
-                near_miss="Monday, January 12, 2024 Paris",
-            ),
-        ),
-    ),
-    Detector(
-        name="address: unit first",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot|moo)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
-        ),
-        find=_unit_first,
-        examples=(
-            Example(
-                text="House No. 45, Sector 17, Chandigarh 160017",
-                value="House No. 45, Sector 17, Chandigarh 160017",
-                near_miss="Block 7, Tests and 160017 others",
-            ),
-        ),
-    ),
-    Detector(
-        name="address: Cyrillic street",
-        class_=CLASS,
-        triggers=(r"(?#rare)\xe9-?\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",),
-        find=_romance,
-        examples=(
-            Example(text="ул. Тверская, д. 7, кв. 12, Москва, 125009", value="ул. Тверская, д. 7, кв. 12, Москва, 125009"),
-        ),
-    ),
-    Detector(
-        name="address: post box",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|bo.te postale|postbus|postboks|postilokero|skrytka(?: pocztowa)?|(?:private|locked) bag)(?: n[ro\xba\xb0]\.?)? ?[0-9]",
-            r"\xe9/\xe9 [0-9]",
-            r"\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z]",
-        ),
-        find=lambda text, low, high, at: _other(_POSTBOX, text, low, high, at),
-        examples=(
-            Example(text="write to P.O. Box 1234, Austin, TX 78701", value="P.O. Box 1234, Austin, TX 78701"),
-            Example(text="Casilla 4482, Correo Central", value="Casilla 4482", near_miss="BP 120 over 80"),
-        ),
-    ),
-    Detector(
-        name="address: Japan in Latin letters",
-        class_=CLASS,
-        triggers=(r"[a-z]-(?:ku|shi|gun),? [A-Z]",),
-        find=lambda text, low, high, at: _other(_ROMAJI, text, low, high, at),
-        examples=(
-            Example(
-                text="1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002",
-                value="1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002",
-                near_miss="the Shibuya-ku Office",
-            ),
-        ),
-    ),
-    Detector(
-        name="address: blocks and lots",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:bloco|blok|quadra|conjunto|lote|manzana|mz|smz)\.? ?[A-Z0-9]{1,4}[ ,\-]{1,3}[a-z]{2,7}\.? ?[A-Z0-9]",
-        ),
-        find=lambda text, low, high, at: _other(_QUARTER, text, low, high, at),
-        examples=(
-            Example(text="SQS 308 Bloco C Apto 402, Asa Sul", value="SQS 308 Bloco C Apto 402", near_miss="bloco 7 de notas"),
-        ),
-    ),
-    Detector(
-        name="address: military post",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}",),
-        find=lambda text, low, high, at: _other(_MILITARY, text, low, high, at),
-        examples=(Example(text="sent to PSC 7951, Box 9972\nAPO AA 69974?", value="PSC 7951, Box 9972\nAPO AA 69974"),),
-    ),
-    Detector(
-        name="address: numbered streets",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:calle|carrera|cra\.?|cll?\.?|kr|transversal|diagonal|dg\.?|avenida|av\.?) [0-9]{1,3} ?[a-z]?(?: (?:sur|bis|norte))? ?(?:#|no\.?|n[o\xb0]\.?) ?[0-9]",
-        ),
-        find=lambda text, low, high, at: _other(_COLOMBIAN, text, low, high, at),
-        examples=(Example(text="Calle 44 No. 12-30 Apto 501, Medellín", value="Calle 44 No. 12-30 Apto 501, Medellín"),),
-    ),
-    Detector(
-        name="address: Thai, Arabic, Hebrew",
-        class_=CLASS,
-        triggers=(
-            r"(?#rare)\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}",
-            r"(?#rare)[0-9] [\xe9\xb7]{6}",
-            r"(?#rare)[0-9] \xe9{4} \xe9{3}",
-        ),
-        find=lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at) or _other(_POSTBOX, text, low, high, at),
-        examples=(
-            Example(text="شارع الملك فهد 44", value="شارع الملك فهد 44", near_miss="العدد الكلي 44"),
-            Example(text="רחוב דיזנגוף 99, תל אביב", value="רחוב דיזנגוף 99"),
-            Example(text="99/4 ถนนสุขุมวิท กรุงเทพฯ", value="99/4 ถนนสุขุมวิท"),
-            Example(text="رقم 14 شارع الملك فيصل", value="14 شارع الملك فيصل"),
-        ),
-    ),
-    Detector(
-        name="address: East Asia",
-        class_=CLASS,
-        triggers=(r"(?#rare)[\xe9]{3}[0-9]{1,5}\xe9", r"(?#rare)\xe9{2}[0-9]{1,3}[-\xe9][0-9]"),
-        find=lambda text, low, high, at: (
+    # The number and the first word only: the words for streets, two hundred of them, are for the check.
+    row("address: number and street", CLASS, _number_first, r"(?#digits)[0-9](?:[A-Za-z]?,?[ \n]|[A-Za-z])[A-Z\xc0-\xde]",
+        r"[0-9][A-Za-z]?,? [0-9]+(?:st|nd|rd|th) ",
+        shows=("Ship to ⟦1600 Pennsylvania Avenue NW, Washington, DC 20500⟧", "5 event selectors for a trail")),
+    row("address: street and number", CLASS, _german,
+        r"(?i)(?:stra(?:\xdf|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|v\xe4gen|gata|vej|gade|veien|gaten|katu|utca|ulice|markt|gate|graben|bulvar\xe9|caddesi|cad\.|sokak|soka\xe9\xe9|sok\.|mahallesi|mah\.|\xfat|\xfatja|k\xf6r\xfat|tere|n\xe1m\xe9st\xed|n\xe1m\.|t\xe9\xedda|trieda|ulica|cesta|trg|iela|gatv\xe9|t\xe4nav|puiestee|torget|gr\xe4nd|plads|bakken|ntie|kuja|polku|kaari|esplanadi) (?:no ?[:.]? ?)?[0-9]{1,4}",
+        shows=("wohnt in der ⟦Hettnerstraße 5, 10115 Berlin⟧", "platz 3")),
+    row("address: street word first", CLASS, _romance,
+        r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|all\xe9e|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|pra\xe7a|carrer|ulica|ul\.|al\.|aleja|jalan|jl\.|c/|n\xe1m\.|n\xe1m\xe9st\xed|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|\xe9\xe9\xe9ng|ph\xe9|ng\xe9|ng\xe1ch) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+        shows=("habite ⟦77, rue Élodie Guérin, 09822 Gillesdan⟧",)),
+    row("address: announced", CLASS, _keyed,
+        r"(?i)(?:\baddress(?:[ _]?line)?[ _]?[12]?|anschrift|adresse|direcci\xf3n|endere\xe7o|indirizzo|adres|bydli\xe9t\xe9|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|\xe9) )",
+        shows=("address: ⟦42 Wallaby Way, Sydney⟧", "address is required")),
+    row("address: unit", CLASS, _unit, r"(?i)\b(?:apt|apartment|suite|unit|flat)\.? ?#?[0-9]",
+        shows=("ship to ⟦6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031⟧ by Friday",
+               "run the test suite 3 times in unit 7")),
+    row("address: street, postcode and town", CLASS, _street_and_town,
+        r"(?#digits)[0-9]{2}[0-9 \-]*(?:(?:[A-Z]{2})?,?[ \n]|[A-Z])[A-Z\xc0-\xde][a-z\xdf-\xff]",
+        shows=("Adres: ⟦Długa 5/12, 00-950 Warszawa⟧.", "Monday, January 12, 2024 Paris")),
+    row("address: unit first", CLASS, _unit_first,
+        r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot|moo)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
+        shows=("⟦House No. 45, Sector 17, Chandigarh 160017⟧", "Block 7, Tests and 160017 others")),
+    row("address: Cyrillic street", CLASS, _romance, r"(?#rare)\xe9-?\xe9\.? \xc9\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",
+        shows=("⟦ул. Тверская, д. 7, кв. 12, Москва, 125009⟧",)),
+    row("address: post box", CLASS, lambda text, low, high, at: _other(_POSTBOX, text, low, high, at),
+        r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|bo.te postale|postbus|postboks|postilokero|skrytka(?: pocztowa)?|(?:private|locked) bag)(?: n[ro\xba\xb0]\.?)? ?[0-9]",
+        r"\xe9/\xe9 [0-9]", r"\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z]",
+        shows=("write to ⟦P.O. Box 1234, Austin, TX 78701⟧", "⟦Casilla 4482⟧, Correo Central", "BP 120 over 80")),
+    row("address: Japan in Latin letters", CLASS, lambda text, low, high, at: _other(_ROMAJI, text, low, high, at),
+        r"[a-z]-(?:ku|shi|gun),? [A-Z]", shows=("⟦1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002⟧", "the Shibuya-ku Office")),
+    row("address: blocks and lots", CLASS, lambda text, low, high, at: _other(_QUARTER, text, low, high, at),
+        r"(?i)\b(?:bloco|blok|quadra|conjunto|lote|manzana|mz|smz)\.? ?[A-Z0-9]{1,4}[ ,\-]{1,3}[a-z]{2,7}\.? ?[A-Z0-9]",
+        shows=("⟦SQS 308 Bloco C Apto 402⟧, Asa Sul", "bloco 7 de notas")),
+    row("address: military post", CLASS, lambda text, low, high, at: _other(_MILITARY, text, low, high, at),
+        r"(?i)\b(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}", shows=("sent to ⟦PSC 7951, Box 9972\nAPO AA 69974⟧?",)),
+    row("address: numbered streets", CLASS, lambda text, low, high, at: _other(_COLOMBIAN, text, low, high, at),
+        r"(?i)\b(?:calle|carrera|cra\.?|cll?\.?|kr|transversal|diagonal|dg\.?|avenida|av\.?) [0-9]{1,3} ?[a-z]?(?: (?:sur|bis|norte))? ?(?:#|no\.?|n[o\xb0]\.?) ?[0-9]",
+        shows=("⟦Calle 44 No. 12-30 Apto 501, Medellín⟧",)),
+    row("address: Thai, Arabic, Hebrew", CLASS, lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at) or _other(_POSTBOX, text, low, high, at),
+        r"(?#rare)\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}", r"(?#rare)[0-9] [\xe9\xb7]{6}",
+        r"(?#rare)[0-9] \xe9{4} \xe9{3}",
+        shows=("⟦شارع الملك فهد 44⟧", "العدد الكلي 44", "⟦רחוב דיזנגוף 99⟧, תל אביב", "⟦99/4 ถนนสุขุมวิท⟧ กรุงเทพฯ",
+               "رقم ⟦14 شارع الملك فيصل⟧")),
+    row("address: East Asia", CLASS, lambda text, low, high, at: (
             _other(_CHINESE, text, low, high, at)
             or _other(_JAPANESE, text, low, high, at)
             or _other(_POSTBOX, text, low, high, at)
         ),
-        examples=(Example(text="北京市海淀区中关村大街27号", value="北京市海淀区中关村大街27号"),),
-    ),
-    Detector(
-        name="address: Korea",
-        class_=CLASS,
-        triggers=(r"(?#rare)\xe9{2} \xe9{2,6} ?[0-9]{1,4}",),
-        find=lambda text, low, high, at: _other(_KOREAN, text, low, high, at),
-        examples=(
-            Example(text="서울특별시 강남구 테헤란로 152", value="서울특별시 강남구 테헤란로 152", near_miss="우리 회사 15"),
-        ),
-    ),
-)
+        r"(?#rare)[\xe9]{3}[0-9]{1,5}\xe9", r"(?#rare)\xe9{2}[0-9]{1,3}[-\xe9][0-9]", shows=("⟦北京市海淀区中关村大街27号⟧",)),
+    row("address: Korea", CLASS, lambda text, low, high, at: _other(_KOREAN, text, low, high, at),
+        r"(?#rare)\xe9{2} \xe9{2,6} ?[0-9]{1,4}", shows=("⟦서울특별시 강남구 테헤란로 152⟧", "우리 회사 15")),
+)  # fmt: skip

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.secrets import is_marked_secret
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import reaching, row
 
 CLASS = "SECRET"
 
@@ -254,7 +255,7 @@ _FOREIGN = re.compile(
 
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``пароль: Zvezda2024``: the trigger ended in the value."""
-    match = next((one for one in _FOREIGN.finditer(text, max(low, at - 40), min(high, at + 70)) if one.end() >= at), None)
+    match = reaching(_FOREIGN, text, low, high, at, 40, 70)
     return judge("password", match.group(1).rstrip("\"'`"), match.start(1), scheme=None) if match else ()
 
 
@@ -267,129 +268,35 @@ _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
 """What may stand behind such a name."""
 
 DETECTORS = (
-    Detector(
-        name="secret: assigned",
-        class_=CLASS,
-        triggers=(rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->|; ?s:[0-9])",),
-        find=_find,
-        examples=(
-            Example(text='password: "Tr0ub4dor&3"', value="Tr0ub4dor&3", near_miss='api_key = os.environ["OPENAI_API_KEY"]'),
-            Example(
-                text="Authorization: Basic YWRtaW46UzNjcmV0UGFzczk5",
-                value="YWRtaW46UzNjcmV0UGFzczk5",
-                near_miss="token = get_token(user)",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: spoken",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:password|pass|pwd?|passphrase|passwort|kennwort|contrase\xf1a|clave|senha|parola|l\xf6senord(?:et)?|passordet|salasana|heslo|has\xe9o|jelsz\xf3|kata sandi|m\xe9t kh\xe9u|mot de passe|wachtwoord|api key|secret key|access token|pin) ",
-        ),
-        find=lambda text, low, high, at: _spoken(text, low, high, at - 1),
-        examples=(Example(text="my password is hunter2secret!", value="hunter2secret", near_miss="the password is wrong"),),
-    ),
-    Detector(
-        name="secret: spoken, with what it is for",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|clave|senha|wachtwoord|has\xe9o|heslo|kata sandi|parola|l\xf6senord|salasana|m\xe9t kh\xe9u|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : | -> )",
-        ),
-        find=_spoken_for,
-        examples=(
-            Example(
-                text="the password for staging is Winter2023!", value="Winter2023", near_miss="the password for staging is weak"
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: in SQL",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:password|identified by|psk) ['\"]",),
-        find=_in_sql,
-        examples=(
-            Example(
-                text="ALTER USER bob WITH PASSWORD 'Fern#grove71';",
-                value="Fern#grove71",
-                near_miss="a password 'policy' is set",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: assigned, other scripts",
-        class_=CLASS,
-        triggers=(r"(?#rare)[\x80-\xff]{2}[ :=\"'\-]{0,3}[!-~]{6}",),
-        find=_foreign,
-        examples=(
-            Example(text="пароль: Zvezda2024!", value="Zvezda2024", near_miss="пароль: password"),
-            Example(text="密码是Abc12345", value="Abc12345"),
-        ),
-    ),
-    Detector(
-        name="secret: login and password",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| is | are )[^\s/]{2,40} ?/ ?[^\s]{6}",),
-        find=_credentials,
-        examples=(Example(text="use creds svc_deploy / kJ8#mW2$qL", value="kJ8#mW2$qL", near_miss="login page / dashboard"),),
-    ),
-    Detector(
-        name="secret: phrase of words",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:passphrase|(?:seed|recovery|secret|backup|mnemonic|wallet) (?:phrase|words)|mnemonic)\b",),
-        find=_phrase,
-        examples=(
-            Example(
-                text="passphrase: orchid lantern mosaic twelve",
-                value="orchid lantern mosaic twelve",
-                near_miss="passphrase: must be long, and nobody may know the words",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: declared with a default",
-        class_=CLASS,
-        triggers=(r"\bdefault\s{0,20}=\s{0,4}\"[^\"\s]{6}",),
-        find=_declared,
-        examples=(
-            Example(
-                text='variable "db_password" {\n  default = "Zx7bfE1UVAk5Bk"\n}',
-                value="Zx7bfE1UVAk5Bk",
-                near_miss='variable "region" {\n  default = "eu-central-1"\n}',
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: named above",
-        class_=CLASS,
-        triggers=(r"(?i)(?:password|secret|token|_pass|_key)[\"']?,?[\s{]{1,60}[\"']?value[\"']?\s?[:=]",),
-        find=_below,
-        examples=(
-            Example(
-                text="- name: DB_PASSWORD\n  value: Zx7bfE1UVAk5\n",
-                value="Zx7bfE1UVAk5",
-                near_miss="- name: DB_PASSWORD\n  valueFrom:\n",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: cookie of a command",
-        class_=CLASS,
-        triggers=(r"(?: -b|--cookie)[ =][\"'][A-Za-z0-9_.\-]+=",),
-        find=_cookie_flag,
-        examples=(Example(text='curl -b "session=6AjmaE814NGBJ87T" u', value="6AjmaE814NGBJ87T", near_miss='cut -b "a=1"'),),
-    ),
-    Detector(
-        name="secret: key of a licence",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:licen[cs]e|product|serial|activation|registration|cd)[ _-]key\b",),
-        find=_licence,
-        examples=(
-            Example(
-                text="license key: 9JV09-TL34T-LEGL9-8ZWGR-RYDIC",
-                value="9JV09-TL34T-LEGL9-8ZWGR-RYDIC",
-                near_miss="the license key is read from disk",
-            ),
-        ),
-    ),
-)
+    row("secret: assigned", CLASS, _find,
+        rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->|; ?s:[0-9])",
+        shows=('password: "⟦Tr0ub4dor&3⟧"', 'api_key = os.environ["OPENAI_API_KEY"]',
+               "Authorization: Basic ⟦YWRtaW46UzNjcmV0UGFzczk5⟧", "token = get_token(user)")),
+    row("secret: spoken", CLASS, lambda text, low, high, at: _spoken(text, low, high, at - 1),
+        r"(?i)\b(?:password|pass|pwd?|passphrase|passwort|kennwort|contrase\xf1a|clave|senha|parola|l\xf6senord(?:et)?|passordet|salasana|heslo|has\xe9o|jelsz\xf3|kata sandi|m\xe9t kh\xe9u|mot de passe|wachtwoord|api key|secret key|access token|pin) ",
+        shows=("my password is ⟦hunter2secret⟧!", "the password is wrong")),
+    row("secret: spoken, with what it is for", CLASS, _spoken_for,
+        r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|clave|senha|wachtwoord|has\xe9o|heslo|kata sandi|parola|l\xf6senord|salasana|m\xe9t kh\xe9u|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : | -> )",
+        shows=("the password for staging is ⟦Winter2023⟧!", "the password for staging is weak")),
+    row("secret: in SQL", CLASS, _in_sql, r"(?i)\b(?:password|identified by|psk) ['\"]",
+        shows=("ALTER USER bob WITH PASSWORD '⟦Fern#grove71⟧';", "a password 'policy' is set")),
+    row("secret: assigned, other scripts", CLASS, _foreign, r"(?#rare)[\x80-\xff]{2}[ :=\"'\-]{0,3}[!-~]{6}",
+        shows=("пароль: ⟦Zvezda2024⟧!", "пароль: password", "密码是⟦Abc12345⟧")),
+    row("secret: login and password", CLASS, _credentials,
+        r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| is | are )[^\s/]{2,40} ?/ ?[^\s]{6}",
+        shows=("use creds svc_deploy / ⟦kJ8#mW2$qL⟧", "login page / dashboard")),
+    row("secret: phrase of words", CLASS, _phrase,
+        r"(?i)\b(?:passphrase|(?:seed|recovery|secret|backup|mnemonic|wallet) (?:phrase|words)|mnemonic)\b",
+        shows=("passphrase: ⟦orchid lantern mosaic twelve⟧", "passphrase: must be long, and nobody may know the words")),
+    row("secret: declared with a default", CLASS, _declared, r"\bdefault\s{0,20}=\s{0,4}\"[^\"\s]{6}",
+        shows=('variable "db_password" {\n  default = "⟦Zx7bfE1UVAk5Bk⟧"\n}',
+               'variable "region" {\n  default = "eu-central-1"\n}')),
+    row("secret: named above", CLASS, _below,
+        r"(?i)(?:password|secret|token|_pass|_key)[\"']?,?[\s{]{1,60}[\"']?value[\"']?\s?[:=]",
+        shows=("- name: DB_PASSWORD\n  value: ⟦Zx7bfE1UVAk5⟧\n", "- name: DB_PASSWORD\n  valueFrom:\n")),
+    row("secret: cookie of a command", CLASS, _cookie_flag, r"(?: -b|--cookie)[ =][\"'][A-Za-z0-9_.\-]+=",
+        shows=('curl -b "session=⟦6AjmaE814NGBJ87T⟧" u', 'cut -b "a=1"')),
+    row("secret: key of a licence", CLASS, _licence,
+        r"(?i)\b(?:licen[cs]e|product|serial|activation|registration|cd)[ _-]key\b",
+        shows=("license key: ⟦9JV09-TL34T-LEGL9-8ZWGR-RYDIC⟧", "the license key is read from disk")),
+)  # fmt: skip

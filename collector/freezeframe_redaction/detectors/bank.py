@@ -6,8 +6,9 @@ import re
 
 from freezeframe_redaction.checksums import weighted
 from freezeframe_redaction.detectors import context, runs
-from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "BANK_ACCOUNT"
 
@@ -80,7 +81,7 @@ _UPI = re.compile(rf"(?<![\w.@-])[A-Za-z0-9][A-Za-z0-9._-]{{1,63}}@(?:{_UPI_BANK
 
 
 def _upi(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = next((one for one in _UPI.finditer(text, max(low, at - 72), min(high, at + 16)) if one.end() >= at), None)
+    match = reaching(_UPI, text, low, high, at, 72, 16)
     return (Candidate(*match.span(), CLASS, "upi"),) if match else ()
 
 
@@ -94,60 +95,24 @@ _MESSAGE_FIELD = re.compile(r":5[0-9][A-Z]?:/{1,2}(?:[A-Z]/)?([A-Z0-9]{6,34})(?!
 
 def _of_message(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``:59:/4417882031``: whom a SWIFT message pays. Source: SWIFT Standards MT103, fields 50a to 59a."""
-    match = next((one for one in _MESSAGE_FIELD.finditer(text, max(low, at - 10), min(high, at + 40)) if one.end() >= at), None)
+    match = reaching(_MESSAGE_FIELD, text, low, high, at, 10, 40)
     if match is None or not any(map(str.isdigit, match.group(1))):
         return ()
     return (Candidate(*match.span(1), "*" if is_marked_identifier(match.group(1)) else CLASS, "account"),)
 
 
 DETECTORS = (
-    Detector(
-        name="bank: account in a SWIFT message",
-        class_=CLASS,
-        triggers=(r":(?:50[A-Z]|5[79][A-Z]?):/[/A-Z0-9]",),
-        find=_of_message,
-        examples=(Example(text=":59:/4417882031\nMAX MUSTER", value="4417882031", near_miss=":59:/ACMEBANK"),),
-    ),
-    Detector(
-        name="bank: account number",
-        class_=CLASS,
-        triggers=(
-            r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
-        ),
-        find=_named,
-        examples=(
-            Example(text="account number: 12345678", value="12345678", near_miss="account number is required"),
-            Example(text="sort code 20-00-00", value="20-00-00"),
-        ),
-    ),
-    Detector(
-        name="bank: account beside a bank's code",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto|kto)\b",
-        ),
-        find=_named,
-        examples=(Example(text="BSB 062-000, Account 12345678", value="12345678", near_miss="SWIFT account manager"),),
-    ),
-    Detector(
-        name="bank: cbu",
-        class_=CLASS,
-        triggers=(r"(?i)\bc[bv]u\b[^0-9\n\x1f]{0,12}[0-9]{22}\b",),
-        find=_cbu,
-        examples=(Example(text="CBU 2850590940090418135201", value="2850590940090418135201", near_miss="CBU 2850"),),
-    ),
-    Detector(
-        name="bank: upi handle",
-        class_=CLASS,
-        triggers=(rf"(?i)[a-z0-9]@(?:{_UPI_BANKS})\b",),
-        find=_upi,
-        examples=(Example(text="pay rohan.mehta88@okaxis today", value="rohan.mehta88@okaxis", near_miss="name@okay, @sbi"),),
-    ),
-    Detector(
-        name="bank: ifsc",
-        class_=CLASS,
-        triggers=(r"(?#digits)\b[A-Z]{4}0[A-Z0-9]{6}\b",),
-        find=_ifsc,
-        examples=(Example(text="IFSC HDFC0001234", value="HDFC0001234", near_miss="code HDFC0001234"),),
-    ),
-)
+    row("bank: account in a SWIFT message", CLASS, _of_message, r":(?:50[A-Z]|5[79][A-Z]?):/[/A-Z0-9]",
+        shows=(":59:/⟦4417882031⟧\nMAX MUSTER", ":59:/ACMEBANK")),
+    row("bank: account number", CLASS, _named,
+        r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
+        shows=("account number: ⟦12345678⟧", "account number is required", "sort code ⟦20-00-00⟧")),
+    row("bank: account beside a bank's code", CLASS, _named,
+        r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto|kto)\b",
+        shows=("BSB 062-000, Account ⟦12345678⟧", "SWIFT account manager")),
+    row("bank: cbu", CLASS, _cbu, r"(?i)\bc[bv]u\b[^0-9\n\x1f]{0,12}[0-9]{22}\b",
+        shows=("CBU ⟦2850590940090418135201⟧", "CBU 2850")),
+    row("bank: upi handle", CLASS, _upi, rf"(?i)[a-z0-9]@(?:{_UPI_BANKS})\b",
+        shows=("pay ⟦rohan.mehta88@okaxis⟧ today", "name@okay, @sbi")),
+    row("bank: ifsc", CLASS, _ifsc, r"(?#digits)\b[A-Z]{4}0[A-Z0-9]{6}\b", shows=("IFSC ⟦HDFC0001234⟧", "code HDFC0001234")),
+)  # fmt: skip

@@ -7,7 +7,8 @@ import re
 from freezeframe_redaction import checksums
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.invented import holds_invented
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.rows import reaching, row
 from freezeframe_redaction.shapes import is_marked_card
 
 CLASS = "CARD"
@@ -55,7 +56,7 @@ _TRACK = re.compile(r"%B([0-9]{12,19})\^([A-Z][A-Z .'-]{0,25}/[A-Z .'-]{1,25})\^
 
 def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, track 1."""
-    match = next((one for one in _TRACK.finditer(text, max(low, at - 8), min(high, at + 80)) if one.end() >= at), None)
+    match = reaching(_TRACK, text, low, high, at, 8, 80)
     if match is None:
         return ()
     card = Candidate(*match.span(1), "*" if is_marked_card(match.group(1)) else CLASS)
@@ -63,15 +64,9 @@ def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="card: magnetic stripe",
-        class_=CLASS,
-        triggers=(r"%B[0-9]{6}",),
-        find=_track,
-        others=frozenset(["PERSON"]),
-        examples=(Example(text="%B4111111111111111^DOE/JANE^29041010?", value="4111111111111111", near_miss="B12^X^"),),
-    ),
-)
+    row("card: magnetic stripe", CLASS, _track, r"%B[0-9]{6}",
+        shows=("%B⟦4111111111111111⟧^DOE/JANE^29041010?", "B12^X^"), others=("PERSON",)),
+)  # fmt: skip
 NUMBER = runs.NumberKind(
     name="card",
     class_=CLASS,

@@ -6,8 +6,9 @@ import re
 
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors.secrets import CLASS
-from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import digits_of, is_marked_identifier
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.shapes import digits_of, is_marked_identifier
 
 _WORDS = (
     r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
@@ -88,7 +89,7 @@ _DUMP = re.compile(
 
 def _find_in_dump(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``4000056655665556|12/27|911``: card, expiry, code."""
-    match = next((one for one in _DUMP.finditer(text, max(low, at - 40), min(high, at + 4)) if one.end() >= at), None)
+    match = reaching(_DUMP, text, low, high, at, 40, 4)
     if match is None or not luhn(digits_of(match.group(1))):
         return ()
     return (Candidate(*match.span(2), CLASS, "code"),)
@@ -123,83 +124,36 @@ def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
 
 
 def _find_foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = next((one for one in _FOREIGN.finditer(text, max(low, at - 44), min(high, at + 10)) if one.end() >= at), None)
+    match = reaching(_FOREIGN, text, low, high, at, 44, 10)
     return _candidate(match) if match else ()
 
 
 DETECTORS = (
-    Detector(
-        name="secret: code",
-        class_=CLASS,
-        triggers=(rf"(?i)[^A-Za-z0-9]{_WORDS}\b",),
-        find=_find,
-        examples=(
-            Example(text="card 4111 1111 1111 1111, cvv 123", value="123", near_miss="cvv and pin are required"),
-            Example(text="your security code is 482913", value="482913", near_miss="the security code was changed in 3 steps"),
-        ),
-    ),
-    Detector(
-        name="secret: pin",
-        class_=CLASS,
-        triggers=(r"(?i)\bpin\b",),
-        find=_find_pin,
-        examples=(
-            Example(text="o pin do cartão é 4482", value="4482", near_miss="pin 1234 of the header, pin: 13"),
-            Example(text="wo ist A-7? PIN 4821", value="4821", near_miss="GPIO PIN 13, PIN 1024 of the BGA, PIN 3.3 V"),
-        ),
-    ),
-    Detector(
-        name="secret: code beside a card",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:cid|cvs|cav|sec(?:urity)? (?:no|number|#)|sec code|code au dos|3 digits)\b",),
-        find=_find_beside_card,
-        examples=(Example(text="Amex 3782 822463 10005 exp 11/28 cid 4412", value="4412", near_miss="cid 4412"),),
-    ),
-    Detector(
-        name="secret: last four digits of an SSN",
-        class_=CLASS,
-        triggers=(r"(?i)\blast (?:4|four)\b", r"(?i)(?:ssn|social)[ _](?:last[ _]?(?:4|four)|l4)\b"),
-        find=_find_last_four,
-        examples=(
-            Example(text="last 4 of my SSN are 8713", value="8713", near_miss="the last 4 of 8713 commits, card ending 4242"),
-        ),
-    ),
-    Detector(
-        name="secret: code of a dumped card",
-        class_=CLASS,
-        triggers=(r"(?#digits)[0-9]{4}[|,;:] ?[01]?[0-9][/|\-]?(?:20)?[23][0-9][|,;:] ?[0-9]{3}",),
-        find=_find_in_dump,
-        examples=(Example(text="4000056655665556|12/27|911", value="911", near_miss="1234:12/27:911"),),
-    ),
-    Detector(
-        name="secret: your code",
-        class_=CLASS,
-        triggers=(
-            # Whose it is, is asked behind: the engine would follow every "your" and "je" for a nanosecond a byte.
-            r"(?i)\b(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
-            r"(?i)\bcode (?:that )?you (?:just )?(?:texted|sent|emailed|mailed|gave|messaged) me (?:is|was)\b",
-        ),
-        find=_find_said,
-        examples=(
-            Example(text="Ihr Code lautet 482913", value="482913", near_miss="your code is 2000 lines long"),
-            Example(text="the code you texted me is 829 114", value="829 114", near_miss="the code you sent me is 200 lines"),
-        ),
-    ),
-    Detector(
-        name="secret: code, word behind",
-        class_=CLASS,
-        triggers=(
-            r"(?i)[0-9]{3} (?:is|ist|es|est|\xe8|\xe9) (?:your|the|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
-            r"(?i)\b(?:use|enter|type) [0-9]{4,8} (?:as|for|to)\b",
-        ),
-        find=_find_before,
-        examples=(Example(text="583920 is your verification code", value="583920", near_miss="2019 was your best year"),),
-    ),
-    Detector(
-        name="secret: code, other scripts",
-        class_=CLASS,
-        triggers=(r"(?#rare)[\x80-\xff]{2}[ :\xb7\[]*[0-9]{3}",),
-        find=_find_foreign,
-        examples=(Example(text="您的验证码是482913", value="482913", near_miss="订单482913"),),
-    ),
-)
+    row("secret: code", CLASS, _find, rf"(?i)[^A-Za-z0-9]{_WORDS}\b",
+        shows=("card 4111 1111 1111 1111, cvv ⟦123⟧", "cvv and pin are required", "your security code is ⟦482913⟧",
+               "the security code was changed in 3 steps")),
+    row("secret: pin", CLASS, _find_pin, r"(?i)\bpin\b",
+        shows=("o pin do cartão é ⟦4482⟧", "pin 1234 of the header, pin: 13", "wo ist A-7? PIN ⟦4821⟧",
+               "GPIO PIN 13, PIN 1024 of the BGA, PIN 3.3 V")),
+    row("secret: code beside a card", CLASS, _find_beside_card,
+        r"(?i)\b(?:cid|cvs|cav|sec(?:urity)? (?:no|number|#)|sec code|code au dos|3 digits)\b",
+        shows=("Amex 3782 822463 10005 exp 11/28 cid ⟦4412⟧", "cid 4412")),
+    row("secret: last four digits of an SSN", CLASS, _find_last_four, r"(?i)\blast (?:4|four)\b",
+        r"(?i)(?:ssn|social)[ _](?:last[ _]?(?:4|four)|l4)\b",
+        shows=("last 4 of my SSN are ⟦8713⟧", "the last 4 of 8713 commits, card ending 4242")),
+    row("secret: code of a dumped card", CLASS, _find_in_dump,
+        r"(?#digits)[0-9]{4}[|,;:] ?[01]?[0-9][/|\-]?(?:20)?[23][0-9][|,;:] ?[0-9]{3}",
+        shows=("4000056655665556|12/27|⟦911⟧", "1234:12/27:911")),
+    # Whose it is, is asked behind: the engine would follow every "your" and "je" for a nanosecond a byte.
+    row("secret: your code", CLASS, _find_said,
+        r"(?i)\b(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
+        r"(?i)\bcode (?:that )?you (?:just )?(?:texted|sent|emailed|mailed|gave|messaged) me (?:is|was)\b",
+        shows=("Ihr Code lautet ⟦482913⟧", "your code is 2000 lines long", "the code you texted me is ⟦829 114⟧",
+               "the code you sent me is 200 lines")),
+    row("secret: code, word behind", CLASS, _find_before,
+        r"(?i)[0-9]{3} (?:is|ist|es|est|\xe8|\xe9) (?:your|the|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
+        r"(?i)\b(?:use|enter|type) [0-9]{4,8} (?:as|for|to)\b",
+        shows=("⟦583920⟧ is your verification code", "2019 was your best year")),
+    row("secret: code, other scripts", CLASS, _find_foreign, r"(?#rare)[\x80-\xff]{2}[ :\xb7\[]*[0-9]{3}",
+        shows=("您的验证码是⟦482913⟧", "订单482913")),
+)  # fmt: skip

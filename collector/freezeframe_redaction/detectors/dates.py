@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors import context
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 CLASS = "DOB"
 
@@ -82,16 +83,8 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_FOREIGN = Detector(
-    name="date of birth, other scripts",
-    class_=CLASS,
-    triggers=(r"(?#rare)[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",),
-    find=_foreign,
-    examples=(
-        Example(text="生年月日: 1985年3月4日", value="1985年3月4日"),
-        Example(text="дата рождения 04.03.1985", value="04.03.1985"),
-    ),
-)
+_FOREIGN = row("date of birth, other scripts", CLASS, _foreign, r"(?#rare)[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",
+    shows=("生年月日: ⟦1985年3月4日⟧", "дата рождения ⟦04.03.1985⟧"))  # fmt: skip
 
 _BEFORE = re.compile(
     rf"(?<![0-9A-Za-z])({_DATE})(?: (?:geboren|geb\\.|nacid[oa]|nat[oa]|né[e]?|född|født|urodzon[ya])| ?(?:出生|生まれ|출생))",
@@ -108,26 +101,11 @@ def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
 
 
 DETECTORS = (
-    Detector(
-        name="date of birth, word behind",
-        class_=CLASS,
-        triggers=(
-            r"(?#rare)[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
-            r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",
-        ),
-        find=_find_before,
-        examples=(Example(text="am 4. März 1985 geboren", value="4. März 1985", near_miss="im Jahr 1985 geboren"),),
-    ),
-    Detector(
-        name="date of birth",
-        class_=CLASS,
-        # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
-        triggers=(_WORDS,),
-        find=_find,
-        examples=(
-            Example(text="born March 4, 1985", value="March 4, 1985", near_miss="due 03/04/2027"),
-            Example(text="Geburtsdatum: 04.03.1985", value="04.03.1985", near_miss="Geburtstagsfeier am Montag"),
-        ),
-    ),
+    row("date of birth, word behind", CLASS, _find_before, r"(?#rare)[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
+        r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",
+        shows=("am ⟦4. März 1985⟧ geboren", "im Jahr 1985 geboren")),
+    # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
+    row("date of birth", CLASS, _find, _WORDS,
+        shows=("born ⟦March 4, 1985⟧", "due 03/04/2027", "Geburtsdatum: ⟦04.03.1985⟧", "Geburtstagsfeier am Montag")),
     _FOREIGN,
-)
+)  # fmt: skip

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable
 
 from freezeframe_redaction.detectors import context
-from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
+from freezeframe_redaction.shapes import is_marked_identifier
 
 _FILLER = context.TAGS + (
     r"(?:[ ](?:marocaine?|nationale|\([A-Za-z .]{2,20}\)))?(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}(?:[.·_]{3,60})?"
@@ -104,76 +105,24 @@ def _zone(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="identity card",
-        class_="NATID",
-        triggers=(
-            r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
-            r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|id-nr\.?|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
-        ),
-        find=_finder("NATID", _CARD),
-        examples=(Example(text="Personalausweis L01X00T47", value="L01X00T47", near_miss="identity card required"),),
-    ),
-    Detector(
-        name="identity number",
-        class_="NATID",
-        triggers=(r"(?i)\bid ?(?:no|number|nr)\b",),
-        find=_identity_number,
-        examples=(Example(text="Huduma/ID No. 27718829", value="27718829", near_miss="order id number 27718829"),),
-    ),
-    Detector(
-        name="identity card by series",
-        class_="NATID",
-        triggers=(r"(?i)\bseri[ae]\b",),
-        find=_by_series,
-        examples=(Example(text="CI seria RX nr. 482193", value="482193", near_miss="seria A nr. 3"),),
-    ),
-    Detector(
-        name="passport, other scripts",
-        class_="PASSPORT",
-        triggers=(r"(?#rare)[\x80-\xff]{2}[ :.]{0,3}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",),
-        find=_foreign_passport,
-        examples=(
-            Example(text="паспорт серия 4508 номер 123456", value="4508 номер 123456", near_miss="паспорт получен в 2019"),
-            Example(text="护照号 E12345678", value="E12345678"),
-        ),
-    ),
-    Detector(
-        name="machine-readable zone",
-        class_="PASSPORT",
-        triggers=(r"[A-Z]<<[A-Z]", r"(?#digits)[0-9]{7}[MFX<][0-9]{7}"),
-        find=_zone,
-        examples=(
-            Example(
-                text="L898902C36UTO7408122F1204159ZE184226B<<<<<10",
-                value="L898902C36UTO7408122F1204159ZE184226B<<<<<10",
-                near_miss="1234567M7654321",
-            ),
-        ),
-    ),
-    Detector(
-        name="passport",
-        class_="PASSPORT",
-        triggers=(
-            r"(?i)(?:passport|passeport|pasaporte|passaporte|passaporto|reisepass|reisepa\xdf|paspoort|paszport|pasaport|passi?nummer|travel document)(?:e?(?:nummer|numarasi|u|s)?)(?:[^A-Za-z0-9]|_|$)",
-        ),
-        find=_finder("PASSPORT", _PASSPORT),
-        examples=(
-            Example(text="passport no. SJ4952908 expires 2030", value="SJ4952908", near_miss="passport control at 10:30"),
-            Example(text="Reisepassnummer C01X00T47", value="C01X00T47"),
-        ),
-    ),
-    Detector(
-        name="driving licence",
-        class_="DRIVING_LICENCE",
-        triggers=(
-            r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
-        ),
-        find=_finder("DRIVING_LICENCE", _LICENCE),
-        examples=(
-            Example(text="driver's license D1234-56789-01234", value="D1234-56789-01234", near_miss="driving licence required"),
-            Example(text="driving licence MORGA657054SM9IJ", value="MORGA657054SM9IJ"),
-            Example(text="NHS, then DVLA MORGA657054SM9IJ", value="MORGA657054SM9IJ", near_miss="the DVLA answered in 2 weeks"),
-        ),
-    ),
-)
+    row("identity card", "NATID", _finder("NATID", _CARD),
+        r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
+        r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|id-nr\.?|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
+        shows=("Personalausweis ⟦L01X00T47⟧", "identity card required")),
+    row("identity number", "NATID", _identity_number, r"(?i)\bid ?(?:no|number|nr)\b",
+        shows=("Huduma/ID No. ⟦27718829⟧", "order id number 27718829")),
+    row("identity card by series", "NATID", _by_series, r"(?i)\bseri[ae]\b",
+        shows=("CI seria RX nr. ⟦482193⟧", "seria A nr. 3")),
+    row("passport, other scripts", "PASSPORT", _foreign_passport,
+        r"(?#rare)[\x80-\xff]{2}[ :.]{0,3}[A-Za-z]{0,2} ?[0-9]{2} ?[0-9]{2}",
+        shows=("паспорт серия ⟦4508 номер 123456⟧", "паспорт получен в 2019", "护照号 ⟦E12345678⟧")),
+    row("machine-readable zone", "PASSPORT", _zone, r"[A-Z]<<[A-Z]", r"(?#digits)[0-9]{7}[MFX<][0-9]{7}",
+        shows=("⟦L898902C36UTO7408122F1204159ZE184226B<<<<<10⟧", "1234567M7654321")),
+    row("passport", "PASSPORT", _finder("PASSPORT", _PASSPORT),
+        r"(?i)(?:passport|passeport|pasaporte|passaporte|passaporto|reisepass|reisepa\xdf|paspoort|paszport|pasaport|passi?nummer|travel document)(?:e?(?:nummer|numarasi|u|s)?)(?:[^A-Za-z0-9]|_|$)",
+        shows=("passport no. ⟦SJ4952908⟧ expires 2030", "passport control at 10:30", "Reisepassnummer ⟦C01X00T47⟧")),
+    row("driving licence", "DRIVING_LICENCE", _finder("DRIVING_LICENCE", _LICENCE),
+        r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+        shows=("driver's license ⟦D1234-56789-01234⟧", "driving licence required", "driving licence ⟦MORGA657054SM9IJ⟧",
+               "NHS, then DVLA ⟦MORGA657054SM9IJ⟧", "the DVLA answered in 2 weeks")),
+)  # fmt: skip

@@ -8,28 +8,19 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
+from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.prf import BASE32
+from freezeframe_redaction.rows import row
 
 CLASS = "EMAIL"
 
-_AT_SAID = r"(?:@|(?i:at|\xe4t|ma[\u0142l]pa|arroba|arobase|chiocciola|zavin\xe1\u010d|apenstaartje|snabel-?a))"
-_DOT_SAID = r"(?:\.|(?i:dot|punkt|punto|point|ponto|kropka|punt))"
-_AT = rf"(?:@|=40|\s?[\[({{<]\s?{_AT_SAID}\s?[\])}}>]\s?)"
-_DOT = rf"(?:\.|=2E|\s?[\[({{<]\s?{_DOT_SAID}\s?[\])}}>]\s?)"
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
-_DOMAIN = re.compile(rf"({_AT})((?:{_LABEL}{_DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
+_DOMAIN = re.compile(rf"({AT})((?:{_LABEL}{DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
 _LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
 _LOCAL_ENCODED = re.compile(r"[\w+-](?:[\w+.-]{0,63})$")
 _LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
-_LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{_DOT}[\w+-]{{1,40}}){{0,4}}$")
-_DOT_SPOKEN = re.compile(r"\.|\s(?:dot|punkt|punto|point|ponto|kropka|punt)\s", re.IGNORECASE)
-_MARK_SPOKEN = re.compile(r"\s(?:underscore|dash|minus)\s", re.IGNORECASE)
-_SPOKEN = re.compile(
-    rf"(?<![\w@.])([\w+-]+(?:(?:{_DOT_SPOKEN.pattern}|{_MARK_SPOKEN.pattern})[\w+-]+){{0,4}})\s{_AT_SAID}\s"
-    rf"([\w-]+(?:(?:{_DOT_SPOKEN.pattern})[\w-]+){{0,3}}(?:{_DOT_SPOKEN.pattern})[a-z]{{2,8}})(?!\w)",
-    re.IGNORECASE,
-)
+_LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{DOT}[\w+-]{{1,40}}){{0,4}}$")
 _SIGN_SAID = re.compile(r"\s(?:ma[ł\xe9l]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
 """What is said for the sign and nothing else."""
 _PROVIDERS = frozenset(
@@ -38,8 +29,6 @@ _PROVIDERS = frozenset(
 )
 _PACKAGE = re.compile(r"(?:com|org|net|io|java|javax|jdk|sun|kotlin|scala|akka|app|dev)\.", re.IGNORECASE)
 """A stack trace says where: ``java.io.IOException at com.acme.Shop.open``."""
-_AT_ONLY = re.compile(_AT)
-_DOT_ONLY = re.compile(_DOT)
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 """What `surrogates` makes of an address; others that make the like have a domain of five letters."""
 _NOT_A_TLD = frozenset(
@@ -79,7 +68,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         start, name = start + 1, name[1:]
     if not name or name.endswith("."):
         return ()
-    plain = _DOT_ONLY.sub(".", domain).lower()
+    plain = DOT_ONLY.sub(".", domain).lower()
     end = match.end()
     if sign == "@" and _NAMES_FILE.search(plain):  # "jane.roe@corp.io.json", the file of somebody
         plain = plain.rpartition(".")[0]
@@ -97,7 +86,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``john dot smith at gmail dot com``: at a mail provider, or where the name before the sign is no word of prose."""
-    for match in _SPOKEN.finditer(text, max(low, at - 90), min(high, at + 24)):
+    for match in SPOKEN.finditer(text, max(low, at - 90), min(high, at + 24)):
         if match.end() < at:
             continue
         local, domain = match.groups()
@@ -115,48 +104,13 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-def plain_address(value: str) -> str:
-    """Return the address in lower case with its sign and dots in plain form."""
-    spoken = _SPOKEN.fullmatch(value)
-    if spoken is not None:
-        value = "@".join(_DOT_SPOKEN.sub(".", _MARK_SPOKEN.sub("-", part)) for part in spoken.groups())
-    return _DOT_ONLY.sub(".", _AT_ONLY.sub("@", value, count=1)).lower()
-
-
 DETECTORS = (
-    Detector(
-        name="email",
-        class_=CLASS,
-        triggers=(
-            r"[A-Za-z0-9_%+\-'\"\xc0-\xff]@[A-Za-z0-9\xc0-\xff]",
-            r"[A-Za-z0-9_]=40[A-Za-z0-9]",
-            r"(?i)[\[({<] ?(?:at|@|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|zavin\xe1\xe9|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
-        ),
-        find=_find,
-        examples=(
-            Example(text="reach me at b.smith@gmail.com, please", value="b.smith@gmail.com", near_miss="npm i lodash@4.17.21"),
-            Example(text="https://x.io/?e=bob%40gmail.com&p=1", value="bob%40gmail.com", near_miss="img@2x.png"),
-            Example(text="bob [at] gmail [dot] com", value="bob [at] gmail [dot] com", near_miss="git@github.com:org/repo.git"),
-        ),
-    ),
-    Detector(
-        name="email, spoken",
-        class_=CLASS,
-        triggers=(
-            r"(?i)[a-z0-9] (?:at|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
-        ),
-        find=_spoken,
-        examples=(
-            Example(
-                text="it is john dot smith at gmail dot com, ok",
-                value="john dot smith at gmail dot com",
-                near_miss="look at line 3 dot com files",
-            ),
-            Example(
-                text="or j.smith at acme.com, any time",
-                value="j.smith at acme.com",
-                near_miss="java.io.IOException at com.acme.Shop.open",
-            ),
-        ),
-    ),
-)
+    row("email", CLASS, _find, r"[A-Za-z0-9_%+\-'\"\xc0-\xff]@[A-Za-z0-9\xc0-\xff]", r"[A-Za-z0-9_]=40[A-Za-z0-9]",
+        r"(?i)[\[({<] ?(?:at|@|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|zavin\xe1\xe9|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
+        shows=("reach me at ⟦b.smith@gmail.com⟧, please", "npm i lodash@4.17.21", "https://x.io/?e=⟦bob%40gmail.com⟧&p=1",
+               "img@2x.png", "⟦bob [at] gmail [dot] com⟧", "git@github.com:org/repo.git")),
+    row("email, spoken", CLASS, _spoken,
+        r"(?i)[a-z0-9] (?:at|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
+        shows=("it is ⟦john dot smith at gmail dot com⟧, ok", "look at line 3 dot com files",
+               "or ⟦j.smith at acme.com⟧, any time", "java.io.IOException at com.acme.Shop.open")),
+)  # fmt: skip

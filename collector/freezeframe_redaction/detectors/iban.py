@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction import checksums
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 CLASS = "IBAN"
 _SHAPE = re.compile(r"[A-Za-z]{2} ?[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,31}")
@@ -44,17 +45,6 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="iban",
-        class_=CLASS,
-        triggers=(r"(?#codes)\b[A-Za-z]{2} ?[0-9]{2}(?:[ .\-]?[A-Za-z0-9]){4}",),
-        find=_find,
-        examples=(
-            Example(
-                text="pay to GB82 WEST 1234 5698 7654 32",
-                value="GB82 WEST 1234 5698 7654 32",
-                near_miss="GB82 WEST 1234 5698 7654 33",
-            ),
-        ),
-    ),
-)
+    row("iban", CLASS, _find, r"(?#codes)\b[A-Za-z]{2} ?[0-9]{2}(?:[ .\-]?[A-Za-z0-9]){4}",
+        shows=("pay to ⟦GB82 WEST 1234 5698 7654 32⟧", "GB82 WEST 1234 5698 7654 33")),
+)  # fmt: skip

@@ -6,8 +6,9 @@ import re
 
 from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.secrets import CLASS, is_marked_secret
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.plans import is_assigned
+from freezeframe_redaction.rows import reaching, row
 from freezeframe_redaction.shapes import is_marked_nanp, is_marked_subscriber
 
 _STEPS = (
@@ -22,7 +23,7 @@ _LEAST_PIECE = 10
 
 
 def _token(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = next((one for one in _TOKEN.finditer(text, max(low, at - 80), min(high, at + 620)) if one.end() >= at), None)
+    match = reaching(_TOKEN, text, low, high, at, 80, 620)
     if match is None:
         return ()
     value = match["token"]
@@ -36,7 +37,7 @@ def _token(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _chat(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = next((one for one in _CHAT.finditer(text, max(low, at - 40), min(high, at + 16)) if one.end() >= at), None)
+    match = reaching(_CHAT, text, low, high, at, 40, 16)
     if match is None:
         return ()
     digits = match["number"]
@@ -46,24 +47,8 @@ def _chat(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="secret: token in the path of a link",
-        class_=CLASS,
-        triggers=(rf"(?i)/{_STEPS}/[^\s/]",),
-        find=_token,
-        examples=(
-            Example(
-                text="https://app.acme.io/magic/a1B2c3D4e5F6g7H8i9",
-                value="a1B2c3D4e5F6g7H8i9",
-                near_miss="https://docs.acme.io/reset/how-to-reset-a-password",
-            ),
-        ),
-    ),
-    Detector(
-        name="phone: link of a chat",
-        class_=phone.CLASS,
-        triggers=(r"wa\.me/\+?[0-9]{8}",),
-        find=_chat,
-        examples=(Example(text="https://wa.me/4915124688013", value="4915124688013", near_miss="https://wa.me/message"),),
-    ),
-)
+    row("secret: token in the path of a link", CLASS, _token, rf"(?i)/{_STEPS}/[^\s/]",
+        shows=("https://app.acme.io/magic/⟦a1B2c3D4e5F6g7H8i9⟧", "https://docs.acme.io/reset/how-to-reset-a-password")),
+    row("phone: link of a chat", phone.CLASS, _chat, r"wa\.me/\+?[0-9]{8}",
+        shows=("https://wa.me/⟦4915124688013⟧", "https://wa.me/message")),
+)  # fmt: skip

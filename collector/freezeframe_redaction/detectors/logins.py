@@ -6,7 +6,8 @@ import re
 
 from freezeframe_redaction.detectors.assigned import CLASS, judge
 from freezeframe_redaction.detectors.secrets import is_marked_secret
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
 _FLAG = re.compile(
@@ -133,90 +134,26 @@ def _backup(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="secret: in a call or a command",
-        class_=CLASS,
-        triggers=(
-            r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]+[\"'], ?[\"'][^\"']",
-            r"\bnet use [^\n]*/user:[^ \n]+ [^ \n]",
-            r"\| ?(?:sudo -S|chpasswd|sudo chpasswd)\b",
-            r"\bhtpasswd -[a-zA-Z]*b[a-zA-Z]* [^\s]+ [^\s]+ [^\s]",
-            r"/u:[^\s]+ /p:[^\s]",
-            r"ConvertTo-SecureString (?:-String )?[\"'][^\"']",
-            r"\baws_(?:secret_access_key|session_token) [A-Za-z0-9/+]{8}",
-            r"\bWIFI:[STHP]:[^\n]*P:[^;\n]",
-        ),
-        find=_called,
-        examples=(
-            Example(text="requests.get(u, auth=('bot', 'pQ7-Iup01MyIs'))", value="pQ7-Iup01MyIs", near_miss="auth=('bot', '')"),
-            Example(text="WIFI:T:WPA;S:HomeNet;P:Tr33house126;;", value="Tr33house126"),
-        ),
-    ),
-    Detector(
-        name="secret: flag that names it",
-        class_=CLASS,
-        triggers=(r"(?i)-(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key) {1,3}[^\s\-]",),
-        find=_named_flag,
-        examples=(
-            Example(text="gpg --passphrase Onyx96981 -c f", value="Onyx96981", near_miss="use --password to set the password"),
-        ),
-    ),
-    Detector(
-        name="secret: backup codes",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:backup|recovery|scratch|emergency) codes?\b",),
-        find=_backup,
-        examples=(
-            Example(
-                text="Backup codes: 98281-33263, 11872-20931", value="98281-33263", near_miss="backup codes are kept offline"
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: command line",
-        class_=CLASS,
-        triggers=(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]+:[^\s\"'$/]",),
-        find=_login,
-        examples=(
-            Example(
-                text="curl -u admin:hunter2secret https://api.x.io",
-                value="hunter2secret",
-                near_miss="curl -u admin: https://x.io",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: command line flag",
-        class_=CLASS,
-        triggers=(
-            r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =]|sqlcmd(?: [^\s|;]+)* -P|mongo[a-z]*(?: [^\s|;]+)* -p|ldap[a-z]+(?: [^\s|;]+)* -w|smbclient(?: [^\s|;]+)* -U [^\s%]+%)[ \"']{0,2}[^\s]",
-        ),
-        find=_flag,
-        examples=(
-            Example(text="mysql -u root -pS3cr3tPa55 shop", value="S3cr3tPa55", near_miss="mysql -u root -p$PASS shop"),
-            Example(text="sshpass -p 'hunter2!x' ssh host", value="hunter2!x"),
-        ),
-    ),
-    Detector(
-        name="secret: .netrc",
-        class_=CLASS,
-        triggers=(r"\spassword\s{1,9}[^\s:=]{4}",),
-        find=_netrc,
-        examples=(
-            Example(
-                text="machine api.acme.io login ci password Tr0ub4dor-x",
-                value="Tr0ub4dor-x",
-                near_miss="the login page, and the password prompt",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: .pgpass",
-        class_=CLASS,
-        triggers=(r":(?:5432|5433|6432|6543|\*):[^:\s]+:[^:\s]+:[^:\s]",),
-        find=_pgpass,
-        examples=(
-            Example(text="db.acme.io:5432:prod:app:zX9dxe3Cu0no", value="zX9dxe3Cu0no", near_miss="a:5432:b:c:password"),
-        ),
-    ),
-)
+    row("secret: in a call or a command", CLASS, _called,
+        r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]+[\"'], ?[\"'][^\"']",
+        r"\bnet use [^\n]*/user:[^ \n]+ [^ \n]", r"\| ?(?:sudo -S|chpasswd|sudo chpasswd)\b",
+        r"\bhtpasswd -[a-zA-Z]*b[a-zA-Z]* [^\s]+ [^\s]+ [^\s]", r"/u:[^\s]+ /p:[^\s]",
+        r"ConvertTo-SecureString (?:-String )?[\"'][^\"']", r"\baws_(?:secret_access_key|session_token) [A-Za-z0-9/+]{8}",
+        r"\bWIFI:[STHP]:[^\n]*P:[^;\n]",
+        shows=("requests.get(u, auth=('bot', '⟦pQ7-Iup01MyIs⟧'))", "auth=('bot', '')",
+               "WIFI:T:WPA;S:HomeNet;P:⟦Tr33house126⟧;;")),
+    row("secret: flag that names it", CLASS, _named_flag,
+        r"(?i)-(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key) {1,3}[^\s\-]",
+        shows=("gpg --passphrase ⟦Onyx96981⟧ -c f", "use --password to set the password")),
+    row("secret: backup codes", CLASS, _backup, r"(?i)\b(?:backup|recovery|scratch|emergency) codes?\b",
+        shows=("Backup codes: ⟦98281-33263⟧, 11872-20931", "backup codes are kept offline")),
+    row("secret: command line", CLASS, _login, r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]+:[^\s\"'$/]",
+        shows=("curl -u admin:⟦hunter2secret⟧ https://api.x.io", "curl -u admin: https://x.io")),
+    row("secret: command line flag", CLASS, _flag,
+        r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =]|sqlcmd(?: [^\s|;]+)* -P|mongo[a-z]*(?: [^\s|;]+)* -p|ldap[a-z]+(?: [^\s|;]+)* -w|smbclient(?: [^\s|;]+)* -U [^\s%]+%)[ \"']{0,2}[^\s]",
+        shows=("mysql -u root -p⟦S3cr3tPa55⟧ shop", "mysql -u root -p$PASS shop", "sshpass -p '⟦hunter2!x⟧' ssh host")),
+    row("secret: .netrc", CLASS, _netrc, r"\spassword\s{1,9}[^\s:=]{4}",
+        shows=("machine api.acme.io login ci password ⟦Tr0ub4dor-x⟧", "the login page, and the password prompt")),
+    row("secret: .pgpass", CLASS, _pgpass, r":(?:5432|5433|6432|6543|\*):[^:\s]+:[^:\s]+:[^:\s]",
+        shows=("db.acme.io:5432:prod:app:⟦zX9dxe3Cu0no⟧", "a:5432:b:c:password")),
+)  # fmt: skip

@@ -6,8 +6,9 @@ import re
 
 from freezeframe_redaction import checksums
 from freezeframe_redaction.detectors import context, runs
-from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.rows import row
+from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "MEDID"
 
@@ -83,36 +84,14 @@ NUMBER = runs.NumberKind(
     examples=(Example(text="NPI 1234567893", value="1234567893", near_miss="NPI 1234567890"),),
 )
 DETECTORS = (
-    Detector(
-        name="medical: medicare beneficiary",
-        class_=CLASS,
-        triggers=(
-            r"(?#codes)\b[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}\b",
-        ),
-        find=_mbi,
-        examples=(Example(text="MBI 1EG4-TE5-MK73", value="1EG4-TE5-MK73"),),
-    ),
-    Detector(
-        name="medical: dea",
-        class_=CLASS,
-        triggers=(r"(?#codes)\b[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}\b",),
-        find=_dea,
-        examples=(Example(text="DEA number AB1234563", value="AB1234563", near_miss="part AB1234567"),),
-    ),
-    Detector(
-        name="medical: record number that says so",
-        class_=CLASS,
-        triggers=(r"\bMRN[\-_]?[0-9]{5}",),
-        find=_said,
-        examples=(Example(text="admitted as MRN4482719", value="MRN4482719", near_miss="MRN12"),),
-    ),
-    Detector(
-        name="medical: record number",
-        class_=CLASS,
-        triggers=(
-            r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adh\xe9rent n\xb0|n\xb0 adh\xe9rent|num\xe9ro d.adh\xe9rent|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
-        ),
-        find=_named,
-        examples=(Example(text="MRN: 00482913", value="00482913", near_miss="MRN is required"),),
-    ),
-)
+    row("medical: medicare beneficiary", CLASS, _mbi,
+        r"(?#codes)\b[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}\b",
+        shows=("MBI ⟦1EG4-TE5-MK73⟧",)),
+    row("medical: dea", CLASS, _dea, r"(?#codes)\b[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}\b",
+        shows=("DEA number ⟦AB1234563⟧", "part AB1234567")),
+    row("medical: record number that says so", CLASS, _said, r"\bMRN[\-_]?[0-9]{5}",
+        shows=("admitted as ⟦MRN4482719⟧", "MRN12")),
+    row("medical: record number", CLASS, _named,
+        r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adh\xe9rent n\xb0|n\xb0 adh\xe9rent|num\xe9ro d.adh\xe9rent|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
+        shows=("MRN: ⟦00482913⟧", "MRN is required")),
+)  # fmt: skip

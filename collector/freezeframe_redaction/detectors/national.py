@@ -13,7 +13,7 @@ from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "NATID"
 

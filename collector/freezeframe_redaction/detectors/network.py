@@ -8,7 +8,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
@@ -121,44 +122,12 @@ def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="ipv4",
-        class_="IP",
-        triggers=(r"(?#digits)(?:[0-9]+\.){3}[0-9]",),
-        find=_ipv4,
-        examples=(
-            Example(text="client 8.8.8.8 refused", value="8.8.8.8", near_miss="Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1"),
-        ),
-    ),
-    Detector(
-        name="ipv6",
-        class_="IP",
-        triggers=(
-            r"(?#rare):[0-9a-fA-F]{1,4}:[0-9a-fA-F]",
-            r"(?#rare)[0-9a-fA-F]::[0-9a-fA-F]",
-            r"(?#rare)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]",
-        ),
-        find=_ipv6,
-        examples=(
-            Example(text="from 2a02:908:13b0:4c00::7", value="2a02:908:13b0:4c00::7", near_miss="std::vector ::1 12:30:45"),
-        ),
-    ),
-    Detector(
-        name="mac",
-        class_="MAC",
-        triggers=(r"(?#rare)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}", r"(?#rare)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b"),
-        find=_mac,
-        examples=(Example(text="arp 3c:22:fb:9a:10:0e", value="3c:22:fb:9a:10:0e", near_miss="ff:ff:ff:ff:ff:ff"),),
-    ),
-    Detector(
-        name="url_credentials",
-        class_="URL_CRED",
-        triggers=(r"://[^/\s@\"'<>:\x1f]*:[^\s@\"'<>\x1f]+@",),
-        find=_url,
-        examples=(
-            Example(
-                text="postgres://app:s3cret@db:5432/x", value="app:s3cret", near_miss="postgres://user:${DB_PASS}@db:5432/x"
-            ),
-        ),
-    ),
-)
+    row("ipv4", "IP", _ipv4, r"(?#digits)(?:[0-9]+\.){3}[0-9]",
+        shows=("client ⟦8.8.8.8⟧ refused", "Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1")),
+    row("ipv6", "IP", _ipv6, r"(?#rare):[0-9a-fA-F]{1,4}:[0-9a-fA-F]", r"(?#rare)[0-9a-fA-F]::[0-9a-fA-F]",
+        r"(?#rare)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]", shows=("from ⟦2a02:908:13b0:4c00::7⟧", "std::vector ::1 12:30:45")),
+    row("mac", "MAC", _mac, r"(?#rare)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}",
+        r"(?#rare)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b", shows=("arp ⟦3c:22:fb:9a:10:0e⟧", "ff:ff:ff:ff:ff:ff")),
+    row("url_credentials", "URL_CRED", _url, r"://[^/\s@\"'<>:\x1f]*:[^\s@\"'<>\x1f]+@",
+        shows=("postgres://⟦app:s3cret⟧@db:5432/x", "postgres://user:${DB_PASS}@db:5432/x")),
+)  # fmt: skip

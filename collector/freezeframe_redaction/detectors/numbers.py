@@ -10,7 +10,7 @@ import re
 
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import bank, card, context, medical, national, phone, runs, ssn
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import CLAIM, EXAMINED, Candidate, Detector, Example
 from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
 
 RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule)
@@ -42,7 +42,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if match is None:
             return ()
         start, end = match.span()
-    examined = (Candidate(start, end, runs.EXAMINED),)
+    examined = (Candidate(start, end, EXAMINED),)
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
     if previous not in _PLAIN_NEIGHBOURS:
@@ -141,7 +141,7 @@ def classify(run: runs.Run) -> Candidate | None:
     if length > 20 or length < 7:
         return None
     if is_marked_number(run.digits, run.groups) or _is_marked_phone(run):
-        return Candidate(run.start, run.end, runs.CLAIM)
+        return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
         # A Swedish number in its long form begins like a date.
         return national.rule(run) if length == 12 and run.hints & context.HINT_NATIONAL else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors import context, runs
-from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere
+from freezeframe_redaction.model import CLAIM, Candidate, Example
+from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
 from freezeframe_redaction.shapes import is_marked_nanp
 
 CLASS = "PHONE"
@@ -91,7 +91,7 @@ def rule(run: runs.Run) -> Candidate | None:
         return _extended(run, "international00")
     if run.groups in _NANP_GROUPS and _is_nanp_shaped(run.digits):
         if is_marked_nanp(run.digits):
-            return Candidate(run.start, run.end, runs.CLAIM)
+            return Candidate(run.start, run.end, CLAIM)
         return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
     countries = _TELLING.get(run.groups, ()) if run.digits[0] == "0" else ()
     if countries and _stands_alone(run) and any(is_assigned(country + run.digits[1:]) for country in countries):
@@ -112,19 +112,9 @@ def _is_nanp_shaped(digits: str) -> bool:
     return digits[-10] in "23456789" and digits[-7] in "23456789" and (len(digits) == 10 or digits[0] == "1")
 
 
-def _is_nanp(digits: str) -> bool:
-    return digits[0] in "23456789" and digits[3] in "23456789" and is_assigned_in(digits, "US")
-
-
 def _looks_written(run: runs.Run) -> bool:
     """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
-
-
-def national_kind(digits: str) -> str:
-    """Return the kind of a number without ``+``: of ten digits, or of eleven behind a 1, it may be North American."""
-    ten = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
-    return "nanp" if len(ten) == 10 and _is_nanp(ten) else "national"
 
 
 def _stands_alone(run: runs.Run) -> bool:

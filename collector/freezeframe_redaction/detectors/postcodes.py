@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors import context
-from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
+from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "ADDRESS"
 KIND = "postcode"
@@ -47,24 +48,10 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="address: postcode by itself, other scripts",
-        class_=CLASS,
-        triggers=(r"(?#rare)[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",),
-        find=_beyond_latin,
-        examples=(Example(text="邮编：100020", value="100020", near_miss="订单：100020"),),
-    ),
-    Detector(
-        name="address: postcode by itself",
-        class_=CLASS,
-        triggers=(
-            r"(?i)\b(?:zip(?:[ _]?code)?|postal[ _]?code|post[ _]?code|postleitzahl|plz|code postal|c\xf3digo postal|cod(?:igo)?[ _]?postal|codice postale|postnummer|postinumero|postcode|kod pocztowy|irsz|ir\xe1ny\xedt\xf3sz\xe1m|posta kodu|kode pos|eircode|cep)\b",
-            r"(?i)\bps[\xc9\xe9][ :]",
-        ),
-        find=_find,
-        examples=(
-            Example(text="zip code: 94117", value="94117", near_miss="zip 3 files, postcode is required"),
-            Example(text="my postcode is SW1A 1AA", value="SW1A 1AA"),
-        ),
-    ),
-)
+    row("address: postcode by itself, other scripts", CLASS, _beyond_latin, r"(?#rare)[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",
+        shows=("邮编：⟦100020⟧", "订单：100020")),
+    row("address: postcode by itself", CLASS, _find,
+        r"(?i)\b(?:zip(?:[ _]?code)?|postal[ _]?code|post[ _]?code|postleitzahl|plz|code postal|c\xf3digo postal|cod(?:igo)?[ _]?postal|codice postale|postnummer|postinumero|postcode|kod pocztowy|irsz|ir\xe1ny\xedt\xf3sz\xe1m|posta kodu|kode pos|eircode|cep)\b",
+        r"(?i)\bps[\xc9\xe9][ :]",
+        shows=("zip code: ⟦94117⟧", "zip 3 files, postcode is required", "my postcode is ⟦SW1A 1AA⟧")),
+)  # fmt: skip

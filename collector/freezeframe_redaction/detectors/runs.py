@@ -9,11 +9,6 @@ from dataclasses import dataclass
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate, Example
 
-CLAIM = "*"
-"""Class of a span that is a surrogate: it blocks every other candidate."""
-EXAMINED = ""
-"""Class of a span that holds nothing: the trigger need not look at it again."""
-
 TRIGGERS = (r"(?#digits)[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
 """Nine digits in a row, with single separators. What may stand before them is judged by `numbers.find`."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.rows import row
+from freezeframe_redaction.shapes import is_marked_identifier
 from freezeframe_redaction.vendors import VENDORS, Vendor
 
 CLASS = "SECRET"
@@ -165,55 +166,14 @@ def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     *(_detector(vendor) for vendor in VENDORS),
-    Detector(
-        name="secret: vendor's name",
-        class_=CLASS,
-        triggers=(rf"(?i){_BY_NAME}",),
-        find=_named,
-        examples=(
-            Example(
-                text="WEAVIATE = a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6",
-                value="a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6",
-                near_miss="travis commit: 9fceb02d0ae598e95dc970b74767f19372d61af8",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: jwt",
-        class_=CLASS,
-        triggers=(r"eyJ[A-Za-z0-9_\-]{12}",),
-        find=_jwt,
-        examples=(
-            Example(
-                text="t=eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA",
-                value="eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: private key of PuTTY",
-        class_=CLASS,
-        triggers=(r"Private-Lines: [0-9]",),
-        find=_putty,
-        examples=(
-            Example(
-                text="Private-Lines: 1\nTxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=\nPrivate-MAC: 01cd",
-                value="TxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=",
-                near_miss="Private-Lines: 1, of four",
-            ),
-        ),
-    ),
-    Detector(
-        name="secret: private key",
-        class_=CLASS,
-        triggers=(r"-----BEGIN ",),
-        find=_pem,
-        examples=(
-            Example(
-                text="-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx8Yz0qFq3hS1Zt9cXv5nB7mK2pL4\n",
-                value="-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx8Yz0qFq3hS1Zt9cXv5nB7mK2pL4",
-                near_miss="-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----",
-            ),
-        ),
-    ),
-)
+    row("secret: vendor's name", CLASS, _named, rf"(?i){_BY_NAME}",
+        shows=("WEAVIATE = ⟦a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6⟧", "travis commit: 9fceb02d0ae598e95dc970b74767f19372d61af8")),
+    row("secret: jwt", CLASS, _jwt, r"eyJ[A-Za-z0-9_\-]{12}",
+        shows=("t=⟦eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA⟧",)),
+    row("secret: private key of PuTTY", CLASS, _putty, r"Private-Lines: [0-9]",
+        shows=("Private-Lines: 1\n⟦TxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=⟧\nPrivate-MAC: 01cd",
+               "Private-Lines: 1, of four")),
+    row("secret: private key", CLASS, _pem, r"-----BEGIN ",
+        shows=("⟦-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx8Yz0qFq3hS1Zt9cXv5nB7mK2pL4⟧\n",
+               "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----")),
+)  # fmt: skip

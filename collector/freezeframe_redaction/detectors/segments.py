@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from freezeframe_redaction.detectors import dates, postcodes, runs
+from freezeframe_redaction.detectors import dates, postcodes
 from freezeframe_redaction.detectors.tables import COLUMN_OF, Column, judge
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import EXAMINED, Candidate
+from freezeframe_redaction.rows import row
 
 _DATE = Column(class_="DOB", words="", look=re.compile(r"(?:19|20)[0-9]{6}"), is_marked=dates.is_surrogate)
 _POSTCODE = Column(class_="ADDRESS", words="", look=re.compile(r"[A-Z0-9]{4,9}(?: [A-Z0-9]{3})?"), kind=postcodes.KIND)
@@ -104,7 +105,7 @@ def _read(
                 if found is not None:
                     out.append(found)
     # Segments inside this one are not read again, so that hostile ones cost no more than their length.
-    return (*out, Candidate(at, end, runs.EXAMINED))
+    return (*out, Candidate(at, end, EXAMINED))
 
 
 def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, int]]:
@@ -120,42 +121,11 @@ def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, in
 _CLASSES: Final = frozenset(["PERSON", "ADDRESS", "PHONE", "US_SSN", "MEDID", "DRIVING_LICENCE", "DOB"])
 
 DETECTORS = (
-    Detector(
-        name="segment of HL7",
-        class_="MEDID",
-        triggers=(r"\b(?:PID|NK1|PV1|GT1|IN1)\|",),
-        find=_hl7,
-        others=_CLASSES,
-        examples=(
-            Example(
-                text="PID|1||88213^^^HOSP^MR||DOE^ANNA||19790412|F|||12 ELM ST^^BOSTON^MA^02115||(617)733-2041",
-                value="88213",
-                near_miss="PID|1||||STATUS-1|",
-            ),
-        ),
-    ),
-    Detector(
-        name="line of a vCard",
-        class_="ADDRESS",
-        triggers=(r"(?:[\n\r.\x1f]|\\n)(?:ADR|N)(?:;[^:\n]*)?:[^;:\n]*;[^;\n]*;",),
-        find=_vcard,
-        others=_CLASSES,
-        examples=(
-            Example(text="ADR;TYPE=HOME:;;742 Evergreen Terrace;Springfield;OR;97477;USA", value="97477", near_miss="\nN:;;\n"),
-        ),
-    ),
-    Detector(
-        name="segment of X12",
-        class_="MEDID",
-        triggers=(r"\b(?:NM1\*[A-Z0-9]{2,3}\*1|DMG\*D8|REF\*SY|PER\*IC)\*", r"~[\r\n]{0,2}N[34]\*"),
-        find=_x12,
-        others=_CLASSES,
-        examples=(
-            Example(
-                text="NM1*IL*1*DOE*JOHN****MI*W123456789~",
-                value="W123456789",
-                near_miss="NM1*PR*2*ACME INSURANCE*****PI*88213~",
-            ),
-        ),
-    ),
-)
+    row("segment of HL7", "MEDID", _hl7, r"\b(?:PID|NK1|PV1|GT1|IN1)\|",
+        shows=("PID|1||⟦88213⟧^^^HOSP^MR||DOE^ANNA||19790412|F|||12 ELM ST^^BOSTON^MA^02115||(617)733-2041",
+               "PID|1||||STATUS-1|"), others=_CLASSES),
+    row("line of a vCard", "ADDRESS", _vcard, r"(?:[\n\r.\x1f]|\\n)(?:ADR|N)(?:;[^:\n]*)?:[^;:\n]*;[^;\n]*;",
+        shows=("ADR;TYPE=HOME:;;742 Evergreen Terrace;Springfield;OR;⟦97477⟧;USA", "\nN:;;\n"), others=_CLASSES),
+    row("segment of X12", "MEDID", _x12, r"\b(?:NM1\*[A-Z0-9]{2,3}\*1|DMG\*D8|REF\*SY|PER\*IC)\*", r"~[\r\n]{0,2}N[34]\*",
+        shows=("NM1*IL*1*DOE*JOHN****MI*⟦W123456789⟧~", "NM1*PR*2*ACME INSURANCE*****PI*88213~"), others=_CLASSES),
+)  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from freezeframe_redaction.detectors import context, runs
-from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.model import CLAIM, Candidate, Example
 
 CLASS = "US_SSN"
 
@@ -27,7 +27,7 @@ def rule(run: runs.Run) -> Candidate | None:
         # A taxpayer number (ITIN) has group 50-65, 70-88, 90-92, 94-99; the rest of the range is where surrogates live.
         group = int(digits[3:5])
         if not (50 <= group <= 65 or 70 <= group <= 88 or group >= 90):
-            return Candidate(run.start, run.end, runs.CLAIM) if shaped or _named(run) else None
+            return Candidate(run.start, run.end, CLAIM) if shaped or _named(run) else None
     return Candidate(run.start, run.end, CLASS)
 
 

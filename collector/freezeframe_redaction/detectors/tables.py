@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from freezeframe_redaction.detectors import dates, phone, runs, secrets
+from freezeframe_redaction.detectors import dates, secrets
 from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
 from freezeframe_redaction.invented import holds_invented
-from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_number, is_marked_subscriber
-from freezeframe_redaction.surrogates import is_marked_identifier
+from freezeframe_redaction.model import EXAMINED, Candidate
+from freezeframe_redaction.plans import national_kind
+from freezeframe_redaction.rows import row
+from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_identifier, is_marked_number, is_marked_subscriber
 from freezeframe_redaction.view import scan_bytes
 
 _MOST_ROWS = 100_000
@@ -212,7 +213,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             if found is not None:
                 out.append(found)
     # Headings inside the table are not read again, so that hostile ones cost no more than their length.
-    return (*out, Candidate(begin, read, runs.EXAMINED))
+    return (*out, Candidate(begin, read, EXAMINED))
 
 
 def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...]:
@@ -227,7 +228,7 @@ def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...
         if found is None:
             break
         out.append(found)
-    return (*out, Candidate(begin, end, runs.EXAMINED))
+    return (*out, Candidate(begin, end, EXAMINED))
 
 
 _NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
@@ -246,7 +247,7 @@ def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
     if column.class_ == "PHONE":
         if value.endswith(".0"):  # a spreadsheet's number
             value, end = value[:-2], end - 2
-        kind = "international" if value[0] == "+" else phone.national_kind("".join(filter(str.isdigit, value)))
+        kind = "international" if value[0] == "+" else national_kind("".join(filter(str.isdigit, value)))
     return Candidate(start, end, "*" if column.is_marked(value) else column.class_, kind)
 
 
@@ -323,23 +324,10 @@ def _without_options(words: str) -> str:
 _WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
 DETECTORS = (
-    Detector(
-        name="column of a table",
-        class_="PERSON",
-        # What may stand around the words is judged by the check: each choice here is paid for at every byte.
-        triggers=(
-            r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
-            r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
-            rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
-        ),
-        find=_find,
-        others=frozenset(column.class_ for column in _COLUMNS),
-        examples=(
-            Example(
-                text="id,last_name,birth_date\n1,Krzyzewski,1991-03-05\n",
-                value="Krzyzewski",
-                near_miss="field,last_name,birth_date\ntype,string(20),date\n",
-            ),
-        ),
-    ),
-)
+    # What may stand around the words is judged by the check: each choice here is paid for at every byte.
+    row("column of a table", "PERSON", _find,
+        r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
+        r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
+        rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
+        shows=("id,last_name,birth_date\n1,⟦Krzyzewski⟧,1991-03-05\n", "field,last_name,birth_date\ntype,string(20),date\n"), others=frozenset(column.class_ for column in _COLUMNS)),
+)  # fmt: skip

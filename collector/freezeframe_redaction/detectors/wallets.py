@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction import checksums
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 CLASS = "CRYPTO"
 MARK = b"\xfa\xca\xde\x00"
@@ -53,39 +54,10 @@ def _ethereum(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="wallet: base58",
-        class_=CLASS,
-        triggers=(r"(?#base58)\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b",),
-        find=_base58,
-        examples=(
-            Example(
-                text="send to 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
-                value="1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
-                near_miss="1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb",
-            ),
-        ),
-    ),
-    Detector(
-        name="wallet: bech32",
-        class_=CLASS,
-        triggers=(r"(?i)\b(?:bc1|tb1|ltc1)[ac-hj-np-z02-9]{25}",),
-        find=_bech32,
-        examples=(
-            Example(text="bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", value="bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"),
-        ),
-    ),
-    Detector(
-        name="wallet: ethereum",
-        class_=CLASS,
-        triggers=(r"(?#digits)\b0x[0-9a-fA-F]{40}\b",),
-        find=_ethereum,
-        examples=(
-            Example(
-                text="0x52908400098527886E0F7030069857D2E4169EE7 paid",
-                value="0x52908400098527886E0F7030069857D2E4169EE7",
-                near_miss="0x0b34612f",
-            ),
-        ),
-    ),
-)
+    row("wallet: base58", CLASS, _base58, r"(?#base58)\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b",
+        shows=("send to ⟦1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa⟧", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb")),
+    row("wallet: bech32", CLASS, _bech32, r"(?i)\b(?:bc1|tb1|ltc1)[ac-hj-np-z02-9]{25}",
+        shows=("⟦bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4⟧",)),
+    row("wallet: ethereum", CLASS, _ethereum, r"(?#digits)\b0x[0-9a-fA-F]{40}\b",
+        shows=("⟦0x52908400098527886E0F7030069857D2E4169EE7⟧ paid", "0x0b34612f")),
+)  # fmt: skip

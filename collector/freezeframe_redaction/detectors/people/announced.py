@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 SAYS_NAME = tuple(
     "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|under the name|under the name of|in the name of|lady called|lady named|man called|man named|guy called|guy named|woman called|woman named|girl called|girl named|boy called|boy named|booking is under|reservation is under|account is under|order is under|booked under|booking under|reservation under|name on the card is|name on card is|name on the account is|the undersigned|de M.|par M.|avec M.|et M.|pour M.|chez M.|à M.|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
@@ -194,32 +195,17 @@ _SIGN_OFF = rf"(?i:{as_alternatives(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SE\xd1ORA?|REV|CAPT)"
 
 DETECTORS = (
-    Detector(
-        name="name: announced",
-        class_=names.CLASS,
-        triggers=(
-            rf"\b(?:(?:{_TITLES})\.?|{as_alternatives([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}(?:{as_alternatives(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            # Compiled ten times quicker with the border than with a class before it.
-            rf"\b(?:{as_alternatives([one for one in _SAID if one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}(?:{as_alternatives([one for one in _SAID if not one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-            rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
-            rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}",
-            rf"\b{_CAPITALS}\.? {names.CAPITAL}",
-            rf"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herr|Frau|Mme|Sr|Sra|[Dd]hr|[Mm]evr|[Mm]evrouw|[Mm]eneer)\.? (?:van|von|de|del|di|da|du|der|ter|bin|al)(?: [a-z']{{2,3}})? {names.CAPITAL}",
-        ),
-        find=find,
-        examples=(
-            Example(text="My name is Will Page and I need help", value="Will Page", near_miss="Dear Customer, thanks"),
-            Example(text="whether Dr. van den Heuvel signed", value="Heuvel", near_miss="Dr. of the University"),
-            Example(text="Kind regards,\nSara Lindqvist", value="Sara Lindqvist", near_miss="This is Python"),
-            Example(
-                text="Bien cordialement,\nWolverine Oyelaran\nRH",
-                value="Wolverine Oyelaran",
-                near_miss="Regards,\nThe Support Team",
-            ),
-            Example(text="Hi Ndapewandja, please call back", value="Ndapewandja", near_miss="Hello World, again"),
-            Example(text="Herr Müller hat angerufen", value="Müller"),
-        ),
-    ),
-)
+    # Compiled ten times quicker with the border than with a class before it.
+    row("name: announced", names.CLASS, find,
+        rf"\b(?:(?:{_TITLES})\.?|{as_alternatives([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+        rf"{names.START}(?:{as_alternatives(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+        rf"\b(?:{as_alternatives([one for one in _SAID if one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+        rf"{names.START}(?:{as_alternatives([one for one in _SAID if not one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
+        rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
+        rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}", rf"\b{_CAPITALS}\.? {names.CAPITAL}",
+        rf"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herr|Frau|Mme|Sr|Sra|[Dd]hr|[Mm]evr|[Mm]evrouw|[Mm]eneer)\.? (?:van|von|de|del|di|da|du|der|ter|bin|al)(?: [a-z']{{2,3}})? {names.CAPITAL}",
+        shows=("My name is ⟦Will Page⟧ and I need help", "Dear Customer, thanks", "whether Dr. van den ⟦Heuvel⟧ signed",
+               "Dr. of the University", "Kind regards,\n⟦Sara Lindqvist⟧", "This is Python",
+               "Bien cordialement,\n⟦Wolverine Oyelaran⟧\nRH", "Regards,\nThe Support Team",
+               "Hi ⟦Ndapewandja⟧, please call back", "Hello World, again", "Herr ⟦Müller⟧ hat angerufen")),
+)  # fmt: skip

@@ -6,7 +6,8 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COUNTRIES, SURNAMES
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _DESCRIBED = re.compile(
     rf"(?<!\w)({names.TOKEN}) ({names.TOKEN}),? (?:is|was|will be|has been) (?:my|our|his|her|their|the|a|an|your) (?:\w+ )?(?:boss|wife|husband|son|daughter|mother|father|brother|sister|manager"
@@ -75,25 +76,11 @@ def _versus(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="name: described",
-        class_=names.CLASS,
-        triggers=(
-            rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
-            rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:holds an? |lived? |lives |grew up |studied |worked |was born|graduated |\((?:hereinafter|the [\"']|[\"'](?:the )?[A-Z]))",
-        ),
-        find=_described,
-        examples=(Example(text="May June is my boss", value="May June", near_miss="Data Lake is the answer"),),
-    ),
-    Detector(
-        name="name: versus",
-        class_=names.CLASS,
-        triggers=(rf"(?:{names.CAPITAL}{names.SMALL}+|\bR),? vs?\.? {names.CAPITAL}{names.SMALL}{{2}}",),
-        find=_versus,
-        examples=(
-            Example(
-                text="in Ostrowski v. Pemberton the court", value="Ostrowski", near_miss="Python vs Rust; Kafka vs. Pulsar"
-            ),
-        ),
-    ),
-)
+    row("name: described", names.CLASS, _described,
+        rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
+        rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:holds an? |lived? |lives |grew up |studied |worked |was born|graduated |\((?:hereinafter|the [\"']|[\"'](?:the )?[A-Z]))",
+        shows=("⟦May June⟧ is my boss", "Data Lake is the answer")),
+    row("name: versus", names.CLASS, _versus,
+        rf"(?:{names.CAPITAL}{names.SMALL}+|\bR),? vs?\.? {names.CAPITAL}{names.SMALL}{{2}}",
+        shows=("in ⟦Ostrowski⟧ v. Pemberton the court", "Python vs Rust; Kafka vs. Pulsar")),
+)  # fmt: skip

@@ -6,7 +6,8 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 
 def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -102,47 +103,15 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="name: writer of a quoted mail",
-        class_=names.CLASS,
-        triggers=(_WROTE_AS_SCANNED,),
-        find=_writer,
-        examples=(
-            Example(
-                text="On Tue, 3 Mar 2026 at 10:14, Wrenfield Ostroverkh <w@o.io> wrote:",
-                value="Wrenfield Ostroverkh",
-                near_miss="The documentation team wrote: see below",
-            ),
-        ),
-    ),
-    Detector(
-        name="name: mailbox",
-        class_=names.CLASS,
-        triggers=(r"[A-Za-z\xc0-\xff][\"']? <[A-Za-z0-9._+\-]+@",),
-        find=_mailbox,
-        examples=(Example(text="To: 'Tuva Ödmark' <t.odmark@o.io>", value="Tuva Ödmark", near_miss="Billing Team <b@>"),),
-    ),
-    Detector(
-        name="name: speaker",
-        class_=names.CLASS,
-        triggers=(rf"(?:^|[\n\x1f]){_SPEAKER}", _SPOKEN_AT),
-        find=_speaker,
-        examples=(
-            Example(text="Speaker 1 (Ana-Maria): thanks", value="Ana-Maria", near_miss="Agent (Browser): started"),
-            Example(text="[00:01:12] RAJESWARI: good morning", value="RAJESWARI", near_miss="[00:01:12] ERROR: failed"),
-        ),
-    ),
-    Detector(
-        name="name: asked for",
-        class_=names.CLASS,
-        triggers=(rf"{_QUESTION}{names.CAPITAL}",),
-        find=_asked,
-        examples=(
-            Example(
-                text="Agent: What is your full name?\nCaller: Yes, it's Oyelaran Wolverton.",
-                value="Oyelaran Wolverton",
-                near_miss="Q: What is the name of the file?\nA: It depends.",
-            ),
-        ),
-    ),
-)
+    row("name: writer of a quoted mail", names.CLASS, _writer, _WROTE_AS_SCANNED,
+        shows=("On Tue, 3 Mar 2026 at 10:14, ⟦Wrenfield Ostroverkh⟧ <w@o.io> wrote:",
+               "The documentation team wrote: see below")),
+    row("name: mailbox", names.CLASS, _mailbox, r"[A-Za-z\xc0-\xff][\"']? <[A-Za-z0-9._+\-]+@",
+        shows=("To: '⟦Tuva Ödmark⟧' <t.odmark@o.io>", "Billing Team <b@>")),
+    row("name: speaker", names.CLASS, _speaker, rf"(?:^|[\n\x1f]){_SPEAKER}", _SPOKEN_AT,
+        shows=("Speaker 1 (⟦Ana-Maria⟧): thanks", "Agent (Browser): started", "[00:01:12] ⟦RAJESWARI⟧: good morning",
+               "[00:01:12] ERROR: failed")),
+    row("name: asked for", names.CLASS, _asked, rf"{_QUESTION}{names.CAPITAL}",
+        shows=("Agent: What is your full name?\nCaller: Yes, it's ⟦Oyelaran Wolverton⟧.",
+               "Q: What is the name of the file?\nA: It depends.")),
+)  # fmt: skip

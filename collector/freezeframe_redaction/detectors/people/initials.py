@@ -6,7 +6,8 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
 _AND_PARTICLES = re.compile(rf"(?<![\w.])(?:{names.LETTER}\. ?){{1,3}}(?:{names.PARTICLE} ){{1,3}}({names.TOKEN})(?![\w(])")
@@ -50,20 +51,10 @@ def _particled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
 
 
 DETECTORS = (
-    Detector(
-        name="name: initials and surname",
-        class_=names.CLASS,
-        triggers=(
-            rf"(?#names){names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",
-        ),
-        find=_initials,
-        examples=(Example(text="forward it to J.R. Haverworth", value="Haverworth", near_miss="the U.S. Treasury"),),
-    ),
-    Detector(
-        name="name: initials, particle and surname",
-        class_=names.CLASS,
-        triggers=(rf"(?#names){names.CAPITAL}\. ?(?:van|von|ter|ten|de|den|del|di|da|dos|du|zu) ",),
-        find=_particled,
-        examples=(Example(text="ter attentie van P.J. van 't Hof", value="Hof", near_miss="plan B. de facto Standard"),),
-    ),
-)
+    row("name: initials and surname", names.CLASS, _initials,
+        rf"(?#names){names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",
+        shows=("forward it to J.R. ⟦Haverworth⟧", "the U.S. Treasury")),
+    row("name: initials, particle and surname", names.CLASS, _particled,
+        rf"(?#names){names.CAPITAL}\. ?(?:van|von|ter|ten|de|den|del|di|da|dos|du|zu) ",
+        shows=("ter attentie van P.J. van 't ⟦Hof⟧", "plan B. de facto Standard")),
+)  # fmt: skip

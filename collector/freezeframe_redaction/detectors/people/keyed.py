@@ -6,7 +6,8 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import SURNAMES
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _PERSON_KEY = (
     r"(?:full|first|last|given|family|sur|middle|maiden|fore|nick|legal|preferred|customer|client|patient|contact|account[_ ]?holder|card[_ ]?holder|holder|employee|owner|author|assignee|sender|recipient|passenger|guest"
@@ -208,47 +209,18 @@ def _is_label_of_people(text: str, low: int, end: int) -> bool:
 
 
 DETECTORS = (
-    Detector(
-        name="name: key of a person's name",
-        class_=names.CLASS,
-        # Behind a separator of leaves stands the key of a JSON value.
-        triggers=(
-            _PERSON_KEYS,
-            r"(?i)(?:^|\x1f)(?:[fl]_?name|family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
-            r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
-            r";CN=[A-Z\xc0-\xde]",
-            r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
-        ),
-        find=_keyed,
-        examples=(
-            Example(text="first_name: Will", value="Will", near_miss="file_name: Report"),
-            Example(
-                text="<given>Mehmet</given><family>Sungurtekin</family>", value="Sungurtekin", near_miss="<title>Report</title>"
-            ),
-        ),
-    ),
-    Detector(
-        name="name: key that may hold a name",
-        class_=names.CLASS,
-        triggers=(_LOOSE_KEYS,),
-        find=_loose,
-        examples=(Example(text="Customer: Lena Vogelsang", value="Lena Vogelsang", near_miss="name: Search Flights"),),
-    ),
-    Detector(
-        name="name: label of people",
-        class_=names.CLASS,
-        triggers=(
-            rf"(?i)(?:{_LABEL_ENDS})(?:{_SIGN})",
-            rf"(?:{_OTHER_LABEL_ENDS})(?:{_SIGN})",
-        ),
-        find=_labelled,
-        examples=(
-            Example(
-                text="Reporter: Qwandile Zuberi-Okaforre",
-                value="Qwandile Zuberi-Okaforre",
-                near_miss="Author: Platform Engineering",
-            ),
-            Example(text="Pt: OKONKWO, Chidinma  DOB 1987", value="OKONKWO, Chidinma", near_miss="Patient: Stable"),
-        ),
-    ),
-)
+    # Behind a separator of leaves stands the key of a JSON value.
+    row("name: key of a person's name", names.CLASS, _keyed, _PERSON_KEYS,
+        r"(?i)(?:^|\x1f)(?:[fl]_?name|family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
+        r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
+        r";CN=[A-Z\xc0-\xde]",
+        r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
+        shows=("first_name: ⟦Will⟧", "file_name: Report", "<given>Mehmet</given><family>⟦Sungurtekin⟧</family>",
+               "<title>Report</title>")),
+    row("name: key that may hold a name", names.CLASS, _loose, _LOOSE_KEYS,
+        shows=("Customer: ⟦Lena Vogelsang⟧", "name: Search Flights")),
+    row("name: label of people", names.CLASS, _labelled, rf"(?i)(?:{_LABEL_ENDS})(?:{_SIGN})",
+        rf"(?:{_OTHER_LABEL_ENDS})(?:{_SIGN})",
+        shows=("Reporter: ⟦Qwandile Zuberi-Okaforre⟧", "Author: Platform Engineering", "Pt: ⟦OKONKWO, Chidinma⟧  DOB 1987",
+               "Patient: Stable")),
+)  # fmt: skip

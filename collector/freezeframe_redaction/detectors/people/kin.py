@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.people import announced, names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _ENGLISH = (
     "wife husband spouse partner fiance fiancé fiancee fiancée son daughter child mother father mum mom dad brother sister aunt uncle cousin nephew niece grandson granddaughter"
@@ -46,17 +47,9 @@ def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="name: kin",
-        class_=names.CLASS,
-        triggers=(
-            rf"\b(?i:{announced.as_alternatives([*_ENGLISH, 'in-law'])})[ ,(]{{1,2}}{names.CAPITAL}",
-            rf"{names.START}(?i:{announced.as_alternatives(_OTHER_WORDS)}) {names.CAPITAL}",
-        ),
-        find=_kin,
-        examples=(
-            Example(text="my daughter Xiadanira is allergic", value="Xiadanira", near_miss="the parent process Is"),
-            Example(text="ma sœur Xiadanira arrive", value="Xiadanira", near_miss="ma femme est là"),
-        ),
-    ),
-)
+    row("name: kin", names.CLASS, _kin,
+        rf"\b(?i:{announced.as_alternatives([*_ENGLISH, 'in-law'])})[ ,(]{{1,2}}{names.CAPITAL}",
+        rf"{names.START}(?i:{announced.as_alternatives(_OTHER_WORDS)}) {names.CAPITAL}",
+        shows=("my daughter ⟦Xiadanira⟧ is allergic", "the parent process Is", "ma sœur ⟦Xiadanira⟧ arrive",
+               "ma femme est là")),
+)  # fmt: skip

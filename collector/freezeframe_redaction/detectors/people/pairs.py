@@ -7,7 +7,8 @@ import re
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.invented import holds_invented
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -336,46 +337,20 @@ def _passenger(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
 
 
 DETECTORS = (
-    Detector(
-        name="name: given name and surname",
-        class_=names.CLASS,
-        triggers=(
-            rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+[ \-](?:(?:{names.CAPITAL}\.?|{names.PARTICLE}) )*{names.CAPITAL}{names.SMALL}",
-        ),
-        find=_pair,
-        examples=(
-            Example(text="approved by Adrian Clayton today", value="Adrian Clayton", near_miss="Kafka Topic and Hilbert Space"),
-        ),
-    ),
-    Detector(
-        name="name: surname, given name",
-        class_=names.CLASS,
-        triggers=(
-            rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",
-            rf"(?#names){names.START}{names.CAPITAL}{{4,}}, {names.CAPITAL}{{3}}",
-        ),
-        find=_last_first,
-        examples=(Example(text="reviewed by: Thompson, Maria", value="Thompson, Maria", near_miss="Paris, France"),),
-    ),
-    Detector(
-        name="name: capitals",
-        class_=names.CLASS,
-        triggers=(rf"(?#names){names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",),
-        find=_capitals,
-        examples=(Example(text="PASSENGER: JENNIFER THOMPSON", value="JENNIFER THOMPSON", near_miss="HTTP ERROR CODES"),),
-    ),
-    Detector(
-        name="name: passenger",
-        class_=names.CLASS,
-        triggers=(r"[A-Z\xc0-\xde]{2}/[A-Z\xc0-\xde]{2,30} ?(?:[A-Z]+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)\b",),
-        find=_passenger,
-        examples=(Example(text="PAX 1 MUELLER/HANS MR", value="MUELLER/HANS", near_miss="INPUT/OUTPUT ERROR"),),
-    ),
-    Detector(
-        name="name: two cells of a row",
-        class_=names.CLASS,
-        triggers=(rf"(?#names)[\n\x1f,;\t|]{names.CAPITAL}{names.SMALL}+[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",),
-        find=_cells,
-        examples=(Example(text="id,1,Latoya,Jefferson,312", value="Latoya,Jefferson", near_miss="Red,Green,Blue"),),
-    ),
-)
+    row("name: given name and surname", names.CLASS, _pair,
+        rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+[ \-](?:(?:{names.CAPITAL}\.?|{names.PARTICLE}) )*{names.CAPITAL}{names.SMALL}",
+        shows=("approved by ⟦Adrian Clayton⟧ today", "Kafka Topic and Hilbert Space")),
+    row("name: surname, given name", names.CLASS, _last_first,
+        rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",
+        rf"(?#names){names.START}{names.CAPITAL}{{4,}}, {names.CAPITAL}{{3}}",
+        shows=("reviewed by: ⟦Thompson, Maria⟧", "Paris, France")),
+    row("name: capitals", names.CLASS, _capitals,
+        rf"(?#names){names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",
+        shows=("PASSENGER: ⟦JENNIFER THOMPSON⟧", "HTTP ERROR CODES")),
+    row("name: passenger", names.CLASS, _passenger,
+        r"[A-Z\xc0-\xde]{2}/[A-Z\xc0-\xde]{2,30} ?(?:[A-Z]+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)\b",
+        shows=("PAX 1 ⟦MUELLER/HANS⟧ MR", "INPUT/OUTPUT ERROR")),
+    row("name: two cells of a row", names.CLASS, _cells,
+        rf"(?#names)[\n\x1f,;\t|]{names.CAPITAL}{names.SMALL}+[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",
+        shows=("id,1,⟦Latoya,Jefferson⟧,312", "Red,Green,Blue")),
+)  # fmt: skip

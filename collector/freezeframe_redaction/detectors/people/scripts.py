@@ -9,7 +9,8 @@ from functools import cache
 
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.names import CLASS
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _PATRONYMIC = "(?:[ое]вич(?:а|у|ем|е)?|ьич(?:а|у|ем|е)?|вич|(?:овн|евн|ичн|івн|ївн)(?:а|ы|е|у|ой|і|ою))"
 """In the cases that messages put it in: ``передайте Ивану Петровичу``."""
@@ -200,23 +201,9 @@ _REACH = 64
 """Characters before and behind a trigger in which a name is read."""
 
 DETECTORS = (
-    Detector(
-        name="name: other scripts",
-        class_=CLASS,
-        triggers=(
-            r"(?#rare)\xc9\xe9{1,20} \xc9\xe9{2}",
-            r"(?#rare)\xe9{2,4}(?:[^\xe9]|$)",
-            r"(?#rare)[\n\x1f]\xe9{3}",
-            r"(?#rare)[ :>\n\x1f]\xe9\xb7",
-        ),
-        find=_foreign,
-        examples=(
-            Example(text="王小明 met Мария Иванова", value="王小明"),
-            Example(text="你好,我叫王小明,请帮我退款。", value="王小明", near_miss="我是高兴的"),
-            Example(text="私の名前は佐藤健太です。", value="佐藤健太", near_miss="田中です"),
-            Example(text="मेरा नाम अनुराधा मिश्रा है", value="अनुराधा मिश्रा", near_miss="फ़ाइल का नाम बदलें"),
-            Example(text="คุณกัญญารัตน์ ศรีสวัสดิ์ โทรกลับ", value="กัญญารัตน์", near_miss="ขอบคุณ มาก"),
-            Example(text="제 이름은 김민수입니다", value="김민수", near_miss="이름은 무엇입니까"),
-        ),
-    ),
-)
+    row("name: other scripts", CLASS, _foreign, r"(?#rare)\xc9\xe9{1,20} \xc9\xe9{2}", r"(?#rare)\xe9{2,4}(?:[^\xe9]|$)",
+        r"(?#rare)[\n\x1f]\xe9{3}", r"(?#rare)[ :>\n\x1f]\xe9\xb7",
+        shows=("⟦王小明⟧ met Мария Иванова", "你好,我叫⟦王小明⟧,请帮我退款。", "我是高兴的", "私の名前は⟦佐藤健太⟧です。", "田中です",
+               "मेरा नाम ⟦अनुराधा मिश्रा⟧ है", "फ़ाइल का नाम बदलें", "คุณ⟦กัญญารัตน์⟧ ศรีสวัสดิ์ โทรกลับ", "ขอบคุณ มาก",
+               "제 이름은 ⟦김민수⟧입니다", "이름은 무엇입니까")),
+)  # fmt: skip

@@ -7,7 +7,8 @@ import re
 from freezeframe_redaction.detectors.lexicon import SURNAMES
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.invented import is_invented
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _SPEECH = frozenset(
     "is was has had said says asked asks told tells lives lived works worked wants wanted will would can could did does shouted called calls arrived likes liked loves loved went came got just"
@@ -179,40 +180,18 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="name: given name alone",
-        class_=names.CLASS,
-        triggers=(
-            rf"\b(?:{'|'.join(map(names.scanned, (*_LEADS_TO, *_BEGIN_WITH_THEM)))}|com [oa]|loop in|shouted at|ex-[A-Z][a-z]+) {names.CAPITAL}[a-z\xdf-\xff]{{2}}",
-            r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]",
-            r"(?#names), [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
-            r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}",
-            r"(?#names)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
-            r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
-            r"(?#names)[\n\x1f;](?:\*\*|[-*] | )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
-            r"(?#names) \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
-            r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
-            r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) ",
-        ),
-        find=_single,
-        examples=(
-            Example(text="please tell Katarzyna that I called", value="Katarzyna", near_miss="written with Django and Julia"),
-            Example(text="Mathilde, can I please have it back?", value="Mathilde", near_miss="Finally, can I have it?"),
-        ),
-    ),
-    Detector(
-        name="name: list of given names",
-        class_=names.CLASS,
-        triggers=(
-            rf"(?#names){names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}+,? (?:[a-z]{{1,3}}|&) {names.CAPITAL}{names.SMALL}{{2}}",
-        ),
-        find=_list,
-        examples=(
-            Example(
-                text="They invited Katarzyna, Zbigniew and Olek.",
-                value="Zbigniew",
-                near_miss="Tuesday, Wednesday and Thursday; Kafka, Redis and Postgres",
-            ),
-        ),
-    ),
-)
+    row("name: given name alone", names.CLASS, _single,
+        rf"\b(?:{'|'.join(map(names.scanned, (*_LEADS_TO, *_BEGIN_WITH_THEM)))}|com [oa]|loop in|shouted at|ex-[A-Z][a-z]+) {names.CAPITAL}[a-z\xdf-\xff]{{2}}",
+        r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]", r"(?#names), [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
+        r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}", r"(?#names)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
+        r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
+        r"(?#names)[\n\x1f;](?:\*\*|[-*] | )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
+        r"(?#names) \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
+        r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
+        r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) ",
+        shows=("please tell ⟦Katarzyna⟧ that I called", "written with Django and Julia",
+               "⟦Mathilde⟧, can I please have it back?", "Finally, can I have it?")),
+    row("name: list of given names", names.CLASS, _list,
+        rf"(?#names){names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}+,? (?:[a-z]{{1,3}}|&) {names.CAPITAL}{names.SMALL}{{2}}",
+        shows=("They invited Katarzyna, ⟦Zbigniew⟧ and Olek.", "Tuesday, Wednesday and Thursday; Kafka, Redis and Postgres")),
+)  # fmt: skip

@@ -6,7 +6,8 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
 from freezeframe_redaction.detectors.people import announced, names
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rows import row
 
 _SMALL_WORDS = re.compile(
     rf"{names.LETTER}{{2,20}}(?:'s)?(?: {names.LETTER}\.?(?= ))?(?: (?:van |de |von |da |del |der )*{names.LETTER}+(?:['-]{names.LETTER}+)*)?"
@@ -51,20 +52,10 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    Detector(
-        name="name: in small letters",
-        class_=names.CLASS,
-        triggers=(
-            r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
-            r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
-            r"(?i:\b(?:hi|hey|heya|hello|yo)[,!.]{0,2} (?:there[,!.]? )?its )[a-z]",
-        ),
-        find=_small,
-        examples=(
-            Example(
-                text="hi, my name is katarzyna nowak and i need help", value="katarzyna nowak", near_miss="i am will and able"
-            ),
-            Example(text="thanks, zbigniew", value="zbigniew", near_miss="this is python"),
-        ),
-    ),
-)
+    row("name: in small letters", names.CLASS, _small,
+        r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome \xe9|me chamo|ich hei(?:\xdf|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam si\xe9|mam na imi\xe9|ben(?:im)? ad\xe9m|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+        r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
+        r"(?i:\b(?:hi|hey|heya|hello|yo)[,!.]{0,2} (?:there[,!.]? )?its )[a-z]",
+        shows=("hi, my name is ⟦katarzyna nowak⟧ and i need help", "i am will and able", "thanks, ⟦zbigniew⟧",
+               "this is python")),
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""Detectors as rows: the few shapes that a check has, and the row that joins a check to its triggers and examples.
+
+A check is called where a trigger ended. Most look for one pattern: right behind the trigger (`after`), or around it (`around`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from freezeframe_redaction.model import CLAIM, Candidate, Detector, Example, Find
+from freezeframe_redaction.shapes import is_marked_identifier
+
+Group = int | str
+
+
+def row(name: str, class_: str, find: Find, *triggers: str, shows: Iterable[str], others: Iterable[str] = ()) -> Detector:
+    """Return a detector.
+
+    `shows` are its examples, each with the value in brackets (``"IFSC ⟦HDFC0001234⟧"``); a text without brackets is a near miss
+    of the example before it.
+    """
+    examples: list[Example] = []
+    for shown in shows:
+        before, opened, rest = shown.partition("⟦")
+        value, _, behind = rest.partition("⟧")
+        if opened:
+            examples.append(Example(text=before + value + behind, value=value))
+        else:
+            examples[-1] = Example(text=examples[-1].text, value=examples[-1].value, near_miss=shown)
+    return Detector(name=name, class_=class_, triggers=triggers, find=find, examples=tuple(examples), others=frozenset(others))
+
+
+def value(
+    match: re.Match[str],
+    class_: str,
+    kind: str = "",
+    group: Group = 1,
+    is_marked: Callable[[str], bool] = is_marked_identifier,
+) -> tuple[Candidate, ...]:
+    """Return the group as a finding, or as a claim if it is a surrogate."""
+    start, end = match.span(group)
+    return (Candidate(start, end, CLAIM if is_marked(match[group]) else class_, kind),)
+
+
+def reaching(
+    pattern: re.Pattern[str], text: str, low: int, high: int, at: int, back: int, ahead: int, *, begun: bool = False
+) -> re.Match[str] | None:
+    """Return the first match around `at` that ends there or behind it; with `begun` it must also begin before `at`."""
+    for match in pattern.finditer(text, max(low, at - back), min(high, at + ahead)):
+        if match.end() >= at and not (begun and match.start() >= at):
+            return match
+    return None
+
+
+def after(
+    pattern: re.Pattern[str],
+    class_: str,
+    reach: int,
+    kind: str = "",
+    *,
+    back: int = 0,
+    is_marked: Callable[[str], bool] = is_marked_identifier,
+) -> Find:
+    """Return the check that the pattern stands right behind the trigger, or `back` characters before that."""
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        match = pattern.match(text, at, min(high, at + reach))
+        if match is None and back:
+            match = pattern.match(text, at - back, min(high, at + reach))
+        return () if match is None else value(match, class_, kind, is_marked=is_marked)
+
+    return find
+
+
+def around(
+    pattern: re.Pattern[str],
+    class_: str,
+    back: int,
+    ahead: int,
+    kind: str = "",
+    *,
+    group: Group = 1,
+    where: Callable[[re.Match[str]], bool] | None = None,
+    is_marked: Callable[[str], bool] = is_marked_identifier,
+) -> Find:
+    """Return the check that the pattern stands around the trigger's end, and `where` holds for the match."""
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        match = reaching(pattern, text, low, high, at, back, ahead)
+        if match is None or (where is not None and not where(match)):
+            return ()
+        return value(match, class_, kind, group, is_marked)
+
+    return find
