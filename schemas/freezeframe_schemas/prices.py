@@ -35,7 +35,7 @@ class Price:
 @cache
 def list_prices() -> tuple[Price, ...]:
     """Return every row of the table of prices as a new store has it."""
-    text = files("freezeframe_schemas").joinpath("sql", "0003_prices.sql").read_text(encoding="utf-8")
+    text = files("freezeframe_schemas").joinpath("sql", "0001_tables.sql").read_text(encoding="utf-8")
     return tuple(
         Price(
             prefix=row[1],

@@ -108,7 +108,7 @@ def test_the_prices_are_those_that_a_store_begins_with() -> None:
     """None of the rows of the table's own SQL is left out."""
     from importlib.resources import files
 
-    sql = files("freezeframe_schemas").joinpath("sql", "0003_prices.sql").read_text()
+    sql = files("freezeframe_schemas").joinpath("sql", "0001_tables.sql").read_text()
     assert len(list_prices()) == sql.count("00:00:00'")
     newest = max(price.valid_from for price in list_prices())
     mini, whole = (price_of(model, newest) for model in ("gpt-4o-mini-2024-07-18", "gpt-4o-2024-11-20"))

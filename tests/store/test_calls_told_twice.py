@@ -203,17 +203,6 @@ def arbitrary_tellings(draw: random.Random, number: int) -> list[SpanRecord]:
     return spans
 
 
-def test_the_calls_of_a_database_of_before_are_joined_when_it_is_opened(stored: tuple[Store, dict[str, str]]) -> None:
-    store, _ = stored
-    before = store.query(SAID.format(DATABASE))
-    store.engine.command(f"DROP TABLE {DATABASE}.call_rows SYNC")
-    store.engine.command(
-        f"ALTER TABLE {DATABASE}.schema_migrations DELETE WHERE name = '0015_calls.sql' SETTINGS mutations_sync = 2"
-    )
-    Store(store.engine, database=DATABASE).migrate()
-    assert store.query(SAID.format(DATABASE)) == before
-
-
 def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
     """They are copied out of their day with its spans; what was blank beside them stays blank."""
     own = Store(store.engine, database=f"{DATABASE}_kept")

@@ -1,9 +1,9 @@
-"""A node of a cluster, as far as the embedded engine can be one: ``python cluster_node.py DIRECTORY OUTDATED_COUNT``.
+"""A node of a cluster, as far as the embedded engine can be one: ``python cluster_node.py DIRECTORY``.
 
 It has the cluster's configuration, shards' parts and Distributed tables, and no network: what is for all nodes or shards is
 done on this one, Replicated tables are plain ones, and a read of a Distributed table is one of this node's part. It brings a
-database from the first ``OUTDATED_COUNT`` migrations to today's and prints what it has then, as JSON. A process of
-its own, since chDB takes one configuration per process.
+database from today's version to a made-up next one and prints what it has then, as JSON. A process of its own, since chDB takes
+one configuration per process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from freezeframe_collector.store import Store  # first: it imports the other
 
 # isort: split
 import freezeframe_collector.store.migrate as migrating
+from freezeframe_schemas.tables.columns import SPAN_COLUMNS, Column, Source
 from freezeframe_schemas.tables.ddl import TABLES, migrations
 
 _CONFIG: Final = """\
@@ -38,10 +39,8 @@ _ON_THIS_NODE: Final = (
     (re.compile(r"Replicated(\w*MergeTree)\((?:'[^']*', '[^']*'(?:, )?)?(\w*)\)"), r"\1(\2)"),
     (re.compile(r"(?:FUNCTION )?cluster\('main', '(\w+)', '(\w+)'(?:, cityHash64\(trace_id\))?\)"), r"\1.\2"),
 )
-_DISTRIBUTED_OF_THEN: Final = """
-CREATE TABLE IF NOT EXISTS {{db}}.{0} {{on_cluster}} AS {{db}}.{0}{{sfx}}
-ENGINE = Distributed({{cluster}}, {{db_text}}, '{0}{{sfx}}', cityHash64(trace_id));
-"""
+_WEIGHT: Final = Column(name="weight", type="UInt8", comment="Made up", source=Source.DERIVED)
+_NEXT: Final = "ALTER TABLE {db}.span_rows{sfx} {on_cluster} ADD COLUMN IF NOT EXISTS weight UInt8 DEFAULT length(span_id);"
 DATABASE: Final = "agents"
 
 
@@ -85,32 +84,24 @@ def columns_of(node: Node, table: str) -> list[Sequence[Any]]:
 
 def main() -> None:
     node = Node(Path(sys.argv[1]))
-    outdated = int(sys.argv[2])
     store = Store(node, database=DATABASE, cluster="main")
-    distributed = "".join(map(_DISTRIBUTED_OF_THEN.format, ("span_rows", "run_rows", "rejected_rows")))
-    with (
-        patch.object(migrating, "migrations", lambda: migrations()[:outdated]),
-        patch.object(migrating, "views", list[tuple[str, str]]),
-        patch.object(migrating, "run_rows_sql", str),
-        patch.object(migrating, "distributed_sql", lambda: distributed),
-    ):
+    with patch.object(migrating, "run_rows_sql", str):  # a version with another feed
         store.migrate()
     node.command(
-        f"INSERT INTO {DATABASE}.span_rows_local (tenant, run_hour, trace_id, span_id, exchange_kind, redaction_policy)"
-        " VALUES ('acme', '2026-01-01 10:00:00', 'run', 'span', 'model', 'strict@abc')"
+        f"INSERT INTO {DATABASE}.span_rows_local (tenant, run_hour, trace_id, span_id, exchange_kind)"
+        " VALUES ('acme', '2026-01-01 10:00:00', 'run', 'span', 'model')"
     )
-    node.command(
-        f"INSERT INTO {DATABASE}.payload_rows_local (tenant, run_hour, trace_id, hash, body)"
-        " VALUES ('acme', '2026-01-01 10:00:00', 'run', '123456789012', 'what was said')"
-    )
-    applied = [migration.name for migration in store.migrate()]
+    with (
+        patch.object(migrating, "migrations", lambda: [*migrations(), ("0002_next.sql", _NEXT)]),
+        patch.object(migrating, "TABLES", (("span_rows", (*SPAN_COLUMNS, _WEIGHT)), *TABLES[1:])),
+    ):
+        applied, again = ([migration.name for migration in store.migrate()] for _ in range(2))
     told = {
         "applied": applied,
-        "again": [migration.name for migration in store.migrate()],
+        "again": again,
         "columns": {table: [columns_of(node, table), columns_of(node, f"{table}_local")] for table, _ in TABLES},
-        "pieces": node.rows(f"SELECT trace_id, body FROM {DATABASE}.piece_rows_local")[1],
+        "spans": node.rows(f"SELECT trace_id, weight FROM {DATABASE}.span_rows_local")[1],
         "runs": node.rows(f"SELECT trace_id, has_exchanges FROM {DATABASE}.run_rows_local")[1],
-        "policies": node.rows(f"SELECT tenant, label FROM {DATABASE}.policies")[1],
     }
     node.close()
     print(json.dumps(told))

@@ -20,8 +20,6 @@ from freezeframe_schemas.tables import Batch
 from freezeframe_schemas.tables.columns import CALL_COLUMNS, TOLD_COLUMNS
 from freezeframe_schemas.tables.ddl import with_names
 
-CALLS_MIGRATION: Final = "0015_calls.sql"
-"""Once it is applied, the calls of all stored runs are joined. When `calls` decides otherwise, name a new one here."""
 _NS: Final = 1_000_000_000
 _A_DAY_S: Final = 24 * 3600
 """A call of another run is looked for in runs that started up to this long before, or after."""

@@ -149,12 +149,11 @@ def distributed_sql() -> str:
 def distributed_views_sql() -> str:
     """Return the tables of a cluster that stand before the views of its shards' parts: each shard answers for its own runs.
 
-    Made anew whenever such a view changes: its text is in the comment.
+    Made anew whenever such a view changes: the comment holds its checksum.
     """
     return "\n".join(
         f"-- {checksum(sql)}\n"
-        f"DROP TABLE IF EXISTS {{db}}.{name[1]} {{on_cluster}} SYNC;\n"  # a view, in a database of before
-        f"CREATE TABLE {{db}}.{name[1]} {{on_cluster}} AS {{db}}.{name[1]}{{sfx}}"
+        f"CREATE OR REPLACE TABLE {{db}}.{name[1]} {{on_cluster}} AS {{db}}.{name[1]}{{sfx}}"
         f" ENGINE = Distributed({{cluster}}, {{db_text}}, '{name[1]}{{sfx}}');"
         for _, sql in views()
         if (name := VIEW_NAME.search(sql)) is not None and name[2]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote
 
-from freezeframe_collector.store.call_rows import CALLS_MIGRATION, join_all_calls, join_calls, tells_of_call
+from freezeframe_collector.store.call_rows import join_calls, tells_of_call
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
@@ -187,8 +187,6 @@ class Store:
             ConfigError: there is no such policy or volume as days are to move to.
         """
         done = migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
-        if not dry_run and any(migration.name == CALLS_MIGRATION for migration in done):
-            join_all_calls(self.engine, self.database)
         if self._cold is not None and not dry_run:
             suffix = "_local" if self.cluster else ""
             stored = {f"{table}{suffix}": self.stored(table) for table in COLD_TABLES}

@@ -69,7 +69,7 @@ TENANT: Final = _derived("tenant", _LC, "Tenant of the span or its resource; emp
 STORED_AT: Final = _derived(
     "stored_at",
     "DateTime64(3, 'UTC')",
-    "When the collector gave it to the store, the last time if it was sent twice; 1970 if it was stored before this was noted",
+    "When the collector gave it to the store, the last time if it was sent twice",
     "Delta(8), ZSTD(1)",
 )
 RUN_HOUR: Final = _derived(

@@ -1,7 +1,7 @@
 """The store's migrations: SQL files, with names filled in from where each is defined.
 
-The files are what was and will be run; `columns` says what they lead to, and a test holds that a migrated database has exactly
-those columns, types and comments (``tests/store/test_views.py``).
+The first file is the schema of 0.1; a later version adds a file and leaves the others alone. `columns` says what they lead to,
+and a test holds that a migrated database has exactly those columns, types and comments (``tests/store/test_views.py``).
 """
 
 from __future__ import annotations
