@@ -20,12 +20,13 @@ from freezeframe.seams.http import clean_url
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.span import AttributeValue
+from freezeframe_schemas.wire.registry import PROVIDERS
 
 _GIT_TIMEOUT_S: Final = 2.0
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL")
 
 PACKAGES: Final = (
-    "freezeframe", "openai", "anthropic", "google-genai", "mistralai", "cohere", "groq", "boto3", "botocore", "ollama",
+    "freezeframe", *(package for row in PROVIDERS for package in row.packages),
     "litellm", "langchain", "langchain-core", "langchain-openai", "langchain-anthropic", "langgraph", "llama-index-core",
     "openai-agents", "pydantic-ai-slim", "pydantic-ai", "pydantic", "crewai", "smolagents", "google-adk", "strands-agents",
     "mcp", "httpx", "httpx2", "requests", "aiohttp", "opentelemetry-sdk", "openinference-instrumentation", "openfeature-sdk",

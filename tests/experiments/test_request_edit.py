@@ -37,6 +37,8 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"systemInstruction": {"parts": [{"text": "old"}], "role": "user"}},
         {"systemInstruction": {"parts": [{"text": "be brief"}]}},
     ),
+    "https://api.cohere.com/v1/chat": ({"message": "hi"}, {"message": "hi", "preamble": "be brief"}),
+    "http://localhost:11434/api/generate": ({"prompt": "hi"}, {"prompt": "hi", "system": "be brief"}),
     "https://api.openai.com/v1/embeddings": ({"input": "hi"}, {"input": "hi"}),
     "https://example.org/prices": ({"a": 1}, {"a": 1}),
 }
@@ -46,6 +48,25 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_the_system_prompt_is_changed_where_the_dialect_has_it(url: str) -> None:
     body, expected = CASES[url]
     assert edited(url, body) == expected
+
+
+BEDROCK = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m"
+WARM: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "https://api.openai.com/v1/chat/completions": ({"messages": ASKED}, {"messages": ASKED, "temperature": 0}),
+    "http://localhost:11434/api/chat": ({"options": {"seed": 1}}, {"options": {"seed": 1, "temperature": 0}}),
+    "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent": ({}, {"generationConfig": {"temperature": 0}}),
+    f"{BEDROCK}/converse": ({}, {"inferenceConfig": {"temperature": 0}}),
+    f"{BEDROCK}/invoke": (
+        {"inputText": "hi", "textGenerationConfig": {"topP": 1}},
+        {"inputText": "hi", "textGenerationConfig": {"topP": 1, "temperature": 0}},
+    ),
+}
+
+
+@pytest.mark.parametrize("url", WARM)
+def test_a_parameter_is_changed_where_the_dialect_has_it(url: str) -> None:
+    body, expected = WARM[url]
+    assert edited(url, body, RequestEdit(part=Part.PARAMETER, name="temperature", value=0)) == expected
 
 
 def test_a_model_that_stands_in_the_url_is_refused_with_what_to_do() -> None:

@@ -9,10 +9,11 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from conventions_messages import from_json
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import Match, find_dialect
-from freezeframe_schemas.wire.messages import Message, TextPart, ToolCallPart, from_json
+from freezeframe_schemas.wire.messages import Message, TextPart, ToolCallPart
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,7 @@ import pytest
 from effort import examples
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.wire import Dialect, eventstream, find_dialect, sse
+from freezeframe_schemas.wire import WireDialect, eventstream, find_dialect, sse
 
 pytestmark = pytest.mark.long
 
@@ -32,7 +32,7 @@ class Row(Protocol):
     response: bytes
 
 
-def streams(exchanges: Sequence[Row]) -> list[tuple[Row, Dialect, str]]:
+def streams(exchanges: Sequence[Row]) -> list[tuple[Row, WireDialect, str]]:
     found = ((row, find_dialect(row.method, row.url)) for row in exchanges if row.stream and row.status < 400)
     return [(row, match.dialect, match.provider) for row, match in found if match is not None]
 
@@ -79,7 +79,7 @@ def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: S
     assert cuts > 740
 
 
-def has_finished(dialect: Dialect, row: Row, size: int) -> bool:
+def has_finished(dialect: WireDialect, row: Row, size: int) -> bool:
     """Tell whether the model had given its reason to finish, so that only the end of the stream is missing."""
     said = dialect.response_attributes(row.response[:size], content_type=row.content_type, status=200)
     return genai.RESPONSE_FINISH_REASONS in said

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from conventions_messages import from_json
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import find_dialect
-from freezeframe_schemas.wire.messages import GenericPart, Message, ToolCallPart, from_json
+from freezeframe_schemas.wire.messages import GenericPart, Message, ToolCallPart
 
 pytestmark = pytest.mark.long
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from conventions_messages import from_json
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
-from freezeframe_schemas.wire import Dialect, eventstream, registry, sse
-from freezeframe_schemas.wire.messages import from_json
+from freezeframe_schemas.wire import WireDialect, eventstream, registry, sse
 
-DIALECTS: Mapping[str, Dialect] = {route.dialect.name: route.dialect for route in registry.ROUTES}
+DIALECTS: Mapping[str, WireDialect] = {route.dialect.name: route.dialect for route in registry.ROUTES}
 CONTENT_TYPES = (
     "",
     "application/json",
@@ -160,7 +160,7 @@ def check(attributes: Mapping[str, AttributeValue]) -> None:
             from_json(text)
 
 
-def check_all(dialect: Dialect, body: bytes, content_type: str) -> None:
+def check_all(dialect: WireDialect, body: bytes, content_type: str) -> None:
     """Read `body` as a request and as an answer, good and failed."""
     check(dialect.request_attributes(body))
     for status in (200, 429):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from conventions_messages import from_json
+
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import find_dialect, sse
@@ -14,7 +16,6 @@ from freezeframe_schemas.wire.messages import (
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    from_json,
 )
 
 DATA = Path(__file__).parents[1] / "data" / "response_streams"

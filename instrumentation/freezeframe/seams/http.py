@@ -24,6 +24,7 @@ from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import SECRET_REMOVED, Chunk, Completion, Exchange, Headers, Kind, Request, Response
 from freezeframe_schemas.wire import find_dialect
+from freezeframe_schemas.wire.registry import dialect_named
 
 _SECRET_HEADER: Final = re.compile(
     r"^(?:(?:proxy-)?authorization|cookie2?|set-cookie2?|(?:.*[-_])?(?:api[-_]?key|key|token|secret|password|signature|auth))$",
@@ -263,19 +264,18 @@ class Schedule:
 _TRIED_AGAIN: Final = frozenset({408, 409, 429})
 """Statuses below 500 after which SDKs try again."""
 
-_WAITS_AS_TOLD: Final = ("openai.", "anthropic.")
-"""Wire dialects whose SDKs wait as long as ``retry-after-ms`` says; others put headers into the text of their errors."""
-
 
 def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
     """Return the recorded response headers that hold for a response built here.
 
-    A model that refused for the moment is asked again at once.
+    A model that refused for the moment is asked again at once, if its SDKs wait as they are told. Others put headers into the
+    text of their errors.
     """
     headers = _recorded_headers(answer)
     status = answer.response.status or 200
     refused = status in _TRIED_AGAIN or status >= 500
-    if refused and (answer.dialect or "").startswith(_WAITS_AS_TOLD) and not _port.is_real_time():
+    dialect = dialect_named(answer.dialect)
+    if refused and dialect is not None and dialect.waits_as_told and not _port.is_real_time():
         headers = [pair for pair in headers if pair[0].lower() != b"retry-after-ms"] + [(b"retry-after-ms", b"1")]
     return headers
 

@@ -7,14 +7,15 @@ recorded one, so that offline it is the first divergence; with a live model it i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.wire import find_dialect_of
+from freezeframe_schemas.wire.dialect import WireDialect
 
 
 class Part(StrEnum):
@@ -27,7 +28,7 @@ class Part(StrEnum):
     TEXT = "text"
     """A passage, wherever it occurs in a text of the request."""
     PARAMETER = "parameter"
-    """A top-level field of the body, such as ``temperature``."""
+    """A parameter by the provider's name for it, such as ``temperature``, wherever it stands in the body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +48,6 @@ class RequestEdit:
                 return f"{self.name} = {shown}"
             case _:
                 return f"{self.part.value} = {shown}"
-
-
-_SYSTEM_AMONG_MESSAGES: Final = frozenset({"openai.chat", "ollama.chat", "cohere.chat"})
-"""Dialects in which the system prompt is the first message."""
-
-_SYSTEM_FIELD: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
-    "anthropic.messages": ("system", str),
-    "openai.responses": ("instructions", str),
-    "bedrock.converse": ("system", lambda text: [{"text": text}]),
-    "gemini.generate_content": ("systemInstruction", lambda text: {"parts": [{"text": text}]}),
-}
-"""Dialect -> the field that is the system prompt, and its form."""
 
 
 def edits_to_json(edits: Sequence[RequestEdit]) -> list[dict[str, Any]]:
@@ -88,40 +77,29 @@ def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None
         raise ReplayError(f"{request.method} {request.url}: its body is not a JSON object, so nothing in it can be edited")
     changed = body
     for edit in edits:
-        changed = _edited(changed, edit, match.dialect.name)
+        changed = _edited(changed, edit, match.dialect)
     return None if changed == body else json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _edited(body: dict[str, Any], edit: RequestEdit, dialect: str) -> dict[str, Any]:
+def _edited(body: dict[str, Any], edit: RequestEdit, dialect: WireDialect) -> dict[str, Any]:
+    changed: dict[str, Any] | None = None
     match edit.part:
         case Part.TEXT:
-            return {key: _with_text(value, edit.name, str(edit.value)) for key, value in body.items()}
+            changed = {key: _with_text(value, edit.name, str(edit.value)) for key, value in body.items()}
         case Part.PARAMETER:
-            return {**body, edit.name: edit.value}
+            changed = dialect.set_parameter(body, edit.name, edit.value)
+        case Part.SYSTEM:
+            changed = dialect.set_system(body, edit.value)
         case Part.MODEL if "model" in body:
-            return {**body, "model": edit.value}
-        case Part.SYSTEM if dialect in _SYSTEM_AMONG_MESSAGES and isinstance(body.get("messages"), list):
-            return {**body, "messages": _with_system_message(body["messages"], edit.value)}
-        case Part.SYSTEM if dialect in _SYSTEM_FIELD:
-            name, make = _SYSTEM_FIELD[dialect]
-            return {**body, name: make(edit.value)}
-        case Part.SYSTEM if dialect == "bedrock.invoke" and "anthropic_version" in body:
-            return {**body, "system": edit.value}
-        case Part.SYSTEM if dialect.endswith(("embeddings", ".embed")):
-            return body
-        case _:
-            raise ReplayError(
-                f"the {edit.part.value} of a {dialect} request is not in a field of its body that is known here",
-                do="change it in the agent's code",
-            )
-
-
-def _with_system_message(messages: list[Any], text: str) -> list[Any]:
-    """Replace the first system message, or put one in front."""
-    for index, message in enumerate(messages):
-        if isinstance(message, dict) and message.get("role") in ("system", "developer"):
-            return [*messages[:index], {**message, "content": text}, *messages[index + 1 :]]
-    return [{"role": "system", "content": text}, *messages]
+            changed = {**body, "model": edit.value}
+        case Part.MODEL:
+            pass
+    if changed is None:
+        raise ReplayError(
+            f"the {edit.part.value} of a {dialect.name} request is not in a field of its body that is known here",
+            do="change it in the agent's code",
+        )
+    return changed
 
 
 def _with_text(value: Any, old: str, new: str) -> Any:

@@ -23,23 +23,9 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.wire import decode_body, find_dialect_of
-from freezeframe_schemas.wire.registry import PROVIDERS
+from freezeframe_schemas.wire.registry import PROVIDERS, Provider, find_provider
 
 _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-encoding", "transfer-encoding", "traceparent"})
-_KEY_VARIABLES: Final[Mapping[str, str]] = {
-    "azure.ai.openai": "AZURE_OPENAI_API_KEY",
-    "gcp.gemini": "GEMINI_API_KEY",
-    "mistral_ai": "MISTRAL_API_KEY",
-    "x_ai": "XAI_API_KEY",
-    "cohere": "CO_API_KEY",
-}
-"""Providers whose key is not named ``PROVIDER_API_KEY``."""
-_BASE_VARIABLES: Final[Mapping[str, str]] = {
-    "openai": "OPENAI_BASE_URL",
-    "anthropic": "ANTHROPIC_BASE_URL",
-    "gcp.gemini": "GOOGLE_GEMINI_BASE_URL",
-    "groq": "GROQ_BASE_URL",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,15 +160,17 @@ def _is_steady(body: bytes) -> bool:
 def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
     request = step.exchange.request
     provider = _provider(step)
-    base = canary.base_url or canary.environment.get(_BASE_VARIABLES.get(provider, ""), "")
+    bases = [variable for variable, _ in provider.bases]
+    base = canary.base_url or next((found for name in bases if (found := canary.environment.get(name))), "")
     url = _rebased(request.url, base) if base else request.url
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"step {step.number}: found {shown_address(url)}, expected an http or https URL")
-    if not base and _owner(parts.hostname) != provider:
+    if not base and _owner(parts.hostname) != provider.name:
         raise ConfigError(
-            f"step {step.number}: {parts.hostname} is not known as a host of {provider or 'a provider'}: no key is sent there",
-            do=f"name the base URL: --base-url URL, or ${_BASE_VARIABLES.get(provider, 'PROVIDER_BASE_URL')}",
+            f"step {step.number}: {parts.hostname} is not known as a host of {provider.name or 'a provider'}: "
+            "no key is sent there",
+            do=f"name the base URL: --base-url URL, or ${next(iter(bases), 'PROVIDER_BASE_URL')}",
         )
     headers = {name: text for name, text in request.headers if name.lower() not in _NOT_SENT}
     secrets = [name for name, text in headers.items() if text == SECRET_REMOVED]
@@ -194,17 +182,16 @@ def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
     return url, headers
 
 
-def _key(provider: str, canary: Canary, *, required: bool) -> str:
-    variable = _KEY_VARIABLES.get(provider, f"{re.sub(r'[^A-Za-z0-9]', '_', provider).upper()}_API_KEY")
-    found = canary.environment.get(variable, "")
+def _key(provider: Provider, canary: Canary, *, required: bool) -> str:
+    found = canary.environment.get(provider.key_variable, "")
     if not found and required:
-        raise ConfigError(f"${variable}: not set, expected the key to ask {provider} with")
+        raise ConfigError(f"${provider.key_variable}: not set, expected the key to ask {provider.name} with")
     return found or "none"
 
 
-def _provider(step: Step) -> str:
+def _provider(step: Step) -> Provider:
     match = find_dialect_of(step.exchange.request)
-    return step.provider or (match.provider if match is not None else "")
+    return find_provider(step.provider or (match.provider if match is not None else ""))
 
 
 def _owner(host: str) -> str:
@@ -214,7 +201,7 @@ def _owner(host: str) -> str:
 
 def _rebased(url: str, base: str) -> str:
     """Return the URL at another base: ``/v1`` at the end of the base is the ``/v1`` that the path begins with."""
-    parts, root = urlsplit(url), urlsplit(base)
+    parts, root = urlsplit(url), urlsplit(base if "://" in base else f"http://{base}")  # OLLAMA_HOST has no scheme
     prefix = root.path.rstrip("/")
     path = parts.path if parts.path.startswith(f"{prefix}/") else prefix + parts.path
     return urlunsplit(parts._replace(scheme=root.scheme, netloc=root.netloc, path=path))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,32 +24,13 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.wire.registry import PROVIDERS, dialect_named
 
 SEAM: Final = "wire"
 LANE_HEADER: Final = "x-freezeframe-lane"
 MISS_STATUS: Final = 424
-_KEYS: Final = (
-    "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "GROQ_API_KEY", "CO_API_KEY", "MISTRAL_API_KEY",
-    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
-)  # fmt: skip
-"""Clients refuse to be built without one."""
-
 _HOP_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"connection", b"keep-alive"})
 """True of the connection that was, not of this one."""
-
-_BASE_URLS: Final[Mapping[str, str]] = {
-    "OPENAI_BASE_URL": "/v1",
-    "OPENAI_API_BASE": "/v1",
-    "ANTHROPIC_BASE_URL": "",
-    "GOOGLE_GEMINI_BASE_URL": "",
-    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "",
-    "GROQ_BASE_URL": "",
-    "CO_API_URL": "",
-    "OLLAMA_HOST": "",
-}
-"""Variable by which an SDK is led to another server -> path that it expects the base URL to end in."""
-
-_OPENAI_CALLS: Final = ("/chat/completions", "/completions", "/responses", "/embeddings")
 
 
 def servable(fixture: Fixture) -> Fixture:
@@ -66,20 +47,19 @@ def servable(fixture: Fixture) -> Fixture:
 
 def environment_for(url: str, fixture: Fixture) -> dict[str, str]:
     """Return the variables that lead the SDKs of a program to the server at `url`, with keys that stand for none."""
-    bases = dict(_BASE_URLS)
-    recorded = next((path for step in fixture.steps if (path := _openai_base(step.exchange)) is not None), None)
-    if recorded is not None:
-        bases["OPENAI_BASE_URL"] = bases["OPENAI_API_BASE"] = recorded
-    keys: dict[str, str] = dict.fromkeys(_KEYS, "replay")
-    return {**keys, **{name: f"{url}{path}" for name, path in bases.items()}, "NO_PROXY": "127.0.0.1,localhost"}
+    recorded = dict(base for step in reversed(fixture.steps) if (base := _recorded_base(step.exchange)) is not None)
+    keys = {name: "replay" for row in PROVIDERS for name in row.credentials}
+    bases = {name: f"{url}{recorded.get(row.name, path)}" for row in PROVIDERS for name, path in row.bases}
+    return {**keys, **bases, "NO_PROXY": "127.0.0.1,localhost"}
 
 
-def _openai_base(exchange: Exchange) -> str | None:
-    """Return what stands before the call in the path of a recorded OpenAI request."""
-    if not (exchange.dialect or "").startswith("openai."):
-        return None
+def _recorded_base(exchange: Exchange) -> tuple[str, str] | None:
+    """Return the provider of a request's dialect and what stands before the call in its path, if SDKs can be told that."""
+    dialect = dialect_named(exchange.dialect)
     path = urlsplit(exchange.request.url).path
-    return next((path.removesuffix(call) for call in _OPENAI_CALLS if path.endswith(call)), None)
+    if dialect is None or not dialect.call_path or not path.endswith(dialect.call_path):
+        return None
+    return dialect.provider, path.removesuffix(dialect.call_path)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
@@ -36,6 +37,7 @@ from freezeframe_schemas.wire.messages import (
 )
 
 _REQUEST_FIELDS: Final = frozenset({"modelId", "messages", "system", "inferenceConfig", "schemaVersion"})
+SETTINGS: Final = frozenset({"maxTokens", "temperature", "topP", "topK", "stopSequences"})
 _ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage", "metrics", "error", "amazon-bedrock-invocationMetrics"})
 _MEDIA: Final = frozenset({"image", "video", "audio", "document"})
 
@@ -268,6 +270,8 @@ def has_ended(body: Body) -> bool | None:
     return None if "messageStop" in kinds else False
 
 
+set_system: Final = prompts.field("system", lambda text: [{"text": text}])
+
 DIALECT: Final = WireDialect(
     name="bedrock.converse",
     operation=genai.OP_CHAT,
@@ -278,4 +282,6 @@ DIALECT: Final = WireDialect(
     assemble=assemble,
     has_ended=has_ended,
     read_headers=read_headers,
+    set_system=set_system,
+    settings={"inferenceConfig": SETTINGS},
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, openai_chat
+from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, openai_chat, prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
@@ -38,26 +38,37 @@ _MAX_TOKENS: Final = ("max_tokens", "maxTokens", "max_gen_len", "max_tokens_to_s
 _STOP: Final = ("stop", "stop_sequences", "stopSequences")
 _CHOICES: Final = ("num_generations", "numResults")
 _REQUEST_FIELDS: Final = frozenset({"prompt", "inputText", *_TEMPERATURE, *_TOP_P, *_TOP_K, *_MAX_TOKENS, *_STOP, *_CHOICES})
+_TITAN_SETTINGS: Final = frozenset({"temperature", "topP", "maxTokenCount", "stopSequences"})
 _TEXTS: Final = ("outputText", "generation", "completion", "text")
 """Where a completion's text stands, by maker: Titan, Llama, old Claude, Command and Mistral."""
 _REASONS: Final = ("completionReason", "stop_reason", "finish_reason", "finishReason")
 
 
 # -- request ------------------------------------------------------------------------------------------------------------
-def read_request(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the attributes of a request in whichever format it is."""
+def _maker(document: JsonObject) -> WireDialect | None:
+    """Return the dialect that a request is written in; None for a text completion."""
     if "messages" in document:
         if "anthropic_version" in document:
-            anthropic_messages.read_request(document, out)
-        elif "inferenceConfig" in document or _without_types(document["messages"]):
-            bedrock_converse.read_request(document, out)
-        else:
-            openai_chat.read_request(document, out)
-            out.attributes.pop(genai.OPENAI_API_TYPE, None)
-    elif "message" in document:
-        cohere.read_v1_request(document, out)
-    else:
+            return anthropic_messages.DIALECT
+        if "inferenceConfig" in document or _without_types(document["messages"]):
+            return bedrock_converse.DIALECT
+        return openai_chat.DIALECT
+    return cohere.V1 if "message" in document else None
+
+
+def read_request(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the attributes of a request in whichever format it is."""
+    maker = _maker(document)
+    if maker is None:
         _read_completion_request(document, out)
+    else:
+        maker.read_request(document, out)
+        out.attributes.pop(genai.OPENAI_API_TYPE, None)
+
+
+def _set_system(document: JsonObject, text: str) -> JsonObject | None:
+    maker = anthropic_messages.DIALECT if "anthropic_version" in document else _maker(document)
+    return None if maker is None else maker.set_system(document, text)
 
 
 def _without_types(messages: JsonValue) -> bool:
@@ -234,6 +245,8 @@ DIALECT: Final = WireDialect(
     assemble=assemble,
     has_ended=has_ended,
     read_headers=bedrock_converse.read_headers,
+    set_system=_set_system,
+    settings={"inferenceConfig": bedrock_converse.SETTINGS, "textGenerationConfig": _TITAN_SETTINGS},
 )
 
 EMBEDDINGS: Final = WireDialect(
@@ -245,4 +258,5 @@ EMBEDDINGS: Final = WireDialect(
     assemble=never_streamed,
     has_ended=never_tells,
     read_headers=bedrock_converse.read_headers,
+    set_system=prompts.without,
 )

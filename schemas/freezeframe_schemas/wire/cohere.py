@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
@@ -275,6 +276,7 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    set_system=prompts.message,
 )
 
 V1: Final = WireDialect(
@@ -285,6 +287,7 @@ V1: Final = WireDialect(
     read_response=read_v1_response,
     assemble=assemble_v1,
     has_ended=has_ended_v1,
+    set_system=prompts.field("preamble"),
 )
 
 EMBED: Final = WireDialect(
@@ -295,4 +298,5 @@ EMBED: Final = WireDialect(
     read_response=read_embed_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    set_system=prompts.without,
 )

@@ -1,4 +1,4 @@
-"""Dialect: what every wire format answers; WireDialect: the machinery they share, so that a provider is four functions.
+"""WireDialect: one wire format, and the machinery that all share, so that a format is a few functions and rows of data.
 
 A provider's module gives `read_request` (request document -> attributes), `read_response` (synchronous answer -> attributes),
 `assemble` (frames of a stream -> the synchronous answer that they amount to) and `has_ended` (whether its last event came).
@@ -9,11 +9,12 @@ bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, parse
 from freezeframe_schemas.wire.frames import Body, Frame, read_body
@@ -28,56 +29,17 @@ the protocol, and only the end of the HTTP body tells."""
 _FIRST_ERROR_STATUS: Final = 400
 
 
-class Dialect(Protocol):
-    """One wire format. Attributes do not hold the provider's name: that is `Match.provider`."""
-
-    @property
-    def name(self) -> str:
-        """``openai.chat``, ``anthropic.messages``, ..."""
-        ...
-
-    @property
-    def operation(self) -> str:
-        """``gen_ai.operation.name``."""
-        ...
-
-    @property
-    def transient_fields(self) -> frozenset[str]:
-        """Top-level request fields that never decide the answer, and so no replay key."""
-        ...
-
-    def request_attributes(self, body: bytes) -> dict[str, AttributeValue]:
-        """Return what the request says, the operation's name included."""
-        ...
-
-    def response_attributes(
-        self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
-    ) -> dict[str, AttributeValue]:
-        """Return what the answer says; of a stream that was cut, what came. `body` after content-decoding.
-
-        `headers` matter where a provider says something there alone (AWS: the kind of error, some token counts).
-        """
-        ...
-
-    def response_document(self, body: bytes, *, content_type: str) -> JsonObject:
-        """Return the synchronous answer, or the one that a stream amounts to; empty where unreadable."""
-        ...
-
-    def is_whole(self, body: bytes, *, content_type: str, streamed: bool) -> bool | None:
-        """Tell whether an answer came to the end that its protocol gives it.
-
-        True: it did, whatever might follow. False: it did not, even if the HTTP body ended properly. None: the bytes do not
-        tell, and the answer is as whole as its HTTP body. `streamed` is what the request asked for.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDialect:
-    """A dialect made of a provider's four functions. `model` and `stream` are what the URL says, where it does."""
+    """One wire format. `model` and `stream` are what the URL says, if it does.
+
+    Attributes do not hold the provider's name: that is `Match.provider`.
+    """
 
     name: str
+    """``openai.chat``, ``anthropic.messages``, ..."""
     operation: str
+    """``gen_ai.operation.name``."""
     provider: str
     """Provider name where the host does not tell."""
     read_request: ReadDocument
@@ -86,11 +48,28 @@ class WireDialect:
     has_ended: HasEnded
     read_headers: ReadHeaders | None = None
     transient_fields: frozenset[str] = frozenset()
+    """Top-level request fields that never decide the answer, and so no replay key."""
+    set_system: prompts.SetSystem = prompts.unknown
+    settings: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """Field of a request -> the parameters that stand in it. All others stand at the top."""
+    call_path: str = ""
+    """What follows the base URL in the URL of a request, if the base URL has a path of its own (``/v1``)."""
+    waits_as_told: bool = False
+    """Its SDKs wait before the next attempt as long as the header ``retry-after-ms`` says."""
     model: str | None = None
     stream: bool | None = None
 
+    def set_parameter(self, request: JsonObject, name: str, value: JsonValue) -> JsonObject:
+        """Return the request with another parameter, by the provider's name for it (``temperature``)."""
+        holders = [holder for holder, names in self.settings.items() if name in names]
+        # Formats behind one URL (Bedrock) have several: the one that the request uses.
+        holder = next((holder for holder in holders if holder in request or len(self.settings) == 1), None)
+        if holder is None:
+            return {**request, name: value}
+        return {**request, holder: {**as_object(request.get(holder)), name: value}}
+
     def request_attributes(self, body: bytes) -> dict[str, AttributeValue]:
-        """Return what the request says."""
+        """Return what the request says, the operation's name included."""
         out = AttributeWriter(self.operation)
         out.text(genai.REQUEST_MODEL, self.model)
         out.flag(genai.REQUEST_STREAM, self.stream)
@@ -100,7 +79,10 @@ class WireDialect:
     def response_attributes(
         self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
     ) -> dict[str, AttributeValue]:
-        """Return what the answer says."""
+        """Return what the answer says; of a stream that was cut, what came. `body` after content-decoding.
+
+        `headers` matter if a provider says something there alone (AWS: the kind of error, some token counts).
+        """
         out = AttributeWriter()
         document = self.response_document(body, content_type=content_type)
         failed = status >= _FIRST_ERROR_STATUS
@@ -113,7 +95,7 @@ class WireDialect:
         return out.attributes
 
     def response_document(self, body: bytes, *, content_type: str) -> JsonObject:
-        """Return the answer as one document."""
+        """Return the synchronous answer, or the one that a stream amounts to; empty if unreadable."""
         read = read_body(body, content_type)
         if read.frames is not None:
             return self._assemble(read.frames)
@@ -123,7 +105,11 @@ class WireDialect:
         return as_object(read.document)
 
     def is_whole(self, body: bytes, *, content_type: str, streamed: bool) -> bool | None:
-        """Tell whether the answer came to its protocol's end."""
+        """Tell whether an answer came to the end that its protocol gives it.
+
+        True: it did, whatever might follow. False: it did not, even if the HTTP body ended properly. None: the bytes do not
+        tell, and the answer is as whole as its HTTP body. `streamed` is what the request asked for.
+        """
         if self.has_ended is never_tells:
             return None
         if (last := _last_event(body)) is not None and self._is_ended(read_body(last, "text/event-stream")):

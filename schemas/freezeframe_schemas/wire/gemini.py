@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
@@ -255,6 +256,8 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    set_system=prompts.field("systemInstruction", lambda text: {"parts": [{"text": text}]}),
+    settings={"generationConfig": _CONFIGURED},
 )
 
 EMBEDDINGS: Final = WireDialect(
@@ -265,4 +268,5 @@ EMBEDDINGS: Final = WireDialect(
     read_response=read_embeddings_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    set_system=prompts.without,
 )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
@@ -174,6 +175,8 @@ CHAT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    set_system=prompts.message,
+    settings={"options": _OPTIONS},
 )
 
 GENERATE: Final = WireDialect(
@@ -185,6 +188,8 @@ GENERATE: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    set_system=prompts.field("system"),
+    settings={"options": _OPTIONS},
 )
 
 EMBED: Final = WireDialect(
@@ -196,4 +201,5 @@ EMBED: Final = WireDialect(
     read_response=read_embed_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    set_system=prompts.without,
 )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
@@ -167,4 +168,7 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    set_system=prompts.message,
+    call_path="/chat/completions",
+    waits_as_told=True,
 )

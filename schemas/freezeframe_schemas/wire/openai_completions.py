@@ -109,4 +109,6 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    call_path="/completions",
+    waits_as_told=True,
 )

@@ -10,6 +10,7 @@ from base64 import b64decode
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
@@ -58,4 +59,7 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    set_system=prompts.without,
+    call_path="/embeddings",
+    waits_as_told=True,
 )

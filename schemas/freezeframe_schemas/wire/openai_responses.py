@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by
 from freezeframe_schemas.wire.document import (
@@ -310,4 +311,7 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    set_system=prompts.field("instructions"),
+    call_path="/responses",
+    waits_as_told=True,
 )

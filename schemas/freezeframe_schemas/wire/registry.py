@@ -30,7 +30,7 @@ from freezeframe_schemas.wire import (
     openai_responses,
     shapes,
 )
-from freezeframe_schemas.wire.dialect import Dialect, WireDialect
+from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, as_object, parse
 from freezeframe_schemas.wire.encoding import decode_body
 
@@ -41,17 +41,34 @@ Shape = Callable[[JsonObject], bool]
 class Match:
     """What an HTTP request is: the dialect it speaks (bound to what the URL says) and the provider's name."""
 
-    dialect: Dialect
+    dialect: WireDialect
     provider: str
     """``gen_ai.provider.name``: the conventions' value where they enumerate one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One row: hosts (a regular expression on the whole ``host:port``) of a provider."""
+    """One row: all that is known of a provider besides the formats it speaks."""
 
     name: str
+    """``gen_ai.provider.name``."""
     hosts: str
+    """A regular expression on the whole ``host:port``."""
+    aliases: tuple[str, ...] = ()
+    """What tracing libraries call it, in lower case."""
+    key: str = ""
+    """Environment variable of its API key, unless that is the name in capitals and ``_API_KEY``."""
+    credentials: tuple[str, ...] = ()
+    """Environment variables that its SDKs insist on."""
+    bases: tuple[tuple[str, str], ...] = ()
+    """Environment variables that lead its SDKs to another server, each with the path that the URL in it ends with."""
+    packages: tuple[str, ...] = ()
+    """Distributions of its Python SDKs."""
+
+    @property
+    def key_variable(self) -> str:
+        """Return the environment variable of the API key."""
+        return self.key or f"{re.sub(r'[^A-Za-z0-9]', '_', self.name).upper()}_API_KEY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +87,85 @@ class Route:
 
 
 PROVIDERS: Final = (
-    Provider(name="openai", hosts=r"(?:[a-z-]+\.)?api\.openai\.com"),
-    Provider(name="azure.ai.openai", hosts=r".+\.openai\.azure\.(?:com|us|cn)|.+\.cognitiveservices\.azure\.com"),
+    Provider(
+        name="openai",
+        hosts=r"(?:[a-z-]+\.)?api\.openai\.com",
+        credentials=("OPENAI_API_KEY",),
+        bases=(("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")),
+        packages=("openai",),
+    ),
+    Provider(
+        name="azure.ai.openai",
+        hosts=r".+\.openai\.azure\.(?:com|us|cn)|.+\.cognitiveservices\.azure\.com",
+        aliases=("az.ai.openai", "azure"),
+        key="AZURE_OPENAI_API_KEY",
+    ),
     # Before Azure, whose domain its second host is in.
     Provider(name="github_models", hosts=r"models\.github\.ai|models\.inference\.ai\.azure\.com"),
-    Provider(name="azure.ai.inference", hosts=r".+\.(?:inference|services)\.ai\.azure\.com"),
-    Provider(name="anthropic", hosts=r"api\.anthropic\.com"),
-    Provider(name="gcp.gemini", hosts=r"generativelanguage\.googleapis\.com"),
-    Provider(name="gcp.vertex_ai", hosts=r"(?:.+-)?aiplatform\.googleapis\.com|aiplatform\..+\.rep\.googleapis\.com"),
-    Provider(name="aws.bedrock", hosts=r"bedrock-(?:agent-)?runtime(?:-fips)?\..+\.amazonaws\.com(?:\.cn)?"),
-    Provider(name="cohere", hosts=r"api\.cohere\.(?:ai|com)"),
-    Provider(name="mistral_ai", hosts=r"(?:api|codestral)\.mistral\.ai"),
-    Provider(name="groq", hosts=r"api\.groq\.com"),
-    Provider(name="x_ai", hosts=r"(?:[a-z0-9-]+\.)?api\.x\.ai"),
+    Provider(
+        name="azure.ai.inference",
+        hosts=r".+\.(?:inference|services)\.ai\.azure\.com",
+        aliases=("az.ai.inference",),
+    ),
+    Provider(
+        name="anthropic",
+        hosts=r"api\.anthropic\.com",
+        credentials=("ANTHROPIC_API_KEY",),
+        bases=(("ANTHROPIC_BASE_URL", ""),),
+        packages=("anthropic",),
+    ),
+    Provider(
+        name="gcp.gemini",
+        hosts=r"generativelanguage\.googleapis\.com",
+        aliases=("gemini", "google"),
+        key="GEMINI_API_KEY",
+        credentials=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        bases=(("GOOGLE_GEMINI_BASE_URL", ""),),
+        packages=("google-genai",),
+    ),
+    Provider(
+        name="gcp.vertex_ai",
+        hosts=r"(?:.+-)?aiplatform\.googleapis\.com|aiplatform\..+\.rep\.googleapis\.com",
+        aliases=("vertex_ai",),
+    ),
+    Provider(
+        name="aws.bedrock",
+        hosts=r"bedrock-(?:agent-)?runtime(?:-fips)?\..+\.amazonaws\.com(?:\.cn)?",
+        aliases=("bedrock",),
+        key="AWS_BEARER_TOKEN_BEDROCK",
+        credentials=("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        bases=(("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", ""),),
+        packages=("boto3", "botocore"),
+    ),
+    Provider(
+        name="cohere",
+        hosts=r"api\.cohere\.(?:ai|com)",
+        key="CO_API_KEY",
+        credentials=("CO_API_KEY",),
+        bases=(("CO_API_URL", ""),),
+        packages=("cohere",),
+    ),
+    Provider(
+        name="mistral_ai",
+        hosts=r"(?:api|codestral)\.mistral\.ai",
+        aliases=("mistralai",),
+        key="MISTRAL_API_KEY",
+        credentials=("MISTRAL_API_KEY",),
+        packages=("mistralai",),
+    ),
+    Provider(
+        name="groq",
+        hosts=r"api\.groq\.com",
+        credentials=("GROQ_API_KEY",),
+        bases=(("GROQ_BASE_URL", ""),),
+        packages=("groq",),
+    ),
+    Provider(
+        name="x_ai",
+        hosts=r"(?:[a-z0-9-]+\.)?api\.x\.ai",
+        aliases=("xai",),
+        key="XAI_API_KEY",
+    ),
     Provider(name="deepseek", hosts=r"api\.deepseek\.com"),
     Provider(name="perplexity", hosts=r"api\.perplexity\.ai"),
     Provider(name="ibm.watsonx.ai", hosts=r".+\.ml\.cloud\.ibm\.com"),
@@ -103,7 +186,12 @@ PROVIDERS: Final = (
     Provider(name="cloudflare_ai_gateway", hosts=r"gateway\.ai\.cloudflare\.com"),
     Provider(name="alibaba_cloud", hosts=r"dashscope(?:-.+)?\.aliyuncs\.com"),
     Provider(name="nvidia", hosts=r"integrate\.api\.nvidia\.com"),
-    Provider(name="ollama", hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?"),
+    Provider(
+        name="ollama",
+        hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?",
+        bases=(("OLLAMA_HOST", ""),),
+        packages=("ollama",),
+    ),
 )
 
 _OPENAI_GENERIC: Final = replace(generic.DIALECT, provider="openai")
@@ -151,6 +239,8 @@ ROUTES: Final = (
 )
 
 _PROVIDERS: Final = tuple((re.compile(row.hosts, re.IGNORECASE), row.name) for row in PROVIDERS)
+_ROWS: Final = {row.name: row for row in PROVIDERS}
+_DIALECTS: Final = {row.dialect.name: row.dialect for row in reversed(ROUTES)}
 _ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
 
 
@@ -177,6 +267,16 @@ def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (),
 def find_dialect_of(request: Request) -> Match | None:
     """Return what a recorded request speaks."""
     return find_dialect(request.method, request.url, request.headers, request.body)
+
+
+def find_provider(name: str) -> Provider:
+    """Return the row of a provider; one that has none is known by its name alone."""
+    return _ROWS.get(name) or Provider(name=name, hosts="")
+
+
+def dialect_named(name: str | None) -> WireDialect | None:
+    """Return the dialect that an exchange names."""
+    return _DIALECTS.get(name or "")
 
 
 def _document(body: bytes, headers: Sequence[tuple[str, str]]) -> JsonObject:

@@ -17,6 +17,7 @@ from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
 from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_content import read_message
+from freezeframe_schemas.wire.registry import PROVIDERS
 
 _RENAMED_INTEGERS: Final = (
     (genai.PAST_PROMPT_TOKENS, genai.USAGE_INPUT_TOKENS),
@@ -36,17 +37,7 @@ _RENAMED_TEXTS: Final = (
     (genai.PAST_SYSTEM_FINGERPRINT_OPENLLMETRY, genai.OPENAI_SYSTEM_FINGERPRINT),
     (genai.PAST_SYSTEM_FINGERPRINT_LANGSMITH, genai.OPENAI_SYSTEM_FINGERPRINT),
 )
-_RENAMED_PROVIDERS: Final = {
-    "az.ai.inference": "azure.ai.inference",
-    "az.ai.openai": "azure.ai.openai",
-    "azure": "azure.ai.openai",
-    "gemini": "gcp.gemini",
-    "vertex_ai": "gcp.vertex_ai",
-    "google": "gcp.gemini",
-    "bedrock": "aws.bedrock",
-    "mistralai": "mistral_ai",
-    "xai": "x_ai",
-}
+_PROVIDERS: Final = {alias: row.name for row in PROVIDERS for alias in (row.name, *row.aliases)}
 _ROLES: Final = {name: name.split(".")[1] for name in genai.PAST_MESSAGE_EVENTS}
 
 
@@ -55,10 +46,7 @@ def provider_of(name: str | None) -> str | None:
     if not name:
         return None
     lower = name.lower()
-    found = _RENAMED_PROVIDERS.get(lower)
-    if found is None and lower.startswith(("openai.", "anthropic.")):
-        found = lower.partition(".")[0]
-    return found or lower
+    return _PROVIDERS.get(lower) or (lower.partition(".")[0] if lower.startswith(("openai.", "anthropic.")) else lower)
 
 
 _NAMES: Final = frozenset(
