@@ -7,13 +7,14 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.audit import Counts
 from freezeframe_collector.files import fsync_directory, write_all
+from freezeframe_collector.ledger import Ledger
 from freezeframe_collector.otlp import Limits, decode_traces
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal_format import SEALED_SUFFIX, Extent, file_header, read_segment, segment_mark
@@ -140,20 +141,33 @@ def join_segments(parts: Sequence[Segment]) -> Segment:
     )
 
 
-def gather_segments(segments: Iterable[Segment], taken: int, most_bytes: int) -> list[Segment]:
+def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledger, most_bytes: int) -> list[Segment]:
     """Join the segments of dead processes, in order, to few of up to `most_bytes`: each costs the store an insert.
 
-    The store may have begun with the first: it stays by itself, or with those up to `taken` if it was joined to them before.
+    The store may have begun with the first: it stays by itself, or with those that it was joined to before. A number that is
+    not among them stands for a file that somebody deleted, since numbers follow each other.
     """
+    first = ledger.through + 1 if ledger.through else min(found, default=1)  # a ledger that was lost begins anew
+    numbers = range(first, max(found, default=0) + 1)
+    segments = [found.get(number) or _missing_segment(number, directory, ledger.log) for number in numbers]
     groups: list[list[Segment]] = []
     for segment in segments:
-        if groups and segment.number <= taken:
+        if groups and segment.number <= ledger.taken:
             groups[0].append(segment)
         elif len(groups) > 1 and sum(one.size_bytes for one in groups[-1]) + segment.size_bytes <= most_bytes:
             groups[-1].append(segment)
         else:
             groups.append([segment])
     return [join_segments(group) for group in groups]
+
+
+def _missing_segment(number: int, directory: Path, log: str) -> Segment:
+    """Return what stands for a segment whose file somebody deleted before the store had its spans; nobody knows how many."""
+    path = directory / f"{number:016d}{SEALED_SUFFIX}"
+    damage = f"{path.name} is missing, and it is not known what it held"
+    _LOG.error("%s: %s", directory, damage)
+    extent = Extent(size_bytes=0, counts=Counts(damaged=1))
+    return Segment(number=number, path=path, mark=segment_mark(log, number), extent=extent, spans=[], damage=damage)
 
 
 def create_segment(directory: Path, number: int, log: str) -> tuple[Segment, int]:

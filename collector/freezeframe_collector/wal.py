@@ -211,8 +211,7 @@ class Log:
             self.torn_bytes += torn_bytes
             if segment is not None:
                 self._segments[number] = segment
-        found = (segment for _, segment in sorted(self._segments.items()))
-        gathered = gather_segments(found, self._ledger.taken, self.settings.segment_bytes)
+        gathered = gather_segments(self.directory, self._segments, self._ledger, self.settings.segment_bytes)
         self._segments = {segment.number: segment for segment in gathered}
         for segment in gathered:
             self._remembered.add(segment.keys)

@@ -307,7 +307,8 @@ class Writer:
 def _damage(segment: Segment, fault: str, lost: int) -> Rejected:
     """Return the row that tells of acked spans which the disk lost: `lost` since the log was opened, the others before."""
     count = segment.counts.lost + lost
-    detail = f"{count} spans: {fault}; damaged files are kept as wal/*.damaged"
+    lost_spans = f"{count} spans" if count else "an unknown number of spans"
+    detail = f"{lost_spans}: {fault}; damaged files are kept as wal/*.damaged"
     return Rejected(
         trace_id="",
         span_id="",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,7 +14,7 @@ from running_collector import CollectorProcess
 from running_collector import span as sent_span
 
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.otlp import encode_spans
+from freezeframe_collector.otlp import encode_spans, encode_traces
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.wal_format import HEADER_BYTES, parse_segment, segment_mark
 
@@ -107,6 +109,32 @@ def test_a_log_file_that_is_gone_does_not_hold_up_those_behind_it(tmp_path: Path
     assert (loaded.spans, loaded.fault) == ([], f"{segment.path.name} cannot be read: No such file or directory")
     segment.keep_damaged()
     assert not segment.path.with_suffix(".damaged").exists()
+
+
+def test_a_log_file_that_somebody_deleted_is_missed_by_the_next_start(
+    tmp_path: Path, start_collector: Callable[..., Any]
+) -> None:
+    """One before the last: the numbers of the files follow each other."""
+    started = start_collector()
+    started.pipeline.export(encode_traces([span(9)]))
+    started.flush()
+    started.log.close()
+    log = Log(tmp_path / "wal", NEVER)
+    for number in range(3):
+        log.append(batch(number))
+        log.seal()
+    log.close()
+    _, second, _ = sorted((tmp_path / "wal").glob("*.wal"))
+    second.unlink()
+    collector = start_collector()
+    collector.flush()
+    assert collector.store.names() == ["span-0", "span-2"]
+    [row] = collector.store.rejected
+    missing = f"{second.name} is missing, and it is not known what it held"
+    assert row.detail.startswith(f"an unknown number of spans: {missing};")
+    audit = collector.log.audit()
+    assert (audit.counts.damaged, audit.missing, audit.balanced) == (1, 0, False)
+    assert list((tmp_path / "wal").glob("*.wal")) == []
 
 
 @pytest.mark.long
