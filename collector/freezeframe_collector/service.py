@@ -20,7 +20,7 @@ from aiohttp import web
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.check import cautions
-from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, parse_tenant_days, settings
+from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, is_reloaded, parse_tenant_days
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import (
     Front,
@@ -189,8 +189,8 @@ class Service:
             ConfigError: the policy has faults, or a worker cannot start; what was not changed yet stays as it was.
         """
         before, after = config_values(self._config), config_values(config)
-        changed = [setting for setting in settings() if before[setting.path] != after[setting.path]]
-        taken = {setting.path: after[setting.path] for setting in changed if setting.is_reloaded}
+        changed = [path for path in after if before[path] != after[path]]
+        taken = {path: after[path] for path in changed if is_reloaded(path)}
         renewed = config_from_values(before | taken)
         if self._front is not None:
             redact = await asyncio.to_thread(build_redaction, renewed)
@@ -201,7 +201,7 @@ class Service:
             await asyncio.to_thread(self._pool.renew, renewed)
         logging.getLogger().setLevel(renewed.service.log_level.upper())
         self._config = renewed
-        waiting = [setting.path for setting in changed if not setting.is_reloaded]
+        waiting = [path for path in changed if path not in taken]
         _LOG.info("reloaded: %s", ", ".join(taken) or "the policy's file; no setting has changed")
         if waiting:
             _LOG.warning("these settings changed and need a restart: %s", ", ".join(waiting))

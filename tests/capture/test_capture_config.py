@@ -1,20 +1,18 @@
-"""Settings: one table, every fault at once, and a page that says the same."""
+"""Settings: declared once, every fault at once, and a page that says the same."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from settings_pages import DOCS, pages
 
-from freezeframe._config import OPTIONS, load_settings, to_markdown
+from freezeframe._config import OPTIONS, load_settings
 from freezeframe_schemas.errors import ConfigError
 
-DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
 
-
-def test_the_page_is_generated_from_the_table() -> None:
-    """``python -m freezeframe._config > docs/configuration.md``"""
-    assert DOCS.read_text() == to_markdown()
+def test_the_page_is_generated_from_the_settings() -> None:
+    """``python tests/support/settings_pages.py``"""
+    page = DOCS / "configuration.md"
+    assert page.read_text() == pages()[page]
 
 
 def test_an_option_in_code_wins_over_the_environment_and_that_over_the_default() -> None:
@@ -36,13 +34,32 @@ def test_every_fault_is_named_at_once() -> None:
         )
     message = str(caught.value)
     assert "instrument(endpoint=...): found 'nowhere'" in message
-    assert "instrument(colour=...): no such option" in message
+    assert "instrument(colour=...): no such setting" in message
     assert "FREEZEFRAME_ROOT: found 'perhaps', expected auto, always or never" in message
     assert "FREEZEFRAME_MAX_BODY_BYTES: found 'x'" in message
 
 
 def test_every_option_says_what_it_expects_and_accepts_its_default() -> None:
-    for option in OPTIONS:
+    for option in OPTIONS.values():
         assert option.help
-        assert option.form.expected
-        assert option.default is None or option.form.accepts(option.default)
+        assert option.kind.expected
+        assert option.default is None or option.kind.accepts(option.default)
+
+
+def test_a_fault_of_headers_does_not_show_them() -> None:
+    """They hold the collector's token."""
+    with pytest.raises(ConfigError) as caught:
+        load_settings({"headers": "Bearer hunter2"}, {"FREEZEFRAME_FILE": "x"})
+    assert "hunter2" not in str(caught.value)
+    assert "instrument(headers=...): found a value that is not shown, expected key=value pairs" in str(caught.value)
+
+
+def test_a_misspelt_option_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"instrument\(end_point=...\): no such setting; did you mean endpoint\?"):
+        load_settings({"end_point": "http://a:1"}, {})
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1"])
+def test_a_time_that_no_clock_reaches_is_a_fault(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"FREEZEFRAME_EXIT_TIMEOUT_S: found .*, expected a number of seconds, at least 0"):
+        load_settings({}, {"FREEZEFRAME_EXIT_TIMEOUT_S": text})

@@ -1,0 +1,126 @@
+"""Settings: each is declared once, as a field of a dataclass, and is read, checked and documented from there.
+
+    workers: int = setting(16, "Requests served at once.", whole(1, 256))
+
+The agent and the collector share it, so it imports the standard library alone. A fault never stops the reading: it goes to
+the caller's list with its place, and the setting keeps its default.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """What a value may be, and how it is written in an environment variable."""
+
+    expected: str
+    """In an error and in the reference: what a value has to be."""
+    accepts: Callable[[Any], bool]
+    parse: Callable[[str], object] = str
+    """From the text of a variable; raises ValueError or LookupError if it is not one."""
+    secret: bool = False
+    """Whether a fault leaves out the value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One declared field."""
+
+    name: str
+    """The field's name; below a section `section.name`."""
+    kind: Kind
+    default: Any
+    help: str
+    variables: tuple[str, ...]
+    """Environment variables of a standard that mean the same."""
+
+    def check(self, value: object, where: str, faults: list[str]) -> Any:
+        """Return the value, or the default and a fault if it is not of the setting's kind."""
+        if isinstance(self.default, float) and type(value) is int and abs(value) <= sys.float_info.max:
+            value = float(value)
+        if self.kind.accepts(value):
+            return value
+        found = "a value that is not shown" if self.kind.secret else repr(value)
+        faults.append(f"{where}: found {found}, expected {self.kind.expected}")
+        return self.default
+
+    def read(self, text: str, where: str, faults: list[str]) -> Any:
+        """Return the value of a variable's text, as `check` does."""
+        try:
+            value = self.kind.parse(text)
+        except (ValueError, LookupError):
+            value = text
+        return self.check(value, where, faults)
+
+
+def setting(default: Any, help_text: str, kind: Kind | None = None, *, variables: tuple[str, ...] = ()) -> Any:
+    """Declare a field; without a kind, that of its annotation. Typed as Any so that the field keeps its own type."""
+    return field(default=default, metadata={"help": help_text, "kind": kind, "variables": variables})
+
+
+def declared(config: type, prefix: str = "") -> dict[str, Setting]:
+    """Return the settings of a dataclass by name, in order; a field that is a dataclass itself is a section."""
+    found: dict[str, Setting] = {}
+    hints = get_type_hints(config)
+    for each in dataclasses.fields(config):
+        name, hint = prefix + each.name, hints[each.name]
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+            found |= declared(hint, f"{name}.")
+        else:
+            kind = each.metadata["kind"] or (one_of(*get_args(hint)) if get_origin(hint) is Literal else _OF_TYPE[hint])
+            told = {key: each.metadata[key] for key in ("help", "variables")}
+            found[name] = Setting(name=name, kind=kind, default=each.default, **told)
+    return found
+
+
+def no_such(where: str, name: str, known: Iterable[str]) -> str:
+    """Return the fault of a name that is no setting."""
+    import difflib
+
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"{where}: no such setting" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def one_of(*choices: str) -> Kind:
+    """Return the kind of a closed set of texts."""
+    *others, last = choices
+    return Kind(expected=f"{', '.join(others)} or {last}", accepts=lambda value: value in choices)
+
+
+def whole(least: int, most: int | None = None) -> Kind:
+    """Return the kind of whole numbers in a range."""
+    return _numbers("a whole number", int, least, most)
+
+
+def number(least: float, most: float | None = None, what: str = "a number") -> Kind:
+    """Return the kind of finite numbers in a range."""
+    return _numbers(what, float, least, most)
+
+
+def _numbers(what: str, kind: type[int | float], least: float, most: float | None) -> Kind:
+    bounds = f", at least {least:.10g}" if most is None else f" from {least:.10g} to {most:.10g}"
+    highest = math.inf if most is None else most
+    return Kind(
+        expected=what + bounds,
+        accepts=lambda value: type(value) is kind and least <= value <= highest and value != math.inf,
+        parse=kind,
+    )
+
+
+_SWITCHES: Final[dict[str, bool]] = dict[str, bool](true=True, yes=True, on=True, false=False, no=False, off=False) | {
+    "1": True,
+    "0": False,
+}
+
+TEXT: Final = Kind(expected="text", accepts=lambda value: isinstance(value, str))
+SWITCH: Final = Kind(
+    expected="true or false", accepts=lambda value: isinstance(value, bool), parse=lambda text: _SWITCHES[text.lower()]
+)
+_OF_TYPE: Final[dict[object, Kind]] = {str: TEXT, bool: SWITCH}
