@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from freezeframe_collector.config import Scalar, load_config, read_config, refuse
+from freezeframe_collector.config import Scalar
+from freezeframe_collector.config_file import load_config, read_config, refuse
 from freezeframe_schemas.errors import FreezeframeError
 
 _EXAMPLES = """\

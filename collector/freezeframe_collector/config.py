@@ -1,31 +1,27 @@
-"""The collector's configuration: one TOML file, every key optional, every fault named at once.
+"""The collector's settings: every key optional, with a default that works on one machine.
 
-The fields below are the whole definition: type, default, kind and help of a setting are read by `load_config`, by the
-environment overrides (``FREEZEFRAME_COLLECTOR__WAL__SEGMENT_BYTES=1048576``) and by the generated page.
+The fields below are the whole definition: type, default, kind and help of a setting are read by
+`config_file.load_config` and by the generated page.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from freezeframe_schemas.address import split_address, store_options
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.settings import TEXT, Kind, declared, no_such, number, one_of, setting, whole
+from freezeframe_schemas.settings import TEXT, Kind, declared, number, one_of, setting, whole
 
-ENVIRONMENT_PREFIX: Final = "FREEZEFRAME_COLLECTOR__"
 Scalar = str | int | float | bool
 
 _MIB: Final = 1 << 20
 _MESSAGE: Final = whole(1024, (1 << 31) - 1)
 _PORT: Final = whole(0, 65535)
-_VOLUME: Final = re.compile(r"[^/]+/[^/]+")
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
 _ORIGINS: Final = Kind(
     expected="SCHEME://HOST or SCHEME://HOST:PORT without a path, joined by commas",
@@ -279,69 +275,6 @@ def is_reloaded(path: str) -> bool:
     return path in RELOADED or path.partition(".")[0] in RELOADED
 
 
-def load_config(
-    file: Path | None, environment: Mapping[str, str], overrides: Mapping[str, Scalar] | None = None
-) -> CollectorConfig:
-    """Return the configuration: the file, then the environment over it, then `overrides` (``{"grpc.port": 0}``).
-
-    Raises:
-        ConfigError: with one line for each fault found.
-    """
-    config, faults = read_config(file, environment, overrides)
-    refuse(faults)
-    return config
-
-
-def refuse(faults: Sequence[str]) -> None:
-    """Raise a ConfigError of these faults, if there are any."""
-    if faults:
-        raise ConfigError("the configuration has faults:\n  " + "\n  ".join(faults), do="see docs/collector-config.md")
-
-
-def read_config(
-    file: Path | None, environment: Mapping[str, str], overrides: Mapping[str, Scalar] | None = None
-) -> tuple[CollectorConfig, list[str]]:
-    """Do as `load_config`, and return the faults; a setting with a fault has its default."""
-    faults: list[str] = []
-    values: dict[str, Scalar] = {}
-    for path, value in _file_values(file, faults):
-        if path in SETTINGS:
-            values[path] = SETTINGS[path].check(value, f"{file}: {path}", faults)
-        else:
-            faults.append(no_such(f"{file}: {path}", path, SETTINGS))
-    for variable, text in sorted(environment.items()):
-        if variable.startswith(ENVIRONMENT_PREFIX):
-            path = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("__", ".", 1)
-            if path in SETTINGS:
-                values[path] = SETTINGS[path].read(text, variable, faults)
-            else:
-                faults.append(no_such(variable, path, SETTINGS))
-    for path, value in (overrides or {}).items():
-        values[path] = SETTINGS[path].check(value, path, faults)
-    config = config_from_values(values)
-    faults.extend(_contradictions(config))
-    return config, faults
-
-
-def _file_values(file: Path | None, faults: list[str]) -> Iterator[tuple[str, object]]:
-    if file is None:
-        return
-    try:
-        document = tomllib.loads(file.read_text())
-    except OSError as error:
-        faults.append(f"{file}: cannot be read: {error.strerror}")
-        return
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        faults.append(f"{file}: not valid TOML: {error}")
-        return
-    for section, content in document.items():
-        if not isinstance(content, dict):
-            faults.append(f"{file}: {section}: found a value, expected a section like [{section}]")
-            continue
-        for key, value in cast("dict[str, object]", content).items():
-            yield f"{section}.{key}", value
-
-
 def config_values(config: CollectorConfig) -> dict[str, Scalar]:
     """Return every value by its path."""
     return {path: attrgetter(path)(config) for path in SETTINGS}
@@ -396,63 +329,3 @@ def _by_tenant(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _parts(text: str) -> list[str]:
     return [part for part in map(str.strip, text.split(",")) if part]
-
-
-def _contradictions(config: CollectorConfig) -> Iterator[str]:
-    """Yield what each value alone does not show."""
-    store, tls, auth = config.store, config.tls, config.auth
-    for parse, text in ((parse_tenant_days, config.retention.tenants), (parse_tenant_policies, config.redaction.tenants)):
-        try:
-            parse(text)
-        except ConfigError as error:
-            yield error.message
-    if store.cold_after_days and not store.cold_volume:
-        yield "store.cold_after_days: requires store.cold_volume, the target of the moved days"
-    if store.cold_volume and config.store_dsn.startswith("chdb:"):
-        if not Path(store.cold_volume).is_absolute():
-            yield f"store.cold_volume: found {store.cold_volume!r}, expected an absolute path"
-    elif store.cold_volume and not _VOLUME.fullmatch(store.cold_volume):
-        yield f"store.cold_volume: found {store.cold_volume!r}, expected POLICY/VOLUME"
-    if bool(tls.cert_file) != bool(tls.key_file):
-        yield "tls: cert_file and key_file go together; one of them is empty"
-    if tls.client_ca_file and not tls.cert_file:
-        yield "tls.client_ca_file: requires tls.cert_file and tls.key_file"
-    for path in ("tls.cert_file", "tls.key_file", "tls.client_ca_file", "auth.tokens_file"):
-        if (file := attrgetter(path)(config)) and not Path(file).is_file():
-            yield f"{path}: {file}: no such file"
-    if auth.tokens_file and auth.open_senders:
-        yield "auth.open_senders: expected false if auth.tokens_file is set, because its tokens identify tenants"
-    yield from _shared_ports(config)
-    if store.dsn:
-        yield from _dsn_faults(store.dsn)
-    if store.retry_initial_s > store.retry_max_s:
-        yield "store.retry_initial_s: is more than store.retry_max_s"
-    if config.limits.span_bytes > config.admission.in_flight_bytes:
-        yield "limits.span_bytes: is more than admission.in_flight_bytes, so such a span would never be accepted"
-
-
-def _shared_ports(config: CollectorConfig) -> Iterator[str]:
-    taken: dict[int, str] = {}
-    for name in ("grpc", "http", "clickhouse", "pages"):
-        listener = getattr(config, name)
-        if not listener.port or not getattr(listener, "enabled", True):
-            continue
-        if listener.port in taken:
-            yield f"{name}.port: port {listener.port} is also {taken[listener.port]}"
-        taken[listener.port] = f"{name}.port"
-
-
-def _dsn_faults(dsn: str) -> Iterator[str]:
-    scheme, _, rest = dsn.partition("://")
-    if scheme not in ("chdb", "clickhouse", "clickhouses"):
-        yield f"store.dsn: found scheme {scheme.partition(':')[0]!r}, expected chdb, clickhouse or clickhouses"
-    elif scheme == "chdb" and not rest.startswith("/"):
-        yield "store.dsn: not an absolute directory, expected chdb:///DIRECTORY (three slashes)"
-    else:
-        try:
-            parts = split_address(dsn)
-            if scheme != "chdb" and not parts.hostname:
-                yield f"store.dsn: found no host, expected {scheme}://USER:PASSWORD@HOST:PORT/DATABASE"
-            store_options(parts)
-        except ConfigError as error:
-            yield str(error).replace("store: ", "store.dsn: ", 1)

@@ -12,7 +12,8 @@ from settings_pages import DOCS, pages
 
 from freezeframe_collector.__main__ import main
 from freezeframe_collector.check import cautions
-from freezeframe_collector.config import SETTINGS, CollectorConfig, load_config
+from freezeframe_collector.config import SETTINGS, CollectorConfig
+from freezeframe_collector.config_file import load_config
 from freezeframe_schemas.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe_collector.__main__ import main
-from freezeframe_collector.config import ENVIRONMENT_PREFIX, load_config
+from freezeframe_collector.config_file import ENVIRONMENT_PREFIX, load_config
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
