@@ -32,15 +32,16 @@ def row(name: str, class_: str, find: Find, *triggers: str, shows: Iterable[str]
 
 
 def value(
-    match: re.Match[str],
+    match: re.Match[str] | None,
     class_: str,
     kind: str = "",
     group: Group = 1,
     is_marked: Callable[[str], bool] = is_marked_identifier,
 ) -> tuple[Candidate, ...]:
-    """Return the group as a finding, or as a claim if it is a surrogate."""
-    start, end = match.span(group)
-    return (Candidate(start, end, CLAIM if is_marked(match[group]) else class_, kind),)
+    """Return the group as a finding, or as a claim if it is a surrogate; nothing without a match."""
+    if match is None:
+        return ()
+    return (Candidate(*match.span(group), CLAIM if is_marked(match[group]) else class_, kind),)
 
 
 def reaching(
@@ -68,9 +69,19 @@ def after(
         match = pattern.match(text, at, min(high, at + reach))
         if match is None and back:
             match = pattern.match(text, at - back, min(high, at + reach))
-        return () if match is None else value(match, class_, kind, is_marked=is_marked)
+        return value(match, class_, kind, is_marked=is_marked)
 
     return find
+
+
+def never(text: str) -> bool:
+    """Whether a value that carries no mark is a surrogate: no."""
+    return False
+
+
+def has_digit(text: str) -> bool:
+    """Whether the text has a digit."""
+    return any(map(str.isdigit, text))
 
 
 def around(
@@ -81,14 +92,15 @@ def around(
     kind: str = "",
     *,
     group: Group = 1,
-    where: Callable[[re.Match[str]], bool] | None = None,
+    begun: bool = False,
+    where: Callable[[str], bool] | None = None,
     is_marked: Callable[[str], bool] = is_marked_identifier,
 ) -> Find:
-    """Return the check that the pattern stands around the trigger's end, and `where` holds for the match."""
+    """Return the check that the pattern stands around the trigger's end, and `where` holds for its group."""
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-        match = reaching(pattern, text, low, high, at, back, ahead)
-        if match is None or (where is not None and not where(match)):
+        match = reaching(pattern, text, low, high, at, back, ahead, begun=begun)
+        if match is None or (where is not None and not where(match[group])):
             return ()
         return value(match, class_, kind, group, is_marked)
 

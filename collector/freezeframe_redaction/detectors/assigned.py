@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.rows import after, never, reaching, row, value
 
 CLASS = "SECRET"
 
@@ -167,7 +167,7 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     signed = text[at : match.start(1)].rstrip("\"'`( \n")[-1:] in ("=", ":", ">")
     if not _NO_PHRASE.isdisjoint(words) or (len(words) < _SEED_WORDS and not (signed and len(words) <= 8)):
         return ()
-    return (Candidate(match.start(1), match.end(1), CLASS, "password"),)
+    return value(match, CLASS, "password", is_marked=never)
 
 
 _DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
@@ -178,22 +178,18 @@ _BELOW = re.compile(
 
 def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``variable "db_password" { default = "..." }`` of Terraform: the trigger ended in the value."""
-    for match in _DEFAULT.finditer(text, max(low, at - 420), min(high, at + 260)):
-        if match.end() >= at:
-            return _judge_named(match.group(1), match.group(2), match.start(2))
-    return ()
+    return _judge_named(reaching(_DEFAULT, text, low, high, at, 420, 260))
 
 
 def _below(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``name: DB_PASSWORD``, and below it ``value: ...``, as manifests have it: the trigger ended behind ``value:``."""
-    for match in _BELOW.finditer(text, max(low, at - 140), min(high, at + 270)):
-        if match.end() >= at:
-            return _judge_named(match.group(1), match.group(2), match.start(2))
-    return ()
+    return _judge_named(reaching(_BELOW, text, low, high, at, 140, 270))
 
 
-def _judge_named(name: str, value: str, start: int) -> tuple[Candidate, ...]:
-    return judge(name.lower().removesuffix("_value"), value, start, scheme=None) if _SECRET_NAME.search(name) else ()
+def _judge_named(match: re.Match[str] | None) -> tuple[Candidate, ...]:
+    if match is None or not _SECRET_NAME.search(match[1]):
+        return ()
+    return judge(match[1].lower().removesuffix("_value"), match[2], match.start(2), scheme=None)
 
 
 _SECRET_NAME = re.compile(
@@ -211,11 +207,7 @@ _LICENCE_KEY = re.compile(
 )
 
 
-def _licence(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _LICENCE_KEY.match(text, at, min(high, at + 100))
-    if match is None:
-        return ()
-    return (Candidate(*match.span(1), "*" if is_marked_secret(match.group(1)) else CLASS, "generic"),)
+_licence = after(_LICENCE_KEY, CLASS, 100, "generic", is_marked=is_marked_secret)
 
 
 _CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| (?:is|are) )[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
@@ -223,10 +215,12 @@ _CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| (?:is|
 
 def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``creds svc_deploy / kJ8#mW2$qL``."""
-    for match in _CREDENTIALS.finditer(text, max(low, at - 80), min(high, at + 70)):
-        if match.end() >= at:
-            return judge("password", match.group(1), match.start(1), scheme=None)
-    return ()
+    return judge_password(reaching(_CREDENTIALS, text, low, high, at, 80, 70))
+
+
+def judge_password(match: re.Match[str] | None) -> tuple[Candidate, ...]:
+    """Judge the first group as a password."""
+    return judge("password", match[1], match.start(1), scheme=None) if match else ()
 
 
 _QUOTED = re.compile(r"['\"]([^'\"\s]{6,128})['\"]")
@@ -234,8 +228,7 @@ _QUOTED = re.compile(r"['\"]([^'\"\s]{6,128})['\"]")
 
 def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``PASSWORD 'Fern#grove71'``: the trigger ended on the quote."""
-    match = _QUOTED.match(text, at - 1, min(high, at + 130))
-    return judge("password", match.group(1), match.start(1), scheme=None) if match else ()
+    return judge_password(_QUOTED.match(text, at - 1, min(high, at + 130)))
 
 
 _VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:| ->) ?$")

@@ -6,8 +6,8 @@ import re
 
 from freezeframe_redaction.checksums import weighted
 from freezeframe_redaction.detectors import context, runs
-from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.model import CLAIM, Candidate, Example
+from freezeframe_redaction.rows import after, around, has_digit, never, row
 from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "BANK_ACCOUNT"
@@ -46,30 +46,19 @@ def rule(run: runs.Run) -> Candidate | None:
     return None
 
 
-def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _NAMED.match(text, at, min(high, at + 48))
-    if match is None:
-        return ()
-    if is_marked_identifier(match.group(1)):
-        return (Candidate(match.start(1), match.end(1), "*"),)
-    return (Candidate(match.start(1), match.end(1), CLASS, "account"),)
+_named = after(_NAMED, CLASS, 48, "account")
 
 
 _CBU = re.compile(r"(?<![0-9])[0-9]{22}(?![0-9])")
 
 
-def _cbu(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _CBU.match(text, at - 22, high) if at - 22 >= low else None
-    if match is None:
-        return ()
-    return (Candidate(match.start(), match.end(), "*" if is_marked_identifier(match.group()) else CLASS, "cbu"),)
+_cbu = around(_CBU, CLASS, 22, 1, "cbu", group=0)
 
 
 def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if "ifsc" not in context.before(text, low, at - 11, 24):
         return ()
-    value = text[at - 11 : at]
-    return (Candidate(at - 11, at, "*" if is_marked_identifier(value) else CLASS, "ifsc"),)
+    return (Candidate(at - 11, at, CLAIM if is_marked_identifier(text[at - 11 : at]) else CLASS, "ifsc"),)
 
 
 _UPI_BANKS = (
@@ -80,9 +69,7 @@ _UPI_BANKS = (
 _UPI = re.compile(rf"(?<![\w.@-])[A-Za-z0-9][A-Za-z0-9._-]{{1,63}}@(?:{_UPI_BANKS})(?![\w@-]|\.\w)", re.IGNORECASE)
 
 
-def _upi(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = reaching(_UPI, text, low, high, at, 72, 16)
-    return (Candidate(*match.span(), CLASS, "upi"),) if match else ()
+_upi = around(_UPI, CLASS, 72, 16, "upi", group=0, is_marked=never)
 
 
 NUMBER = runs.NumberKind(
@@ -93,12 +80,8 @@ NUMBER = runs.NumberKind(
 _MESSAGE_FIELD = re.compile(r":5[0-9][A-Z]?:/{1,2}(?:[A-Z]/)?([A-Z0-9]{6,34})(?![\w])")
 
 
-def _of_message(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``:59:/4417882031``: whom a SWIFT message pays. Source: SWIFT Standards MT103, fields 50a to 59a."""
-    match = reaching(_MESSAGE_FIELD, text, low, high, at, 10, 40)
-    if match is None or not any(map(str.isdigit, match.group(1))):
-        return ()
-    return (Candidate(*match.span(1), "*" if is_marked_identifier(match.group(1)) else CLASS, "account"),)
+_of_message = around(_MESSAGE_FIELD, CLASS, 10, 40, "account", where=has_digit)
+"""``:59:/4417882031``: whom a SWIFT message pays. Source: SWIFT Standards MT103, fields 50a to 59a."""
 
 
 DETECTORS = (

@@ -7,8 +7,8 @@ import re
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors.secrets import CLASS
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import reaching, row
-from freezeframe_redaction.shapes import digits_of, is_marked_identifier
+from freezeframe_redaction.rows import around, never, reaching, row, value
+from freezeframe_redaction.shapes import digits_of
 
 _WORDS = (
     r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
@@ -48,14 +48,12 @@ _CODE_BEHIND = re.compile(
 )
 
 
-def _candidate(match: re.Match[str]) -> tuple[Candidate, ...]:
-    marked = is_marked_identifier(match.group(1))
-    return (Candidate(match.start(1), match.end(1), "*" if marked else CLASS, "code"),)
+def _candidate(match: re.Match[str] | None) -> tuple[Candidate, ...]:
+    return value(match, CLASS, "code")
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _VALUE.match(text, at, min(high, at + 40)) or _VALUE_FOR.match(text, at, min(high, at + 60))
-    return _candidate(match) if match else ()
+    return _candidate(_VALUE.match(text, at, min(high, at + 40)) or _VALUE_FOR.match(text, at, min(high, at + 60)))
 
 
 def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -76,10 +74,8 @@ _LAST_FOUR_BEHIND = re.compile(
 
 def _find_last_four(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``last 4 of my SSN 8713``, ``ssn_last4=8713``: what call centres ask for."""
-    match = _LAST_FOUR.match(text, at, min(high, at + 80)) or _LAST_FOUR_BEHIND.search(
-        text, max(low, at - 16), min(high, at + 12)
-    )
-    return _candidate(match) if match else ()
+    match = _LAST_FOUR.match(text, at, min(high, at + 80))
+    return _candidate(match or _LAST_FOUR_BEHIND.search(text, max(low, at - 16), min(high, at + 12)))
 
 
 _DUMP = re.compile(
@@ -90,23 +86,19 @@ _DUMP = re.compile(
 def _find_in_dump(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``4000056655665556|12/27|911``: card, expiry, code."""
     match = reaching(_DUMP, text, low, high, at, 40, 4)
-    if match is None or not luhn(digits_of(match.group(1))):
-        return ()
-    return (Candidate(*match.span(2), CLASS, "code"),)
+    return value(match, CLASS, "code", 2, never) if match and luhn(digits_of(match[1])) else ()
 
 
 def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``exp 11/28 cid 4412``: a short word for the code, which says so beside a card only."""
-    match = _VALUE.match(text, at, min(high, at + 16))
-    return _candidate(match) if match and _CARD_BESIDE.search(text, max(low, at - 64), at) else ()
+    return _candidate(_VALUE.match(text, at, min(high, at + 16))) if _CARD_BESIDE.search(text, max(low, at - 64), at) else ()
 
 
 def _find_said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the verb of ``your code is 482913``."""
     if _YOURS.search(text, max(low, at - 48), at) is None and " you " not in text[max(low, at - 24) : at]:
         return ()
-    match = _SAID.match(text, at, min(high, at + 16))
-    return _candidate(match) if match else ()
+    return _candidate(_SAID.match(text, at, min(high, at + 16)))
 
 
 _YOURS = re.compile(
@@ -119,13 +111,10 @@ def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
     """The trigger ended on ``your`` in ``583920 is your verification code``."""
     strict = text[max(low, at - 4) : at].lower() == " the"
     said = (_THE_CODE if strict else _CODE_BEHIND).match(text, at, min(high, at + 40))
-    match = _BEFORE.search(text, max(low, at - 24), at) if said else None
-    return _candidate(match) if match else ()
+    return _candidate(_BEFORE.search(text, max(low, at - 24), at)) if said else ()
 
 
-def _find_foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = reaching(_FOREIGN, text, low, high, at, 44, 10)
-    return _candidate(match) if match else ()
+_find_foreign = around(_FOREIGN, CLASS, 44, 10, "code")
 
 
 DETECTORS = (

@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import row, value
 
 CLASS = "DOB"
 
@@ -31,7 +31,6 @@ _AFTER = re.compile(
     rf"({_DATE})(?:(?=T[0-9]{{2}}:)|(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
-_YEAR = re.compile(r"(?<![0-9])(?:18|19|20)[0-9]{2}(?![0-9])|^(?:19|20)[0-9]{2}(?=[01][0-9][0-3][0-9]$)")
 _FIRST_OF_JANUARY = re.compile(
     r"^(?:(?:19|20|18)[0-9]{2} ?[-/.年] ?0?1 ?[-/.月] ?0?1日?|0?1 ?[-/.] ?0?1 ?[-/.] ?[0-9]{2,4}|(?:19|20)[0-9]{2}0101|0101(?:19|20)[0-9]{2}|January 1, [0-9]{4})$"
     rf"|^{_ERA}0?1月0?1日$"
@@ -41,25 +40,14 @@ _FIRST_OF_JANUARY = re.compile(
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     limit = min(high, at + 90)
     match = _AFTER.match(text, at, limit) or _AFTER.match(text, at - 1, limit)
-    if match is None:
+    if match and match[1].isdigit() and len(match[1]) == 4 and "born" not in text[max(low, at - 10) : at].lower():
         return ()
-    value = match.group(1)
-    if value.isdigit() and len(value) == 4 and "born" not in text[max(low, at - 10) : at].lower():
-        return ()
-    if is_surrogate(value):
-        return (Candidate(match.start(1), match.end(1), "*"),)
-    return (Candidate(match.start(1), match.end(1), CLASS),)
+    return value(match, CLASS, is_marked=is_surrogate)
 
 
 def is_surrogate(value: str) -> bool:
     """Whether the date is the first of January, to which dates of birth are coarsened."""
     return bool(_FIRST_OF_JANUARY.match(value)) or bool(re.fullmatch(r"(?:19|20|18)[0-9]{2}", value))
-
-
-def year_of(value: str) -> str | None:
-    """Return the four-digit year in a date, or None where it has two digits or none."""
-    match = _YEAR.search(value)
-    return match.group() if match else None
 
 
 _WORDS = (
@@ -95,8 +83,8 @@ _BEFORE = re.compile(
 def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``am 4. März 1985 geboren``: the trigger ended in the word behind the date."""
     for match in _BEFORE.finditer(text, max(low, at - 34), min(high, at + 8)):
-        if match.end() >= at and not match.group(1).isdigit():
-            return (Candidate(match.start(1), match.end(1), "*" if is_surrogate(match.group(1)) else CLASS),)
+        if match.end() >= at and not match[1].isdigit():
+            return value(match, CLASS, is_marked=is_surrogate)
     return ()
 
 

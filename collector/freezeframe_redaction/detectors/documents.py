@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from freezeframe_redaction.detectors import context
-from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
-from freezeframe_redaction.shapes import is_marked_identifier
+from freezeframe_redaction.model import Candidate, Find
+from freezeframe_redaction.rows import after, around, reaching, row, value
 
 _FILLER = context.TAGS + (
     r"(?:[ ](?:marocaine?|nationale|\([A-Za-z .]{2,20}\)))?(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}(?:[.·_]{3,60})?"
@@ -33,21 +31,23 @@ _LICENCE = re.compile(
 )
 
 
-def _finder(class_: str, form: re.Pattern[str]) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
+def _finder(class_: str, form: re.Pattern[str]) -> Find:
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = form.match(text, at, min(high, at + 110)) or form.match(text, at - 1, min(high, at + 110))
-        if match is None:
-            return ()
-        value = match.group(1)
-        digits = sum(map(str.isdigit, value))
-        if len(value) < 6 or len(value) > 24:
-            return ()
-        # Few digits are enough in capitals (``KWT6HMWM1``); a word of prose has none.
-        if digits < 1 or (digits < 4 and not value.isupper()) or re.match(r"(?:19|20)[0-9]{2}-[01][0-9]-", value):
-            return ()
-        return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(value) else class_),)
+        return value(match, class_) if match and _may_be_number(match[1]) else ()
 
     return find
+
+
+def _may_be_number(value: str) -> bool:
+    digits = sum(map(str.isdigit, value))
+    # Few digits are enough in capitals (``KWT6HMWM1``); a word of prose has none.
+    return (
+        6 <= len(value) <= 24
+        and digits > 0
+        and (digits > 3 or value.isupper())
+        and re.match(r"(?:19|20)[0-9]{2}-[01][0-9]-", value) is None
+    )
 
 
 _ID_OF = re.compile(
@@ -59,18 +59,11 @@ _ID_VALUE = re.compile(r"\.?(?: is)?[\s:=#\"']{1,4}([0-9]{6,14})(?![\w-])", re.I
 
 def _identity_number(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``ID No. 27718829``: somebody's, unless a word before says what else has the number (``order id number``)."""
-    match = _ID_VALUE.match(text, at, min(high, at + 40))
-    if match is None or _ID_OF.search(text, max(low, at - 32), at):
-        return ()
-    return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(match.group(1)) else "NATID"),)
+    return () if _ID_OF.search(text, max(low, at - 32), at) else value(_ID_VALUE.match(text, at, min(high, at + 40)), "NATID")
 
 
-def _by_series(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``CI seria RX nr. 482193``: two letters, which stay, and the number."""
-    match = _SERIES.match(text, at, min(high, at + 40))
-    if match is None:
-        return ()
-    return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(match.group(1)) else "NATID"),)
+_by_series = after(_SERIES, "NATID", 40)
+"""``CI seria RX nr. 482193``: two letters, which stay, and the number."""
 
 
 _FOREIGN_PASSPORT = re.compile(
@@ -84,24 +77,15 @@ _ZONE_NUMBERS = re.compile(
 )
 
 
-def _foreign_passport(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _FOREIGN_PASSPORT.finditer(text, max(low, at - 40), min(high, at + 40)):
-        if match.end() >= at:
-            value = match.group(1)
-            return (Candidate(match.start(1), match.end(1), "*" if is_marked_identifier(value) else "PASSPORT"),)
-    return ()
+_foreign_passport = around(_FOREIGN_PASSPORT, "PASSPORT", 40, 40)
 
 
 def _zone(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The machine-readable zone of a passport or card: a line of names, a line of numbers. Source: ICAO Doc 9303, parts 4 and 5."""
-    floor, ceiling = max(low, at - 48), min(high, at + 48)
-    for form, group in ((_ZONE_NAMES, 1), (_ZONE_NUMBERS, 0)):
-        for match in form.finditer(text, floor, ceiling):
-            if match.start() < at <= match.end():
-                value = match.group(group)
-                marked = is_marked_identifier(value)
-                return (Candidate(match.start(group), match.end(group), "*" if marked else "PASSPORT"),)
-    return ()
+    match = reaching(_ZONE_NAMES, text, low, high, at, 48, 48, begun=True)
+    if match is not None:
+        return value(match, "PASSPORT", group=1)
+    return value(reaching(_ZONE_NUMBERS, text, low, high, at, 48, 48, begun=True), "PASSPORT", group=0)
 
 
 DETECTORS = (

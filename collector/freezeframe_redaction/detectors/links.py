@@ -6,44 +6,44 @@ import re
 
 from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.secrets import CLASS, is_marked_secret
-from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.plans import is_assigned
-from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.rows import around, row
 from freezeframe_redaction.shapes import is_marked_nanp, is_marked_subscriber
 
 _STEPS = (
     r"(?:magic(?:[_-]?link)?|reset(?:[_-]?password)?|password[_-]?reset|forgot[_-]password|verify(?:[_-]?email)?|confirm(?:[_-]?email)?|activate"
     r"|invit(?:e|es|ation|ations)|unsubscribe|one[_-]time|autologin|signin|passwordless|share[_-]?link)"
 )
-_TOKEN = re.compile(rf"(?i)/{_STEPS}/(?:[a-z]{{1,12}}/)?(?P<token>[A-Za-z0-9_\-.~]{{16,600}})(?![\w/])")
-_CHAT = re.compile(r"wa\.me/\+?(?P<number>[1-9][0-9]{7,14})(?![0-9])")
+_TOKEN = re.compile(rf"(?i)/{_STEPS}/(?:[a-z]{{1,12}}/)?([A-Za-z0-9_\-.~]{{16,600}})(?![\w/])")
+_CHAT = re.compile(r"wa\.me/\+?([1-9][0-9]{7,14})(?![0-9])")
 
 
 _LEAST_PIECE = 10
 
 
-def _token(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = reaching(_TOKEN, text, low, high, at, 80, 620)
-    if match is None:
-        return ()
-    value = match["token"]
-    if is_marked_secret(value):
-        return (Candidate(*match.span("token"), "*"),)
-    # Words joined by dashes name a page; what is random has digits among letters, without a break.
-    longest = max(re.split(r"[-_.~]", value), key=len)
-    if len(longest) < _LEAST_PIECE or sum(map(str.isdigit, longest)) < 2 or not any(map(str.isalpha, longest)):
-        return ()
-    return (Candidate(*match.span("token"), CLASS, "generic"),)
+def _is_random(token: str) -> bool:
+    """Whether the token is random: words joined by dashes name a page; what is random has digits among letters, without a break."""
+    longest = max(re.split(r"[-_.~]", token), key=len)
+    mixed = sum(map(str.isdigit, longest)) > 1 and any(map(str.isalpha, longest))
+    return is_marked_secret(token) or (len(longest) >= _LEAST_PIECE and mixed)
 
 
-def _chat(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = reaching(_CHAT, text, low, high, at, 40, 16)
-    if match is None:
-        return ()
-    digits = match["number"]
-    if is_marked_nanp(digits) or is_marked_subscriber(digits, international=True):
-        return (Candidate(*match.span("number"), "*"),)
-    return (Candidate(*match.span("number"), phone.CLASS, "international"),) if is_assigned(digits) else ()
+_token = around(_TOKEN, CLASS, 80, 620, "generic", where=_is_random, is_marked=is_marked_secret)
+
+
+def _is_marked_phone(digits: str) -> bool:
+    return is_marked_nanp(digits) or is_marked_subscriber(digits, international=True)
+
+
+_chat = around(
+    _CHAT,
+    phone.CLASS,
+    40,
+    16,
+    "international",
+    where=lambda digits: is_assigned(digits) or _is_marked_phone(digits),
+    is_marked=_is_marked_phone,
+)
 
 
 DETECTORS = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.assigned import CLASS, judge
+from freezeframe_redaction.detectors.assigned import CLASS, judge, judge_password
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import around, reaching, row, value
 
 _LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
 _FLAG = re.compile(
@@ -15,25 +15,24 @@ _FLAG = re.compile(
 )
 
 
-def _flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
-    for match in _FLAG.finditer(text, max(low, at - 110), min(high, at + 130)):
-        if match.end() >= at:
-            value = match.group(1)
-            if value.startswith(("$", "{", "<", "*")):
-                return ()
-            return (Candidate(match.start(1), match.end(1), "*" if is_marked_secret(value) else CLASS, "password"),)
-    return ()
+def _is_no_template(value: str) -> bool:
+    return is_marked_secret(value) or not value.startswith(("$", "{", "<"))
 
 
-def _login(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _LOGIN.finditer(text, max(low, at - 90), min(high, at + 200)):
-        if match.end() >= at:
-            password = match.group(2)
-            if is_marked_secret(password):
-                return (Candidate(match.start(2), match.end(2), "*"),)
-            return () if password.startswith(("$", "{", "<")) else (Candidate(match.start(2), match.end(2), CLASS, "password"),)
-    return ()
+_flag = around(
+    _FLAG,
+    CLASS,
+    110,
+    130,
+    "password",
+    where=lambda value: not value.startswith(("$", "{", "<", "*")),
+    is_marked=is_marked_secret,
+)
+"""``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
+"""``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
+
+
+_login = around(_LOGIN, CLASS, 90, 200, "password", group=2, where=_is_no_template, is_marked=is_marked_secret)
 
 
 _LOGIN_LINE = re.compile(r"\b(?:login|user|username)\s{1,9}\S{1,80}\s{1,9}password\s{1,9}(\S{4,128})")
@@ -41,13 +40,12 @@ _LOGIN_LINE = re.compile(r"\b(?:login|user|username)\s{1,9}\S{1,80}\s{1,9}passwo
 
 def _netrc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``machine h login u password p``: the trigger ended in the password. Source: GNU inetutils, ".netrc"."""
-    for match in _LOGIN_LINE.finditer(text, max(low, at - 120), min(high, at + 130)):
-        if match.end() >= at:
-            return judge("password", match.group(1), match.start(1), scheme=None)
-    beside = _BESIDE.search(text, max(low, at - 20), min(high, at + 130))
-    if beside is None or not _is_made_up(beside.group(1)):
-        return ()
-    return judge("password", beside.group(1), beside.start(1), scheme=None)
+    match = reaching(_LOGIN_LINE, text, low, high, at, 120, 130)
+    if match is None:
+        match = _BESIDE.search(text, max(low, at - 20), min(high, at + 130))
+        if match is None or not _is_made_up(match.group(1)):
+            return ()
+    return judge_password(match)
 
 
 _BESIDE = re.compile(r"\spassword\s{1,2}[\"'`]?([^\s\"'`,;:()<>{}\[\]=/\\]{8,128})")
@@ -65,10 +63,7 @@ _PGPASS = re.compile(r"(?<![\w.-])[\w.*-]{1,80}:(?:[0-9]{2,5}|\*):[\w.*-]{1,63}:
 
 def _pgpass(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``host:port:database:user:password``. Source: PostgreSQL, "The Password File"."""
-    for match in _PGPASS.finditer(text, max(low, at - 160), min(high, at + 270)):
-        if match.start() < at <= match.end():
-            return judge("password", match.group(1), match.start(1), scheme=None)
-    return ()
+    return judge_password(reaching(_PGPASS, text, low, high, at, 160, 270, begun=True))
 
 
 _CALLED = re.compile(
@@ -88,12 +83,11 @@ def _called(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``auth=("bot", "...")``, ``net use ... /user:bo ...``, ``echo ... | sudo -S``, and the code that a guest scans for the wifi."""
     for match in _CALLED.finditer(text, max(low, at - 260), min(high, at + 140)):
         if match.end() >= at and match.lastindex:
-            value = match.group(match.lastindex)
-            if is_marked_secret(value):
-                return (Candidate(*match.span(match.lastindex), "*"),)
-            if value.startswith(("$", "{", "<", "%")) or (value.isdigit() and len(value) < _LONGEST_PORT):
+            password = match[match.lastindex]
+            port = password.isdigit() and len(password) < _LONGEST_PORT
+            if not is_marked_secret(password) and (port or password.startswith(("$", "{", "<", "%"))):
                 return ()
-            return (Candidate(*match.span(match.lastindex), CLASS, "password"),)
+            return value(match, CLASS, "password", match.lastindex, is_marked_secret)
     return ()
 
 
@@ -107,12 +101,11 @@ _NAMED_FLAG = re.compile(
 
 def _named_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``gpg --passphrase Onyx96981``: a flag whose name tells; with a sign it is an assignment."""
-    for match in _NAMED_FLAG.finditer(text, max(low, at - 44), min(high, at + 260)):
-        if match.end() >= at:
-            name = match.group(1).lower()
-            strong = "password" if "pass" in name else name.replace("-", "_")
-            return judge(strong, match.group(2), match.start(2), scheme=None)
-    return ()
+    match = reaching(_NAMED_FLAG, text, low, high, at, 44, 260)
+    if match is None:
+        return ()
+    name = match[1].lower()
+    return judge("password" if "pass" in name else name.replace("-", "_"), match[2], match.start(2), scheme=None)
 
 
 _CODE_LIST = re.compile(r"[^\n\dA-Za-z]{0,3}(?:are |for [\w .-]{1,30})?[:\s]{1,6}(?:[-*•]|[0-9]{1,2}[.)])?\s{0,3}")

@@ -7,8 +7,7 @@ import re
 from freezeframe_redaction import checksums
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.rows import row
-from freezeframe_redaction.shapes import is_marked_identifier
+from freezeframe_redaction.rows import after, around, reaching, row, value
 
 CLASS = "MEDID"
 
@@ -41,41 +40,22 @@ def rule(run: runs.Run) -> Candidate | None:
     return None
 
 
-def _mbi(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _MBI.search(text, max(low, at - 14), min(high, at + 1))
-    if match is None:
-        return ()
-    return (Candidate(match.start(), match.end(), "*" if is_marked_identifier(match.group()) else CLASS, "mbi"),)
+_mbi = around(_MBI, CLASS, 14, 1, "mbi", group=0)
 
 
 def _dea(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _DEA.search(text, max(low, at - 10), min(high, at + 1))
-    if match is None or not _DEA_WORD.search(context.before(text, low, match.start(), 24)):
-        return ()
-    value = match.group()
-    if is_marked_identifier(value):
-        return (Candidate(match.start(), match.end(), "*"),)
-    return (Candidate(match.start(), match.end(), CLASS, "dea"),)
+    match = reaching(_DEA, text, low, high, at, 10, 1)
+    return value(match, CLASS, "dea", 0) if match and _DEA_WORD.search(context.before(text, low, match.start(), 24)) else ()
 
 
-def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _NAMED.match(text, at, min(high, at + 64)) or _NAMED.match(text, at - 1, min(high, at + 64))
-    if match is None:
-        return ()
-    if is_marked_identifier(match.group(1)):
-        return (Candidate(match.start(1), match.end(1), "*"),)
-    return (Candidate(match.start(1), match.end(1), CLASS, "record"),)
+_named = after(_NAMED, CLASS, 64, "record", back=1)
 
 
 _SAID = re.compile(r"MRN[-_]?[0-9]{5,12}(?![\w-])")
 
 
-def _said(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``MRN4482719``: the number begins with what it is."""
-    match = _SAID.match(text, text.rfind("MRN", low, at), min(high, at + 12))
-    if match is None:
-        return ()
-    return (Candidate(match.start(), match.end(), "*" if is_marked_identifier(match.group()) else CLASS, "record"),)
+_said = around(_SAID, CLASS, 12, 12, "record", group=0, begun=True)
+"""``MRN4482719``: the number begins with what it is."""
 
 
 NUMBER = runs.NumberKind(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from freezeframe_redaction.checksums import luhn
+from freezeframe_redaction.checksums import luhn, mod11_10
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.model import Candidate, Detector, Example
@@ -41,13 +41,13 @@ def _row(
 
 
 _NUMBERS = (
-    _row("CA SIN", (9,), r"\bsin\b|social insurance|assurance sociale|\bnas\b", check.ca_sin, "SIN 046 454 286"),
+    _row("CA SIN", (9,), r"\bsin\b|social insurance|assurance sociale|\bnas\b", luhn, "SIN 046 454 286"),
     _row("AU TFN", (9,), r"\btfn\b|tax file", check.au_tfn, "tax file number 123 456 782"),
     _row("NL BSN", (9,), r"\bbsn\b|burgerservice|sofinummer|sofi-nummer", check.nl_bsn, "BSN 111222333"),
     _row("PT NIF", (9,), r"\bnif\b|contribuinte|fiscal", check.pt_nif, "NIF 501964843"),
     _row("GR AFM", (9,), r"\bafm\b|αφμ|α\.φ\.μ", check.gr_afm, "AFM 023456780"),
     _row("HU TAJ", (9,), r"\btaj\b", check.hu_taj, "TAJ 925780322"),
-    _row("IL TZ", (9,), r"teudat|zehut|israeli? id|ת[.\"'״]?ז|מספר זהות|תעודת", check.il_tz, "teudat zehut 039337423"),
+    _row("IL TZ", (9,), r"teudat|zehut|israeli? id|ת[.\"'״]?ז|מספר זהות|תעודת", luhn, "teudat zehut 039337423"),
     _row("NZ IRD", (8, 9), r"\bird\b|inland revenue", check.nz_ird, "IRD 49-091-850"),
     _row("GB NHS", (10,), r"\bnhs\b", check.gb_nhs, "NHS number 943 476 5870"),
     _row("DK CPR", (10,), r"\bcpr|personnummer", check.dk_cpr, "CPR 211062-5629"),
@@ -73,7 +73,7 @@ _NUMBERS = (
     _row("EE LT", (11,), r"isikukood|asmens kod|personal code", check.ee_isikukood, "isikukood 36805280109"),
     _row("LV PK", (11,), r"personas kod", check.lv_pk, "personas kods 161175-19997"),
     _row("HU SZAM", (11,), r"személyi sz|szem[.] ?sz", check.always, "személyi szám 2-910615-4471"),
-    _row("HR OIB", (11,), r"\boib\b|osobni", check.hr_oib, "OIB 33392005961"),
+    _row("HR OIB", (11,), r"\boib\b|osobni", mod11_10, "OIB 33392005961"),
     _row("GR AMKA", (11,), r"\bamka\b|αμκα", check.gr_amka, "AMKA 01013099997"),
     _row("RU SNILS", (11,), r"snils|снилс", check.ru_snils, "СНИЛС 112-233-445 95", (3, 3, 3, 2)),
     _row("AR CUIT", (11,), r"cui[tl]", check.ar_cuit, "CUIT 20-05536168-2"),
@@ -107,7 +107,7 @@ _NUMBERS = (
     _row("PK CNIC", (13,), r"cnic|pakistan|شناختی", check.always, "CNIC 34201-0891231-8", (5, 7, 1)),
     _row("EG TN", (14,), r"egypt|الرقم القومي|raqam", check.eg_tn, "الرقم القومي 29501023201952"),
     _row("FR NIR", (15,), r"\bnir\b|s[eé]curit|insee|\bsecu\b|s[eé]cu\b|sociale", check.fr_nir, "NIR 2 95 10 99 126 111 93", (1, 2, 2, 2, 3, 3, 2)),
-    _row("AE EID", (15,), r"emirates|هوية", check.emirates, "Emirates ID 784-1980-7375168-1", (3, 4, 7, 1)),
+    _row("AE EID", (15,), r"emirates|هوية", check.ae_eid, "Emirates ID 784-1980-7375168-1", (3, 4, 7, 1)),
     _row("ID NIK", (16,), r"\bnik\b|\bktp\b|kependudukan", check.id_nik, "NIK 3171011708450001"),
     _row("CN RIC", (18,), r"identity|身份证|身份|证件|證件|resident|公民|shenfen|居民", check.cn_ric, "身份证 11010519491231002X"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction import checksums
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import around, row, value
 
 CLASS = "CRYPTO"
 MARK = b"\xfa\xca\xde\x00"
@@ -31,26 +31,26 @@ def _base58(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _bech32(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _BECH32.search(text, max(low, at - 32), min(high, at + 70))
-    if match is None or not checksums.bech32(match.group().lower()):
-        return ()
-    return (Candidate(match.start(), match.end(), "*" if is_marked_bech32(match.group().lower()) else CLASS, "bech32"),)
+    return value(match, CLASS, "bech32", 0, is_marked_bech32) if match and checksums.bech32(match.group().lower()) else ()
 
 
 def is_marked_bech32(value: str) -> bool:
     """Whether the witness program begins with the mark."""
-    data = value[value.rfind("1") + 2 : -6]
+    data = value.lower()[value.rfind("1") + 2 : -6]
     bits = "".join(f"{checksums.BECH32.find(char):05b}" for char in data[:7])
     return bits[:32] == "".join(f"{byte:08b}" for byte in MARK)
 
 
-def _ethereum(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _ETHEREUM.match(text, at - 42, high) if at - 42 >= low else None
-    if match is None:
-        return ()
-    value = match.group().lower()
-    if len(set(value[2:])) < 5:
-        return ()
-    return (Candidate(match.start(), match.end(), "*" if value[2:14] == HEX_MARK else CLASS, "ethereum"),)
+_ethereum = around(
+    _ETHEREUM,
+    CLASS,
+    42,
+    1,
+    "ethereum",
+    group=0,
+    where=lambda value: len(set(value[2:].lower())) > 4,
+    is_marked=lambda value: value[2:14].lower() == HEX_MARK,
+)
 
 
 DETECTORS = (
