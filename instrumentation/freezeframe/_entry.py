@@ -25,6 +25,7 @@ from freezeframe._guard import guard
 from freezeframe._sights import Sights
 from freezeframe._streams import StandardStreams
 from freezeframe.seams import _port, randoms
+from freezeframe.seams.responder import Responder
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.gaps import Gap, gaps_to_json
 from freezeframe_schemas.run import EntryKind
@@ -149,7 +150,7 @@ class EntryScope:
         self._done = False
         self._payload: EntryPayload | None = None
         self._span: Span | None = None
-        self._responder: _port.Responder | None = None
+        self._responder: Responder | None = None
         self._recorder: Recorder | None = None
         self.run = run
         self._place = Place(lane=Lane(), run=run)

@@ -31,6 +31,7 @@ from freezeframe._guard import guard
 from freezeframe._reach import Reach, input_gaps
 from freezeframe.seams import _port, calls
 from freezeframe.seams.functions import Binder, named
+from freezeframe.seams.responder import Feed
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion
 from freezeframe_schemas.gaps import Gap
@@ -301,7 +302,7 @@ def flag(key: str, value: _V) -> _V:
 def _note_flag(context: RunContext, key: str, value: Any) -> Any:
     responder = _port.serving()
     if responder is not None:
-        recorded = responder.recall(_port.Feed.FLAG, key)
+        recorded = responder.recall(Feed.FLAG, key)
         value = value if recorded is None else values.decode(recorded)
     with guard("flag"):
         context.note_flag(key, value)

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from freezeframe.seams import Call, _port, serve, stop_serving
+from freezeframe.seams.responder import Feed
 from freezeframe_replay.engine.answers import Answer, ToolCall, write_answer, write_error
 from freezeframe_schemas.errors import FixtureError, ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Response
@@ -95,7 +96,7 @@ class ModelStub:
             raise ReplayMiss(f"{call.name}: {error}") from error
         return Exchange(kind=call.kind, name=call.name, seam=call.seam, request=call.request, response=response)
 
-    def recall(self, feed: _port.Feed, key: str) -> str | None:
+    def recall(self, feed: Feed, key: str) -> str | None:
         """Flags and readings are the test's own."""
         del feed, key
 

@@ -15,8 +15,9 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.seams import lanes, races, randoms, uuids, waits
-from freezeframe.seams._port import Call, Responder, serve, serving, stop_serving
+from freezeframe.seams._port import serving, start_serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
+from freezeframe.seams.responder import Call, EditRequest, Responder
 
 __all__ = [
     "SEAMS",
@@ -135,8 +136,23 @@ def _install_numpy(module: ModuleType) -> None:
     numpy_random.install(module, _patches)
 
 
-def install_waits() -> None:
-    """Let a replay keep the time of event loops, once."""
+def serve(
+    responder: Responder,
+    *,
+    edit: EditRequest | None = None,
+    real_time: bool = False,
+    is_recorded: bool = False,
+    on_instrument: Callable[[], None] | None = None,
+) -> None:
+    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
+
+    `edit` changes HTTP requests before they are looked up or sent. With `real_time` functions take as long as they took, and
+    chunks of httpx come when they came, counted from the call. A replay that `is_recorded` is its own run: each call is
+    recorded with what it was served, or with what a live one came to. `on_instrument` is called where the program itself turns
+    capture on: there its recording began.
+    """
+    start_serving(responder, edit=edit, real_time=real_time, is_recorded=is_recorded, on_instrument=on_instrument)
+    install()
     if "waits" not in _installed:
         _installed.add("waits")
         waits.install(_patches)

@@ -9,15 +9,16 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
+from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.recording import Recording, while_sending
+from freezeframe.seams.responder import Responder
 from freezeframe.seams.uploads import watch_payload
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Request
@@ -34,125 +35,82 @@ def install(module: ModuleType, patches: Patches) -> None:
 
     aiohttp: Any = module
     readers = _make_readers(StreamReader)
-    patches.replace(aiohttp.BaseConnector, "connect", _wrap_connect)
-    patches.replace(aiohttp.ClientRequest, "send", _wrap_send)
-    patches.replace(aiohttp.ClientResponse, "start", functools.partial(_wrap_start, readers=readers))
-    patches.replace(aiohttp.ClientResponse, "close", _wrap_close)
-    patches.replace(aiohttp.ClientResponse, "release", _wrap_close)
+    patches.around(aiohttp.BaseConnector, "connect", _connect)
+    patches.around(aiohttp.ClientRequest, "send", _send)
+    patches.around(aiohttp.ClientResponse, "start", functools.partial(_start, readers=readers))
+    patches.around(aiohttp.ClientResponse, "close", _close)
+    patches.around(aiohttp.ClientResponse, "release", _close)
 
 
-def _wrap_connect(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    @functools.wraps(original)
-    async def connect(connector: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
-        responder = _port.serving()
-        if responder is not None:
-            answer = await _ask(req, responder)
-            if answer is not None:
-                return await _serve(responder, answer)
-        recording = await _start(req)
-        if recording is None:
-            with unrecorded():
-                return await original(connector, req, *args, **kwargs)
+async def _connect(original: Callable[..., Awaitable[Any]], connector: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
+    responder = _port.serving()
+    if responder is not None:
+        answer = await _ask(req, responder)
+        if answer is not None:
+            return await _serve(responder, answer)
+    recording = shared.record(SEAM, lambda: (_write(req), _known_body(req)))
+    if recording is not None:
         setattr(req, _RECORDING, recording)
-        try:
-            with while_sending():
-                return await original(connector, req, *args, **kwargs)
-        except BaseException as error:
-            recording.finish(Completion.NONE, error)
-            raise
-
-    return connect
+        if recording.request_body.comes_in_pieces:
+            with guard("aiohttp.upload"):
+                watch_payload(req.body, recording.request_body)
+    with while_sending(recording):
+        return await original(connector, req, *args, **kwargs)
 
 
-def _wrap_send(original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    @functools.wraps(original)
-    async def send(req: Any, conn: Any) -> Any:
-        if isinstance(conn, _ServedConnection):
-            return _make_response(req)
-        recording: Recording | None = getattr(req, _RECORDING, None)
-        if recording is None:
-            return await original(req, conn)
-        try:
-            with while_sending():
-                response = await original(req, conn)
-        except BaseException as error:
-            recording.finish(Completion.NONE, error)
-            raise
-        setattr(response, _RECORDING, recording)
-        return response
-
-    return send
+async def _send(original: Callable[..., Awaitable[Any]], req: Any, conn: Any) -> Any:
+    if isinstance(conn, _ServedConnection):
+        return _make_response(req)
+    recording: Recording | None = getattr(req, _RECORDING, None)
+    if recording is None:
+        return await original(req, conn)
+    with while_sending(recording):
+        response = await original(req, conn)
+    setattr(response, _RECORDING, recording)
+    return response
 
 
-def _wrap_start(original: Callable[..., Awaitable[Any]], *, readers: _Readers) -> Callable[..., Awaitable[Any]]:
-    @functools.wraps(original)
-    async def start(response: Any, connection: Any) -> Any:
-        if isinstance(connection, _ServedConnection):
-            return _fill(response, connection.answer, readers)
+async def _start(original: Callable[..., Awaitable[Any]], response: Any, connection: Any, *, readers: _Readers) -> Any:
+    if isinstance(connection, _ServedConnection):
+        return _fill(response, connection.answer, readers)
+    recording: Recording | None = getattr(response, _RECORDING, None)
+    if recording is None:
+        return await original(response, connection)
+    try:
+        answer = await original(response, connection)
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    with guard("aiohttp.response"):
+        _watch(response, recording, readers)
+    return answer
+
+
+def _close(original: Callable[..., Any], response: Any) -> Any:
+    try:
+        return original(response)
+    finally:
         recording: Recording | None = getattr(response, _RECORDING, None)
-        if recording is None:
-            return await original(response, connection)
-        try:
-            answer = await original(response, connection)
-        except BaseException as error:
-            recording.finish(Completion.NONE, error)
-            raise
-        with guard("aiohttp.response"):
-            _watch(response, recording, readers)
-        return answer
-
-    return start
-
-
-def _wrap_close(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def close(response: Any) -> Any:
-        try:
-            return original(response)
-        finally:
-            recording: Recording | None = getattr(response, _RECORDING, None)
-            if recording is not None:
-                recording.finish(Completion.CLOSED_EARLY)
-
-    return close
+        if recording is not None:
+            recording.finish(Completion.CLOSED_EARLY)
 
 
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
-async def _start(req: Any) -> Recording | None:
-    recorder = _port.recorder()
-    if recorder is None:
-        return None
-    with guard("aiohttp.request"):
-        written = _write(req)
-        known = await _known_body(req)
-        subject = shared.subject_of(written, known)
-        if not shared.is_recorded(subject, written.url, recorder):
-            return None
-        body = Body(recorder.settings.max_body_bytes, known)
-        if known is None:
-            watch_payload(req.body, body)
-        return shared.start(recorder, SEAM, subject, written, body)
-    return None
+def _write(req: Any, body: bytes = b"") -> Request:
+    return clean_request(req.method, str(req.url), req.headers.items(), body)
 
 
-def _write(req: Any) -> Request:
-    return Request(
-        method=str(req.method), url=shared.clean_url(str(req.url)), headers=shared.clean_headers(req.headers.items())
-    )
-
-
-async def _known_body(req: Any) -> bytes | None:
+def _known_body(req: Any) -> bytes | None:
     """Return the body, None for one that is written piece by piece: a form with files, a generator."""
     body = req.body
     if body is None:
         return b""
     if isinstance(body, bytes | bytearray):
         return bytes(body)
-    if isinstance(getattr(body, "_value", None), bytes | bytearray | str):
-        return await body.as_bytes()
-    return None
+    value = getattr(body, "_value", None)
+    return bytes(value) if isinstance(value, bytes | bytearray) else None
 
 
 def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
@@ -160,7 +118,7 @@ def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
     if any(name.lower() == b"content-encoding" for name, _ in headers):  # the length is that of the encoded body
         headers = [pair for pair in headers if pair[0].lower() not in (b"content-encoding", b"content-length")]
     version = 11 if response.version is None else 10 * response.version.major + response.version.minor
-    recording.answered(response.status, shared.clean_headers(headers), response.reason, shared.version_of(version))
+    recording.answered(response.status, clean_headers(headers), response.reason, shared.version_of(version))
     if response.status == _SWITCHING_PROTOCOLS:
         recording.finish(Completion.CLOSED_EARLY)
     elif not isinstance(response.content, readers.base) or response.content.at_eof():
@@ -172,15 +130,14 @@ def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-async def _ask(req: Any, responder: _port.Responder) -> Exchange | None:
-    body, known = req.body, await _known_body(req)
+async def _ask(req: Any, responder: Responder) -> Exchange | None:
+    body, known = req.body, _known_body(req)
     data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
-    written = replace(_write(req), body=data)
-    edited = _port.edited(written)
+    edited = _port.edited(_write(req, data))
     if edited is not None:
         await _change_body(req, edited)
-        written = replace(_write(req), body=edited)
-    return shared.ask(responder, seam=SEAM, subject=shared.subject_of(written, known), request=written)
+        data = edited
+    return shared.ask(responder, SEAM, _write(req, data), known)
 
 
 async def _change_body(req: Any, body: bytes) -> None:
@@ -192,10 +149,11 @@ async def _change_body(req: Any, body: bytes) -> None:
     await req.update_body(body)
 
 
-async def _serve(responder: _port.Responder, answer: Exchange) -> _ServedConnection:
+async def _serve(responder: Responder, answer: Exchange) -> _ServedConnection:
     await _port.take_turn(responder, answer)
-    if answer.response.completion is Completion.NONE:
-        raise shared.recorded_error(answer) or ConnectionError("recorded without a response and without its error")
+    failure = shared.failure(answer, ConnectionError)
+    if failure is not None:
+        raise failure
     return _ServedConnection(answer)
 
 

@@ -11,8 +11,9 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe.seams import _port, urllib3
-from freezeframe.seams import http as shared
+from freezeframe.seams.cleaning import clean_request
 from freezeframe.seams.patching import Patches
+from freezeframe.seams.uploads import known_bytes
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import SECRET_REMOVED, Request
 
@@ -25,57 +26,40 @@ _EDITED: Final = "_freezeframe_edited"
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``botocore.httpsession``, ``.credentials`` or ``.endpoint``."""
     if hasattr(module, "EndpointCreator"):
-        patches.replace(module.Endpoint, "create_request", _wrap_create_request)
-        return
-    if hasattr(module, "CredentialResolver"):
-        patches.replace(module.CredentialResolver, "load_credentials", functools.partial(_wrap_credentials, module=module))
-        return
-    patches.replace(module.URLLib3Session, "send", _wrap_send)
+        patches.around(module.Endpoint, "create_request", _create_request)
+    elif hasattr(module, "CredentialResolver"):
+        patches.around(module.CredentialResolver, "load_credentials", functools.partial(_load_credentials, module=module))
+    else:
+        patches.around(module.URLLib3Session, "send", _send)
 
 
-def _wrap_credentials(original: Callable[..., Any], *, module: Any) -> Callable[..., Any]:
+def _load_credentials(original: Callable[..., Any], resolver: Any, *, module: Any) -> Any:
     """Have a replay sign with a key that opens nothing: the machine may have none, and no one reads the signature."""
-
-    @functools.wraps(original)
-    def load_credentials(self: Any) -> Any:
-        if _port.serving() is None:
-            return original(self)
-        return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")
-
-    return load_credentials
+    if _port.serving() is None:
+        return original(resolver)
+    return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")
 
 
-def _wrap_create_request(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap where a request is made out of its parts, once an attempt: an edit has to be in it before it is signed."""
-
-    @functools.wraps(original)
-    def create_request(self: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
-        body: Any = params.get("body")
-        if _port.serving() is not None and isinstance(body, bytes | bytearray | str):
-            given = body.encode() if isinstance(body, str) else bytes(body)
-            headers = shared.clean_headers(params["headers"].items())
-            written = Request(method=params["method"], url=shared.clean_url(params["url"]), headers=headers, body=given)
-            edited = _port.edited(written)
-            params = params if edited is None else {**params, "body": edited}
-        request = original(self, params, *args, **kwargs)
-        setattr(request, _EDITED, True)
-        return request
-
-    return create_request
+def _create_request(original: Callable[..., Any], endpoint: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make a request out of its parts, once an attempt: an edit has to be in it before it is signed."""
+    body: Any = params.get("body")
+    if _port.serving() is not None and isinstance(body, bytes | bytearray | str):
+        written = clean_request(params["method"], params["url"], params["headers"].items(), known_bytes(body) or b"")
+        edited = _port.edited(written)
+        params = params if edited is None else {**params, "body": edited}
+    request = original(endpoint, params, *args, **kwargs)
+    setattr(request, _EDITED, True)
+    return request
 
 
-def _wrap_send(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def send(session: Any, request: Any) -> Any:
-        if _port.serving() is not None and not hasattr(request, _EDITED) and _port.edited(_write(request)) is not None:
-            raise ReplayMiss(
-                f"{request.method} {request.url}: signed outside of a botocore client, so it can no longer be edited; "
-                "change the agent's code instead"
-            )
-        with urllib3.asked_by(LIBRARY):
-            return original(session, request)
-
-    return send
+def _send(original: Callable[..., Any], session: Any, request: Any) -> Any:
+    if _port.serving() is not None and not hasattr(request, _EDITED) and _port.edited(_write(request)) is not None:
+        raise ReplayMiss(
+            f"{request.method} {request.url}: signed outside of a botocore client, so it can no longer be edited; "
+            "change the agent's code instead"
+        )
+    with urllib3.asked_by(LIBRARY):
+        return original(session, request)
 
 
 def _write(request: Any) -> Request:
@@ -85,9 +69,4 @@ def _write(request: Any) -> Request:
         data = body.read()
         body.seek(start)
         body = data
-    return Request(
-        method=str(request.method),
-        url=shared.clean_url(str(request.url)),
-        headers=shared.clean_headers(request.headers.items()),
-        body=body.encode() if isinstance(body, str) else bytes(body or b""),
-    )
+    return clean_request(request.method, str(request.url), request.headers.items(), known_bytes(body) or b"")

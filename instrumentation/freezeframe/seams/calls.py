@@ -18,6 +18,7 @@ from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.seams import _port, http
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
+from freezeframe.seams.responder import Call, Responder
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request
@@ -181,7 +182,7 @@ def _replay(answer: Exchange) -> Generator[Any, Any, Any]:
     return recorded["return"]
 
 
-async def _replay_async(responder: _port.Responder, answer: Exchange) -> AsyncGenerator[Any, Any]:
+async def _replay_async(responder: Responder, answer: Exchange) -> AsyncGenerator[Any, Any]:
     await _port.take_turn(responder, answer)
     for item in _replay(answer):
         yield item
@@ -248,7 +249,7 @@ def _unrecorded() -> Generator[None]:
         PLACE.reset(token)
 
 
-def _recorded(responder: _port.Responder, call: FunctionCall) -> Exchange:
+def _recorded(responder: Responder, call: FunctionCall) -> Exchange:
     """Return the answer to a call that yields. Such calls are served or missed, never made for real."""
     answer = _ask(responder, call)
     if answer is None:
@@ -256,10 +257,10 @@ def _recorded(responder: _port.Responder, call: FunctionCall) -> Exchange:
     return answer
 
 
-def _ask(responder: _port.Responder, call: FunctionCall) -> Exchange | None:
+def _ask(responder: Responder, call: FunctionCall) -> Exchange | None:
     return _port.respond(
         responder,
-        _port.Call(
+        Call(
             kind=call.kind,
             name=call.name,
             seam=call.seam,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from freezeframe._context import Place, current_place
 from freezeframe._draws import asker
 from freezeframe.seams import _port
+from freezeframe.seams.responder import Feed, Responder
 from freezeframe_schemas.exchange import format_lane
 
 WORD_BITS: Final = 32
@@ -56,10 +57,10 @@ class Served:
             found.left = 0
         return found if found.is_ready(responder, self, for_gauss=for_gauss) else None
 
-    def generator_at(self, epoch: int, word: int, responder: _port.Responder) -> Any:
+    def generator_at(self, epoch: int, word: int, responder: Responder) -> Any:
         """Return a generator that gives the words of an epoch from `word` on."""
         if epoch not in self._epochs:
-            text = responder.recall(_port.Feed.READING, f"random-epoch {epoch}")
+            text = responder.recall(Feed.READING, f"random-epoch {epoch}")
             if text is None:
                 return None
             self._epochs[epoch] = [_state_from_text(text)]
@@ -88,10 +89,10 @@ class _Lane:
         self._next = ""
         """A reading that is not due yet."""
 
-    def is_ready(self, responder: _port.Responder, served: Served, *, for_gauss: bool) -> bool:
+    def is_ready(self, responder: Responder, served: Served, *, for_gauss: bool) -> bool:
         """Return whether there is a generator; it is the next one where this one's words are drawn."""
         while self.left is not None and self.left <= 0:
-            reading = self._next or responder.recall(_port.Feed.READING, self._feed)
+            reading = self._next or responder.recall(Feed.READING, self._feed)
             self._next = ""
             if reading is None:
                 break

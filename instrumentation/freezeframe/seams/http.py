@@ -1,43 +1,33 @@
-"""What the HTTP seams share: which calls are recorded, how a request is written down, and what a replay lets through.
+"""The life of an HTTP call, in every HTTP seam. A seam is what is peculiar to its library:
+
+1. In a replay it asks (`ask`). An answer waits for its turn and is served, or raised (`failure`, `Schedule`, `end_of_stream`).
+2. Else the call is recorded (`record`), made (`recording.while_sending`, which ends it if it raises) and answered.
+3. The seam puts a watcher in front of the response, which notes what the application reads, and how that ends.
 
 A call is a model call where a wire dialect says so; other HTTP is recorded inside a recorded tool and for hosts that were
-asked for. Secrets in headers and URLs are replaced before anything is kept.
+asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import http.client
-import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from freezeframe._context import current_place
+from freezeframe._guard import guard
 from freezeframe.seams import _port, credentials
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
+from freezeframe.seams.responder import Call, Responder
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import SECRET_REMOVED, Chunk, Completion, Exchange, Headers, Kind, Request, Response
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
 from freezeframe_schemas.wire import find_dialect
 from freezeframe_schemas.wire.registry import dialect_named
-
-_SECRET_HEADER: Final = re.compile(
-    r"^(?:(?:proxy-)?authorization|cookie2?|set-cookie2?|(?:.*[-_])?(?:api[-_]?key|key|token|secret|password|signature|auth))$",
-    re.IGNORECASE,
-)
-_COOKIE_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
-_COOKIE_ATTRIBUTE: Final = re.compile(
-    r"(?:path|domain|max-age|samesite)=[^=]{0,200}|expires=(?P<date>.{0,40})|secure|httponly|partitioned", re.IGNORECASE
-)
-_SECRET_QUERY: Final = re.compile(
-    r"(?<![^?&])((?:[\w.-]*[-_.])?(?:api[-_]?key|key|token|sig|signature|secret|password|credential|code)=)[^&#]*",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,17 +88,32 @@ def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     return False
 
 
-def start(recorder: Recorder, seam: str, subject: Subject, request: Request, body: Body) -> Recording | None:
-    """Open the recording of an HTTP call."""
-    return recorder.start(
-        kind=subject.kind,
-        name=name_of(request.method, request.url),
-        seam=seam,
-        request=request,
-        request_body=body,
-        dialect=subject.dialect,
-        provider=subject.provider,
-    )
+def record(seam: str, describe: Callable[[], tuple[Request, bytes | None]]) -> Recording | None:
+    """Begin to record an HTTP call, None if it is not one that is recorded.
+
+    Args:
+        seam: the seam's name.
+        describe: gives the request without its body, and the body. None is one that is sent piece by piece: the seam adds the
+            pieces to ``request_body`` of the recording.
+    """
+    recorder = _port.recorder()
+    if recorder is None:
+        return None
+    with guard(f"{seam}.request"):
+        request, known = describe()
+        subject = subject_of(request, known)
+        if not is_recorded(subject, request.url, recorder):
+            return None
+        return recorder.start(
+            kind=subject.kind,
+            name=name_of(request.method, request.url),
+            seam=seam,
+            request=request,
+            request_body=Body(recorder.settings.max_body_bytes, known),
+            dialect=subject.dialect,
+            provider=subject.provider,
+        )
+    return None
 
 
 def _is_suppressed() -> bool:
@@ -126,67 +131,10 @@ def _is_watched(subject: Subject) -> bool:
     return subject.kind is Kind.MODEL and scope is not None and scope.name.startswith("logfire.")
 
 
-def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
-    """Return headers as text in wire order, secrets replaced. Cookies keep their names: programs look which they have."""
-    cleaned: list[tuple[str, str]] = []
-    for name, value in pairs:
-        text, secret = _known_header(name)
-        known = value.decode("latin-1") if isinstance(value, bytes) else value
-        cleaned.append((text, known if secret is None else secret(known)))
-    return tuple(cleaned)
-
-
-def _clean_cookies(value: str) -> str:
-    """Return ``session=...; theme=...`` of a request without the values."""
-    return "; ".join(_clean_cookie(pair) for pair in value.split(";"))
-
-
-def _clean_cookie(pair: str) -> str:
-    name, equals, _ = pair.strip().partition("=")
-    return f"{name}={SECRET_REMOVED}" if equals and _COOKIE_NAME.fullmatch(name) else SECRET_REMOVED
-
-
-def _clean_set_cookie(value: str) -> str:
-    """Return ``session=...; Path=/`` of an answer without the value.
-
-    A date in the future is left out, too: it would have passed when the replay comes, and the cookie with it.
-    """
-    pair, *attributes = value.split(";")
-    known = (found for attribute in attributes if (found := _COOKIE_ATTRIBUTE.fullmatch(attribute.strip())))
-    return "; ".join([_clean_cookie(pair), *(found[0] for found in known if not found["date"] or _is_past(found["date"]))])
-
-
-def _is_past(date: str) -> bool:
-    try:
-        return parsedate_to_datetime(date).timestamp() < time.time()
-    except (ValueError, OverflowError):
-        return False
-
-
-def _removed(value: str) -> str:
-    del value
-    return SECRET_REMOVED
-
-
-@lru_cache(maxsize=1024)
-def _known_header(name: bytes | str) -> tuple[str, Callable[[str], str] | None]:
-    """Return a header's name as text, and what takes the secret out of its value, if it is one."""
-    text = name.decode("latin-1") if isinstance(name, bytes) else name
-    if _SECRET_HEADER.match(text) is None:
-        return text, None
-    return text, _COOKIE_HEADERS.get(text.lower(), _removed)
-
-
-_COOKIE_HEADERS: Final = {"cookie": _clean_cookies, "set-cookie": _clean_set_cookie}
-
-
-def clean_url(url: str) -> str:
-    """Return the URL without passwords and keys."""
-    if "@" in url:
-        parts = urlsplit(url)
-        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    head, mark, query = url.partition("?")
-    return head + mark + _SECRET_QUERY.sub(rf"\g<1>{SECRET_REMOVED}", query) if mark else url
+def url_of(scheme: str, host: str, port: int | None, target: str) -> str:
+    """Return the URL that a connection asks for, without the scheme's own port."""
+    place = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{place}{'' if port in (None, {'http': 80, 'https': 443}.get(scheme)) else f':{port}'}{target}"
 
 
 def host_of(url: str) -> str:
@@ -199,8 +147,14 @@ def name_of(method: str, url: str) -> str:
     return f"{method} {urlsplit(url).path or '/'}"
 
 
-def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Request) -> Exchange | None:
-    """Return the recorded answer to an HTTP request, None if it is to be made for real.
+def ask(responder: Responder, seam: str, request: Request, known: bytes | None) -> Exchange | None:
+    """Return the recorded answer to an HTTP request with its body, None if it is to be made for real.
+
+    Args:
+        responder: what answers.
+        seam: the seam's name.
+        request: what is asked.
+        known: the body as it was when the call was made: None if it is sent piece by piece, as in `record`.
 
     Raises:
         ReplayMiss: there is none.
@@ -214,19 +168,18 @@ def ask(responder: _port.Responder, *, seam: str, subject: Subject, request: Req
         content_type, body = look_up
         response = Response(status=200, headers=(("content-type", content_type),), chunks=(Chunk(data=body),))
         return Exchange(kind=Kind.HTTP, name="credentials", seam=seam, request=request, response=response)
-    return _port.respond(
-        responder,
-        _port.Call(
-            kind=subject.kind,
-            name=name_of(request.method, request.url),
-            seam=seam,
-            request=request,
-            dialect=subject.dialect,
-            provider=subject.provider,
-            lane=lane_of_call(),
-            sequence=next(EXCHANGE_SEQUENCE),
-        ),
+    subject = subject_of(request, known)
+    call = Call(
+        kind=subject.kind,
+        name=name_of(request.method, request.url),
+        seam=seam,
+        request=request,
+        dialect=subject.dialect,
+        provider=subject.provider,
+        lane=lane_of_call(),
+        sequence=next(EXCHANGE_SEQUENCE),
     )
+    return _port.respond(responder, call)
 
 
 class Schedule:
@@ -309,6 +262,18 @@ def _recorded_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
 def recorded_error(answer: Exchange) -> BaseException | None:
     """Return the exception that the application saw, rebuilt."""
     return None if answer.error is None else values.decode_exception(answer.error)
+
+
+def failure(answer: Exchange, otherwise: type[Exception]) -> BaseException | None:
+    """Return what the application saw of a call that no response came to, None of one that was answered.
+
+    Args:
+        answer: what is recorded.
+        otherwise: what stands for an error that was not recorded.
+    """
+    if answer.response.completion is not Completion.NONE:
+        return None
+    return recorded_error(answer) or otherwise("recorded without a response and without its error")
 
 
 def end_of_stream(answer: Exchange) -> BaseException | None:

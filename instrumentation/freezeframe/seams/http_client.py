@@ -18,8 +18,10 @@ from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
+from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.recording import Body, Recording, while_sending
+from freezeframe.seams.responder import Responder
 from freezeframe.seams.uploads import Upload, known_bytes, read_whole
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Request
@@ -58,14 +60,8 @@ class _Asked:
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``http.client``."""
-    for name, wrap in (
-        ("putrequest", _wrap_putrequest),
-        ("putheader", _wrap_putheader),
-        ("endheaders", _wrap_endheaders),
-        ("send", _wrap_send),
-        ("getresponse", _wrap_getresponse),
-    ):
-        patches.replace(module.HTTPConnection, name, wrap)
+    for hook in (_putrequest, _putheader, _endheaders, _send, _getresponse):
+        patches.around(module.HTTPConnection, hook.__name__.removeprefix("_"), hook)
 
 
 @functools.lru_cache(maxsize=64)
@@ -77,134 +73,90 @@ def _asked(conn: Any) -> _Asked | None:
     return vars(conn).get(_ASKED)
 
 
-def _wrap_putrequest(original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def putrequest(conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> None:
-        vars(conn).pop(_ASKED, None)
-        on = _port.serving() is not None or _port.recorder() is not None
-        if on and not _has_a_seam(type(conn)) and not current_place().sending:
-            setattr(conn, _ASKED, _Asked(str(method), str(url)))
-        original(conn, method, url, *args, **kwargs)
-
-    return putrequest
+def _putrequest(original: Callable[..., None], conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> None:
+    vars(conn).pop(_ASKED, None)
+    on = _port.serving() is not None or _port.recorder() is not None
+    if on and not _has_a_seam(type(conn)) and not current_place().sending:
+        setattr(conn, _ASKED, _Asked(str(method), str(url)))
+    original(conn, method, url, *args, **kwargs)
 
 
-def _wrap_putheader(original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def putheader(conn: Any, header: Any, *values: Any) -> None:
-        original(conn, header, *values)
-        asked = _asked(conn)
-        if asked is not None:
-            with guard("http.client.header"):
-                asked.headers.append((_text(header), ", ".join(map(_text, values))))
-
-    return putheader
+def _putheader(original: Callable[..., None], conn: Any, header: Any, *values: Any) -> None:
+    original(conn, header, *values)
+    asked = _asked(conn)
+    if asked is not None:
+        with guard("http.client.header"):
+            asked.headers.append((_text(header), ", ".join(map(_text, values))))
 
 
-def _wrap_endheaders(original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def endheaders(conn: Any, message_body: Any = None, *, encode_chunked: bool = False) -> None:
-        asked = _asked(conn)
-        if asked is None:
-            return original(conn, message_body, encode_chunked=encode_chunked)
-        asked.known = known_bytes(message_body)
-        responder = _port.serving()
-        if responder is not None:
-            asked.body = read_whole(message_body) or b""
-            asked.end = functools.partial(_send_for_real, original, conn, asked, encode_chunked)
-            if message_body is not None or not asked.announces_a_body():
-                _ask(responder, conn, asked, asked.body)
-                if asked.answer is not None and (error := _error_of_connecting(asked.answer)) is not None:
-                    raise error
-            return setattr(conn, _STATE, http.client._CS_REQ_SENT)  # pyright: ignore[reportAttributeAccessIssue] - where it stands then
+def _endheaders(original: Callable[..., None], conn: Any, message_body: Any = None, *, encode_chunked: bool = False) -> None:
+    asked = _asked(conn)
+    if asked is None:
+        return original(conn, message_body, encode_chunked=encode_chunked)
+    asked.known = known_bytes(message_body)
+    responder = _port.serving()
+    if responder is None:
         return _send_recorded(original, conn, asked, message_body, encode_chunked)
+    asked.body = read_whole(message_body) or b""
+    asked.end = functools.partial(_send_for_real, original, conn, asked, encode_chunked)
+    if message_body is not None or not asked.announces_a_body():
+        _ask(responder, conn, asked, asked.body)
+        if asked.answer is not None and (error := _error_of_connecting(asked.answer)) is not None:
+            raise error
+    return setattr(conn, _STATE, http.client._CS_REQ_SENT)  # pyright: ignore[reportAttributeAccessIssue] - where it stands then
 
-    return endheaders
 
-
-def _wrap_send(original: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(original)
-    def send(conn: Any, data: Any) -> None:
-        asked = _asked(conn)
-        if asked is None or current_place().sending:
-            return original(conn, data)
-        if asked.end is not None and asked.body is not None:
-            asked.body += read_whole(data) or b""
-            return None
-        if asked.seen is not None:
-            with guard("http.client.send"):
-                known = known_bytes(data)
-                if known is None:
-                    data = Upload(data, asked.seen, encoding="iso-8859-1")
-                else:
-                    asked.seen.add(known)
+def _send(original: Callable[..., None], conn: Any, data: Any) -> None:
+    asked = _asked(conn)
+    if asked is None or current_place().sending:
         return original(conn, data)
+    if asked.end is not None and asked.body is not None:
+        asked.body += read_whole(data) or b""
+        return None
+    if asked.seen is not None:
+        with guard("http.client.send"):
+            known = known_bytes(data)
+            if known is None:
+                data = Upload(data, asked.seen, encoding="iso-8859-1")
+            else:
+                asked.seen.add(known)
+    return original(conn, data)
 
-    return send
 
-
-def _wrap_getresponse(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def getresponse(conn: Any) -> Any:
-        asked: _Asked | None = vars(conn).pop(_ASKED, None)
-        if asked is None:
-            return original(conn)
-        responder = _port.serving()
-        if responder is not None and asked.end is not None and asked.body is not None:
-            if not asked.is_asked:
-                _ask(responder, conn, asked, asked.body)
-            answer = asked.answer
-            if answer is not None:
-                setattr(conn, _STATE, http.client._CS_IDLE)  # pyright: ignore[reportAttributeAccessIssue] - for the next one
-                return _serve(conn, answer, asked.method)
-            asked.end(asked.body)
-        recording = asked.recording
-        if recording is None:
-            with unrecorded():
-                return original(conn)
-        try:
-            with while_sending():
-                response = original(conn)
-        except BaseException as error:
-            recording.finish(Completion.NONE, error)
-            raise
+def _getresponse(original: Callable[..., Any], conn: Any) -> Any:
+    asked: _Asked | None = vars(conn).pop(_ASKED, None)
+    if asked is None:
+        return original(conn)
+    responder = _port.serving()
+    if responder is not None and asked.end is not None and asked.body is not None:
+        if not asked.is_asked:
+            _ask(responder, conn, asked, asked.body)
+        if asked.answer is not None:
+            setattr(conn, _STATE, http.client._CS_IDLE)  # pyright: ignore[reportAttributeAccessIssue] - for the next one
+            return _serve(conn, asked.answer, asked.method)
+        asked.end(asked.body)
+    recording = asked.recording
+    with while_sending(recording):
+        response = original(conn)
+    if recording is not None:
         with guard("http.client.response"):
-            headers = shared.clean_headers(response.headers.items())
-            recording.answered(response.status, headers, response.reason, shared.version_of(response.version))
+            recording.answered(
+                response.status, clean_headers(response.headers.items()), response.reason, shared.version_of(response.version)
+            )
             _watch(response, recording)
-        return response
-
-    return getresponse
+    return response
 
 
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
 def _send_recorded(original: Callable[..., None], conn: Any, asked: _Asked, message_body: Any, encode_chunked: bool) -> None:
-    recorder = _port.recorder()
-    if recorder is not None:
-        with guard("http.client.request"):
-            written = _write(conn, asked, b"")
-            subject = shared.subject_of(written, asked.known)
-            if shared.is_recorded(subject, written.url, recorder):
-                body = Body(recorder.settings.max_body_bytes, asked.known)
-                asked.recording = shared.start(recorder, SEAM, subject, written, body)
-                if asked.recording is not None and asked.known is None:
-                    message_body = Upload(message_body, body, encoding="iso-8859-1")
-                asked.seen = body
-    if asked.recording is None:
-        asked.seen = None
-        with unrecorded():
-            return original(conn, message_body, encode_chunked=encode_chunked)
-    seen, asked.seen = asked.seen, None
-    try:
-        with while_sending():
-            original(conn, message_body, encode_chunked=encode_chunked)
-    except BaseException as error:
-        asked.recording.finish(Completion.NONE, error)
-        raise
-    asked.seen = seen
-    return None
+    recording = asked.recording = shared.record(SEAM, lambda: (_write(conn, asked, b""), asked.known))
+    if recording is not None and asked.known is None:
+        message_body = Upload(message_body, recording.request_body, encoding="iso-8859-1")
+    with while_sending(recording):
+        original(conn, message_body, encode_chunked=encode_chunked)
+    asked.seen = None if recording is None else recording.request_body
 
 
 def _send_for_real(original: Callable[..., None], conn: Any, asked: _Asked, encode_chunked: bool, body: bytes) -> None:
@@ -218,13 +170,9 @@ def _write(conn: Any, asked: _Asked, body: bytes) -> Request:
     url = asked.target
     if not url.startswith(("http://", "https://")):  # else it is for a proxy
         secure = isinstance(conn, http.client.HTTPSConnection)
-        host = conn._tunnel_host or conn.host
-        port = conn._tunnel_port if conn._tunnel_host else conn.port
-        place = f"[{host}]" if ":" in host else host
-        scheme = "https" if secure else "http"
-        url = f"{scheme}://{place}{'' if port in (None, 443 if secure else 80) else f':{port}'}{url}"
-    headers = shared.clean_headers(pair for pair in asked.headers if pair[0].lower() != "host")
-    return Request(method=asked.method, url=shared.clean_url(url), headers=headers, body=body)
+        host, port = (conn._tunnel_host, conn._tunnel_port) if conn._tunnel_host else (conn.host, conn.port)
+        url = shared.url_of("https" if secure else "http", host, port, url)
+    return clean_request(asked.method, url, (pair for pair in asked.headers if pair[0].lower() != "host"), body)
 
 
 def _watch(response: Any, recording: Recording) -> None:
@@ -266,13 +214,12 @@ def _read(held: Callable[[], Any], recording: Recording, reading: list[bool], re
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-def _ask(responder: _port.Responder, conn: Any, asked: _Asked, body: bytes) -> None:
+def _ask(responder: Responder, conn: Any, asked: _Asked, body: bytes) -> None:
     request = _write(conn, asked, body)
     edited = _port.edited(request)
     if edited is not None:
         request = _write(conn, asked, edited)
-    subject = shared.subject_of(request, asked.known)
-    asked.is_asked, asked.answer = True, shared.ask(responder, seam=SEAM, subject=subject, request=request)
+    asked.is_asked, asked.answer = True, shared.ask(responder, SEAM, request, asked.known)
     if asked.answer is not None:
         responder.turn_in_thread(asked.answer)
     if edited is not None and asked.answer is None:
@@ -284,13 +231,14 @@ def _ask(responder: _port.Responder, conn: Any, asked: _Asked, body: bytes) -> N
 
 def _error_of_connecting(answer: Exchange) -> BaseException | None:
     """Return the recorded error if it came before the response was waited for: ``urllib`` tells the two apart."""
-    error = shared.recorded_error(answer) if answer.response.completion is Completion.NONE else None
+    error = shared.failure(answer, Exception)
     return error if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | TimeoutError) else None
 
 
 def _serve(conn: Any, answer: Exchange, method: str) -> Any:
-    if answer.response.completion is Completion.NONE:
-        raise shared.recorded_error(answer) or ConnectionError("recorded without a response and without its error")
+    failure = shared.failure(answer, ConnectionError)
+    if failure is not None:
+        raise failure
     response = conn.response_class(_Wire(answer), method=method)
     response.begin()
     return response

@@ -10,28 +10,28 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
+from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.recording import Body, Recording, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
-Send = Callable[[Any, Any], Any]
-AsyncSend = Callable[[Any, Any], Awaitable[Any]]
+_HTTP_VERSIONS: Final = {"HTTP/1.0": "1.0", "HTTP/2": "2", "HTTP/3": "3"}
 
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch `module`, which is httpx or httpx2."""
     seam = _Seam(module)
     if hasattr(module.Client, "_send_single_request") and hasattr(module.AsyncClient, "_send_single_request"):
-        patches.replace(module.Client, "_send_single_request", seam.wrap)
-        patches.replace(module.AsyncClient, "_send_single_request", seam.wrap_async)
+        patches.around(module.Client, "_send_single_request", seam.send)
+        patches.around(module.AsyncClient, "_send_single_request", seam.send_async)
         return
     say_once(
         f"{module.__name__}.fallback",
@@ -39,323 +39,251 @@ def install(module: ModuleType, patches: Patches) -> None:
         module.__name__,
         getattr(module, "__version__", "?"),
     )
-    patches.replace(module.HTTPTransport, "handle_request", seam.wrap)
-    patches.replace(module.AsyncHTTPTransport, "handle_async_request", seam.wrap_async)
+    patches.around(module.HTTPTransport, "handle_request", seam.send)
+    patches.around(module.AsyncHTTPTransport, "handle_async_request", seam.send_async)
 
 
 class _Seam:
-    """Both halves for one of the two modules; streams must be of that module's own classes."""
+    """What belongs to one of the two modules. It checks by ``isinstance``, so streams must be of its own classes."""
 
     def __init__(self, module: ModuleType) -> None:
-        self._module: Any = module
-        self._name = module.__name__
-        self._streams = _make_streams(module)
+        self.module: Any = module
+        self.name = module.__name__
+        self._bases: tuple[Any, Any] = (self.module.SyncByteStream, self.module.AsyncByteStream)
 
-    def wrap(self, original: Send) -> Send:
-        """Return the synchronous method with both halves in it."""
+    @functools.cache  # noqa: B019 - there are two seams, for good
+    def stream(self, kind: type, *, is_sync: bool, is_async: bool) -> Any:
+        """Return the class of streams that is `kind` and the module's own. Multipart bodies are streams of both sorts."""
+        bases = [base for base, holds in zip(self._bases, (is_sync, is_async), strict=True) if holds]
+        return type(kind.__name__, (kind, *bases), {})
 
-        @functools.wraps(original)
-        def send(client: Any, request: Any) -> Any:
-            responder = _port.serving()
-            if responder is not None:
-                streamed, known = request.stream, self._known_body(request)
-                with suppress(self._module.StreamConsumed):  # by the hop before: it is recorded how that ended
-                    request.read()
-                request = self._edited(request)
-                answer = self._ask(responder, request, known)
-                if answer is not None:
-                    request.stream = streamed
-                    responder.turn_in_thread(answer)
-                    return self._response(client, request, answer, self._streams.Served)
-            streamed = request.stream
-            recording = self._start(request)
-            if recording is None:
-                with unrecorded():
-                    return original(client, request)
-            try:
-                with while_sending():
-                    response = original(client, request)
-            except BaseException as error:
-                recording.finish(Completion.NONE, error)
-                raise
-            finally:
-                request.stream = streamed  # which the next hop of a redirect sends again
-            with guard(f"{self._name}.response"):
-                self._head(response, recording)
-                if not hasattr(response, "_content"):
-                    response.stream = self._streams.Tee(response.stream, recording)
-                else:  # a transport that gives the whole body at once: no one reads the stream any more
-                    for chunk in response.stream:
-                        recording.chunk(chunk)
-                    recording.finish(Completion.COMPLETE)
-            return response
+    def upload(self, stream: Any, body: Body) -> Any:
+        """Return the request's stream, watched."""
+        is_sync, is_async = (isinstance(stream, base) for base in self._bases)
+        return self.stream(_Upload, is_sync=is_sync, is_async=is_async)(stream, body)
 
-        return send
+    def send(self, original: Callable[..., Any], client: Any, request: Any) -> Any:
+        """Send one request, or serve its answer."""
+        attempt = _Attempt(self, request, is_async=False)
+        if attempt.responder is not None:
+            with suppress(self.module.StreamConsumed):  # by the hop before: it is recorded how that ended
+                request.read()
+            answer = attempt.ask()
+            if answer is not None:
+                attempt.responder.turn_in_thread(answer)
+                return attempt.served(client, answer)
+        with attempt.sending():
+            response = original(client, attempt.request)
+        with guard(f"{self.name}.response"):
+            if attempt.is_whole(response):
+                for _ in response.stream:
+                    """The tee sees it go by."""
+        return response
 
-    def wrap_async(self, original: AsyncSend) -> AsyncSend:
-        """Return the asynchronous method with both halves in it."""
+    async def send_async(self, original: Callable[..., Awaitable[Any]], client: Any, request: Any) -> Any:
+        """As `send`, for an asynchronous client."""
+        attempt = _Attempt(self, request, is_async=True)
+        if attempt.responder is not None:
+            with suppress(self.module.StreamConsumed):
+                await request.aread()
+            answer = attempt.ask()
+            if answer is not None:
+                await _port.take_turn(attempt.responder, answer)
+                return attempt.served(client, answer)
+        with attempt.sending():
+            response = await original(client, attempt.request)
+        with guard(f"{self.name}.response"):
+            if attempt.is_whole(response):
+                async for _ in response.stream:
+                    """The tee sees it go by."""
+        return response
 
-        @functools.wraps(original)
-        async def send(client: Any, request: Any) -> Any:
-            responder = _port.serving()
-            if responder is not None:
-                streamed, known = request.stream, self._known_body(request)
-                with suppress(self._module.StreamConsumed):
-                    await request.aread()
-                request = self._edited(request)
-                answer = self._ask(responder, request, known)
-                if answer is not None:
-                    request.stream = streamed
-                    await _port.take_turn(responder, answer)
-                    return self._response(client, request, answer, self._streams.AsyncServed)
-            streamed = request.stream
-            recording = self._start(request)
-            if recording is None:
-                with unrecorded():
-                    return await original(client, request)
-            try:
-                with while_sending():
-                    response = await original(client, request)
-            except BaseException as error:
-                recording.finish(Completion.NONE, error)
-                raise
-            finally:
-                request.stream = streamed  # which the next hop of a redirect sends again
-            with guard(f"{self._name}.response"):
-                self._head(response, recording)
-                if not hasattr(response, "_content"):
-                    response.stream = self._streams.AsyncTee(response.stream, recording)
-                else:
-                    async for chunk in response.stream:
-                        recording.chunk(chunk)
-                    recording.finish(Completion.COMPLETE)
-            return response
-
-        return send
-
-    # -- record ---------------------------------------------------------------------------------------------------------
-
-    def _start(self, request: Any) -> Recording | None:
-        recorder = _port.recorder()
-        if recorder is None:
-            return None
-        with guard(f"{self._name}.request"):
-            written = self._write(request)
-            known = self._known_body(request)
-            subject = http.subject_of(written, known)
-            if not http.is_recorded(subject, written.url, recorder):
-                return None
-            body = Body(recorder.settings.max_body_bytes, known)
-            if known is None:
-                request.stream = self._streams.tee_of_request(request.stream, body)
-            return http.start(recorder, self._name, subject, written, body)
-        return None
-
-    def _write(self, request: Any) -> Request:
-        return Request(
-            method=request.method, url=http.clean_url(str(request.url)), headers=http.clean_headers(request.headers.raw)
-        )
-
-    def _known_body(self, request: Any) -> bytes | None:
+    def known_body(self, request: Any) -> bytes | None:
         """Return the body, None for one that is streamed. The later hops of a redirect stream the bytes of the first."""
-        if isinstance(request.stream, self._module.ByteStream):
+        if isinstance(request.stream, self.module.ByteStream):
             return b"".join(request.stream)
         try:
             return request.content
-        except self._module.RequestNotRead:
+        except self.module.RequestNotRead:
             return None
 
-    def _head(self, response: Any, recording: Recording) -> None:
-        reason = response.extensions.get("reason_phrase")  # HTTP/2 has none
-        recording.answered(
-            response.status_code,
-            http.clean_headers(response.headers.raw),
-            None if reason is None else reason.decode("latin-1"),
-            {"HTTP/1.0": "1.0", "HTTP/2": "2", "HTTP/3": "3"}.get(response.http_version),
-        )
+
+class _Attempt:
+    """One request and what becomes of it."""
+
+    __slots__ = ("_is_async", "_known", "_recording", "_seam", "_streamed", "request", "responder")
+
+    def __init__(self, seam: _Seam, request: Any, *, is_async: bool) -> None:
+        self._seam = seam
+        self._is_async = is_async
+        self.request = request
+        self.responder = _port.serving()
+        if self.responder is not None:
+            self._streamed, self._known = request.stream, seam.known_body(request)
+        self._recording: Recording | None = None
 
     # -- serve ----------------------------------------------------------------------------------------------------------
 
-    def _edited(self, request: Any) -> Any:
-        """Return the request that a replay asks for: this one, or one like it with another body."""
-        body = _port.edited(replace(self._write(request), body=_content(request)))
-        if body is None:
-            return request
-        headers = [pair for pair in request.headers.raw if pair[0].lower() not in (b"content-length", b"transfer-encoding")]
-        return self._module.Request(request.method, request.url, headers=headers, content=body, extensions=request.extensions)
+    def ask(self) -> Exchange | None:
+        """Return the recorded answer to the request, which has been read; None if it, or what an edit made of it, is sent."""
+        assert self.responder is not None
+        body = getattr(self.request, "_content", b"")  # none of one that was sent before and cannot be sent again
+        edited = _port.edited(replace(self._write(), body=body))
+        if edited is not None:
+            request, body = self.request, edited
+            headers = [pair for pair in request.headers.raw if pair[0].lower() not in (b"content-length", b"transfer-encoding")]
+            self.request = self._seam.module.Request(
+                request.method, request.url, headers=headers, content=body, extensions=request.extensions
+            )
+        answer = http.ask(self.responder, self._seam.name, replace(self._write(), body=body), self._known)
+        if answer is not None:
+            self.request.stream = self._streamed
+        return answer
 
-    def _ask(self, responder: _port.Responder, request: Any, known: bytes | None) -> Exchange | None:
-        written = replace(self._write(request), body=_content(request))
-        return http.ask(responder, seam=self._name, subject=http.subject_of(written, known), request=written)
-
-    def _response(self, client: Any, request: Any, answer: Exchange, stream: Any) -> Any:
-        if answer.response.completion is Completion.NONE:
-            raise self._with_request(http.recorded_error(answer), request)
-        end = http.end_of_stream(answer)
-        response = self._module.Response(
+    def served(self, client: Any, answer: Exchange) -> Any:
+        """Return the recorded response, or raise the recorded error."""
+        module = self._seam.module
+        failure = http.failure(answer, module.ConnectError)
+        if failure is not None:
+            raise self._with_request(failure)
+        end, reason = http.end_of_stream(answer), answer.response.reason
+        stream = self._stream(_Served)
+        extensions = {"http_version": f"HTTP/{answer.response.version or '1.1'}".encode()}
+        response = module.Response(
             answer.response.status or 200,
             headers=http.served_headers(answer),
-            stream=stream(http.Schedule(answer), end and self._with_request(end, request)),
-            request=request,
-            extensions={"http_version": f"HTTP/{answer.response.version or '1.1'}".encode(), **_reason(answer)},
+            stream=stream(http.Schedule(answer), end and self._with_request(end)),
+            request=self.request,
+            extensions=extensions if reason is None else {**extensions, "reason_phrase": reason.encode("latin-1", "replace")},
         )
         response.elapsed = dt.timedelta(microseconds=(answer.end_time_unix_nano - answer.start_time_unix_nano) // 1000)
-        if isinstance(client, self._module.Client | self._module.AsyncClient):
+        if isinstance(client, module.Client | module.AsyncClient):
             client.cookies.extract_cookies(response)
             response.default_encoding = client._default_encoding
         return response
 
-    def _with_request(self, error: BaseException | None, request: Any) -> BaseException:
+    def _with_request(self, error: BaseException) -> BaseException:
         """Return the rebuilt error as this library raises it: with the request that met it."""
-        if error is None:
-            return self._module.ConnectError("recorded without a response and without its error", request=request)
         rebuilt: Any = error
-        if isinstance(error, self._module.RequestError):
-            rebuilt.request = request
+        if isinstance(error, self._seam.module.RequestError):
+            rebuilt.request = self.request
         return rebuilt
 
+    # -- record ---------------------------------------------------------------------------------------------------------
 
-def _content(request: Any) -> bytes:
-    """Return the body, none of one that was sent before and cannot be sent again."""
-    return getattr(request, "_content", b"")
+    @contextmanager
+    def sending(self) -> Generator[None]:
+        """Have the block send the request, and record it."""
+        seam, streamed = self._seam, self.request.stream
+        self._recording = recording = http.record(seam.name, lambda: (self._write(), seam.known_body(self.request)))
+        try:
+            if recording is not None and recording.request_body.comes_in_pieces:
+                self.request.stream = seam.upload(streamed, recording.request_body)
+            with while_sending(recording):
+                yield
+        finally:
+            if recording is not None:
+                self.request.stream = streamed  # which the next hop of a redirect sends again
+
+    def is_whole(self, response: Any) -> bool:
+        """Watch the response. Return whether its transport gave the body at once: then no one reads the stream any more."""
+        recording = self._recording
+        if recording is None:
+            return False
+        reason = response.extensions.get("reason_phrase")  # HTTP/2 has none
+        recording.answered(
+            response.status_code,
+            clean_headers(response.headers.raw),
+            None if reason is None else reason.decode("latin-1"),
+            _HTTP_VERSIONS.get(response.http_version),
+        )
+        response.stream = self._stream(_Tee)(response.stream, recording)
+        return hasattr(response, "_content")
+
+    def _write(self) -> Request:
+        return clean_request(self.request.method, str(self.request.url), self.request.headers.raw)
+
+    def _stream(self, kind: type) -> Any:
+        return self._seam.stream(kind, is_sync=not self._is_async, is_async=self._is_async)
 
 
-def _reason(answer: Exchange) -> dict[str, bytes]:
-    reason = answer.response.reason
-    return {} if reason is None else {"reason_phrase": reason.encode("latin-1", "replace")}
+# -- streams: each has both ways to iterate, and its subclass the base of the one that is meant -------------------------
 
 
-class _Streams:
-    """The stream classes that are made for one module."""
+class _Tee:
+    """A response's stream, watched."""
 
-    __slots__ = ("AsyncServed", "AsyncTee", "Served", "Tee", "tee_of_request")
+    def __init__(self, inner: Any, recording: Recording) -> None:
+        self._inner = inner
+        self._recording = recording
 
-    def __init__(self, *, Tee: Any, AsyncTee: Any, Served: Any, AsyncServed: Any, tee_of_request: Any) -> None:  # noqa: N803 - they are classes
-        self.Tee = Tee
-        self.AsyncTee = AsyncTee
-        self.Served = Served
-        self.AsyncServed = AsyncServed
-        self.tee_of_request = tee_of_request
+    @property
+    def elapsed(self) -> Any:
+        """httpx2 reads the time from the stream."""
+        return getattr(self._inner, "elapsed", None)
 
-
-def _make_streams(module: Any) -> _Streams:
-    """Return the four stream classes as subclasses of the module's own: it checks by ``isinstance``."""
-    sync_base: type[Any] = module.SyncByteStream
-    async_base: type[Any] = module.AsyncByteStream
-
-    class Tee(sync_base):
-        def __init__(self, inner: Any, recording: Recording) -> None:
-            self._inner = inner
-            self._recording = recording
-
-        @property
-        def elapsed(self) -> Any:
-            """httpx2 reads the time from the stream."""
-            return getattr(self._inner, "elapsed", None)
-
-        def __iter__(self) -> Iterator[bytes]:
-            try:
-                for chunk in self._inner:
-                    self._recording.chunk(chunk)
-                    yield chunk
-            except GeneratorExit:
-                self._recording.finish(Completion.CLOSED_EARLY)
-                raise
-            except BaseException as error:
-                self._recording.finish(Completion.BROKEN, error)
-                raise
-            self._recording.finish(Completion.COMPLETE)
-
-        def close(self) -> None:
-            try:
-                self._inner.close()
-            finally:
-                self._recording.finish(Completion.CLOSED_EARLY)
-
-        def __del__(self) -> None:
-            self._recording.finish(Completion.CLOSED_EARLY)
-
-    class AsyncTee(async_base):
-        def __init__(self, inner: Any, recording: Recording) -> None:
-            self._inner = inner
-            self._recording = recording
-
-        @property
-        def elapsed(self) -> Any:
-            """httpx2 reads the time from the stream."""
-            return getattr(self._inner, "elapsed", None)
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            try:
-                async for chunk in self._inner:
-                    self._recording.chunk(chunk)
-                    yield chunk
-            except GeneratorExit:
-                self._recording.finish(Completion.CLOSED_EARLY)
-                raise
-            except BaseException as error:
-                self._recording.finish(Completion.BROKEN, error)
-                raise
-            self._recording.finish(Completion.COMPLETE)
-
-        async def aclose(self) -> None:
-            try:
-                await self._inner.aclose()
-            finally:
-                self._recording.finish(Completion.CLOSED_EARLY)
-
-        def __del__(self) -> None:
-            self._recording.finish(Completion.CLOSED_EARLY)
-
-    class Served(sync_base):
-        def __init__(self, schedule: http.Schedule, end: BaseException | None) -> None:
-            self._schedule = schedule
-            self._end = end
-
-        def __iter__(self) -> Iterator[bytes]:
-            yield from self._schedule
-            if self._end is not None:
-                raise self._end
-
-    class AsyncServed(async_base):
-        def __init__(self, schedule: http.Schedule, end: BaseException | None) -> None:
-            self._schedule = schedule
-            self._end = end
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in self._schedule:
-                yield chunk
-            if isinstance(self._end, asyncio.CancelledError):
-                await self._schedule.stay_open()
-            if self._end is not None:
-                raise self._end
-
-    class RequestTee(sync_base):
-        def __init__(self, inner: Any, body: Body) -> None:
-            self._inner = inner
-            self._body = body
-
-        def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[bytes]:
+        with self._recording.reading():
             for chunk in self._inner:
-                self._body.add(chunk)
+                self._recording.chunk(chunk)
                 yield chunk
 
-    class AsyncRequestTee(async_base):
-        def __init__(self, inner: Any, body: Body) -> None:
-            self._inner = inner
-            self._body = body
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with self._recording.reading():
             async for chunk in self._inner:
-                self._body.add(chunk)
+                self._recording.chunk(chunk)
                 yield chunk
 
-    class BothRequestTee(RequestTee, AsyncRequestTee):
-        """Multipart bodies are streams of both kinds."""
+    def close(self) -> None:
+        try:
+            self._inner.close()
+        finally:
+            self._recording.finish(Completion.CLOSED_EARLY)
 
-    def tee_of_request(inner: Any, body: Body) -> Any:
-        if isinstance(inner, sync_base):
-            return (BothRequestTee if isinstance(inner, async_base) else RequestTee)(inner, body)
-        return AsyncRequestTee(inner, body)
+    async def aclose(self) -> None:
+        try:
+            await self._inner.aclose()
+        finally:
+            self._recording.finish(Completion.CLOSED_EARLY)
 
-    return _Streams(Tee=Tee, AsyncTee=AsyncTee, Served=Served, AsyncServed=AsyncServed, tee_of_request=tee_of_request)
+    def __del__(self) -> None:
+        self._recording.finish(Completion.CLOSED_EARLY)
+
+
+class _Upload:
+    """A request's stream, watched."""
+
+    def __init__(self, inner: Any, body: Body) -> None:
+        self._inner = inner
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._inner:
+            self._body.add(chunk)
+            yield chunk
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            self._body.add(chunk)
+            yield chunk
+
+
+class _Served:
+    """The recorded chunks; then the end, or the recorded error."""
+
+    def __init__(self, schedule: http.Schedule, end: BaseException | None) -> None:
+        self._schedule = schedule
+        self._end = end
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._schedule
+        if self._end is not None:
+            raise self._end
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._schedule:
+            yield chunk
+        if isinstance(self._end, asyncio.CancelledError):
+            await self._schedule.stay_open()
+        if self._end is not None:
+            raise self._end

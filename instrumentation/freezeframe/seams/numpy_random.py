@@ -24,6 +24,7 @@ from freezeframe.seams import _port
 from freezeframe.seams.drawn import feed_of
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.randoms import draws_of, note, recorded_seed
+from freezeframe.seams.responder import Feed, Responder
 
 _NO_DRAWS: Final = frozenset({"get_state", "set_state"})
 
@@ -52,7 +53,7 @@ class _Watch:
         self._row: list[str] | None = None
         self._calls = 0
         self._lanes: dict[str, _Lane] = {}
-        self._responder: _port.Responder | None = None
+        self._responder: Responder | None = None
 
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function such that its calls are noted, or served."""
@@ -87,13 +88,13 @@ class _Watch:
                     self._row = note(place, drawer[1], _to_text(self._shared.get_state(legacy=False)))
         self._calls += 1
 
-    def _lane(self, place: Place, file: str, responder: _port.Responder) -> _Lane | None:
+    def _lane(self, place: Place, file: str, responder: Responder) -> _Lane | None:
         if responder is not self._responder:
             self._responder = responder
             self._lanes.clear()
         feed = feed_of("random-numpy", place, file)
         lane = self._lanes.setdefault(feed, _Lane())
-        if lane.left <= 0 and (reading := responder.recall(_port.Feed.READING, feed)) is not None:
+        if lane.left <= 0 and (reading := responder.recall(Feed.READING, feed)) is not None:
             state, _, calls = reading.partition(":")
             lane.generator = self._kind(0)
             lane.generator.set_state(_from_text(state))

@@ -15,6 +15,7 @@ from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
+from freezeframe.seams.responder import Feed
 from freezeframe_schemas import genai, values
 
 _HOOK_NAME: Final = "FreezeframeHook"
@@ -55,7 +56,7 @@ def _recorded(flag_key: str) -> Any:
     responder = _port.serving()
     if responder is None or current_place().run is None:
         return None
-    recorded = responder.recall(_port.Feed.FLAG, flag_key)
+    recorded = responder.recall(Feed.FLAG, flag_key)
     if recorded is None:
         return None
     flags: Any = sys.modules["openfeature.flag_evaluation"]

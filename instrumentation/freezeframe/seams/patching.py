@@ -5,6 +5,7 @@ A patch of a library that is not imported yet waits for the import; we never imp
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -41,6 +42,26 @@ class Patches:
         ours = make(own if type(own) in _AS_THEY_ARE else getattr(owner, name))
         setattr(owner, name, ours)
         self._originals.append((owner, name, own, ours))
+
+    def around(self, owner: Any, name: str, hook: Callable[..., Any]) -> None:
+        """Have a call of ``owner.name(...)`` be one of ``hook(original, ...)``, a coroutine function if `hook` is one."""
+
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            if inspect.iscoroutinefunction(hook):
+
+                @functools.wraps(original)
+                async def awaited(*args: Any, **kwargs: Any) -> Any:
+                    return await hook(original, *args, **kwargs)
+
+                return awaited
+
+            @functools.wraps(original)
+            def called(*args: Any, **kwargs: Any) -> Any:
+                return hook(original, *args, **kwargs)
+
+            return called
+
+        self.replace(owner, name, make)
 
     def in_subclasses(self, base: Any, patch: Callable[[Any], None]) -> None:
         """Call ``patch(cls)`` for each subclass of `base` that there is, and for each that will be made."""

@@ -29,6 +29,7 @@ from freezeframe._context import Place, current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches, importers
+from freezeframe.seams.responder import Feed
 from freezeframe_schemas.exchange import Lane, format_lane
 
 LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
@@ -82,7 +83,7 @@ class _Race:
     def _begin(self, place: Place, file: str) -> None:
         feed = f"{'race' if place.run else 'race-outside'} {format_lane(place.lane.path)} {file}"
         responder, recorder = _port.serving(), _port.recorder()
-        told = None if responder is None else responder.recall(_port.Feed.READING, feed)
+        told = None if responder is None else responder.recall(Feed.READING, feed)
         if told is not None:
             by_mark = {mark: member for member, mark in self._marks.items()}
             marks = told.split()

@@ -38,6 +38,7 @@ from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.drawn import GIVEN, GONE, WORD_BITS, Served, feed_of, state_to_text
 from freezeframe.seams.patching import Patches, importers
+from freezeframe.seams.responder import Feed
 
 _STATE_WORDS: Final = 624
 _FILES: Final = (random.__file__, __file__)
@@ -295,7 +296,7 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
                 feed = feed_of("random-seed", place, asker(sys._getframe(1), _FILES))
                 now = "" if from_outside else hashlib.sha256(repr(shared.getstate()).encode()).hexdigest()[:16]
                 responder = _port.serving()
-                if responder is not None and responder.recall(_port.Feed.READING, feed) != now:
+                if responder is not None and responder.recall(Feed.READING, feed) != now:
                     shared.served.is_left = True
                 draws = draws_of(place)
                 if draws is not None and draws.take():
@@ -339,7 +340,7 @@ def recorded_seed(file: str) -> int | None:
     if place.inside_call or (responder is None and draws is None):
         return None
     feed = feed_of("random-own", place, file)
-    recorded = None if responder is None else responder.recall(_port.Feed.READING, feed)
+    recorded = None if responder is None else responder.recall(Feed.READING, feed)
     given = _system_random(_SEED_BYTES).hex() if recorded is None else recorded
     if draws is not None and draws.take():
         note(place, feed, given)

@@ -15,13 +15,14 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
 from freezeframe._enrich import describe_exchange, genai_attributes, span_name
 from freezeframe._guard import guard
-from freezeframe.seams import _port
+from freezeframe.seams.responder import Call
 from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
 
@@ -41,11 +42,12 @@ _FIRST_ERROR_STATUS: Final = 400
 class Body:
     """The pieces of a body as they came; past the limit only size and SHA-256 are kept."""
 
-    __slots__ = ("_hash", "_limit", "left_out", "offsets_ns", "pieces", "size")
+    __slots__ = ("_hash", "_limit", "comes_in_pieces", "left_out", "offsets_ns", "pieces", "size")
 
     def __init__(self, limit_bytes: int, whole: bytes | None = None, *, left_out: str | None = None) -> None:
         self.left_out = left_out
         """Why a body was never seen."""
+        self.comes_in_pieces = whole is None
         self.pieces: list[bytes] = []
         self.offsets_ns: list[int] = []
         self.size = 0
@@ -137,7 +139,7 @@ class Recorder:
         self._under_way.add(recording)
         return recording
 
-    def keep(self, call: _port.Call, answer: Exchange) -> None:
+    def keep(self, call: Call, answer: Exchange) -> None:
         """Record a call that a replay answered: asked in this place, otherwise as it was recorded."""
         with guard("recorder.keep"):
             context = self.root.context_for_exchange()
@@ -245,6 +247,19 @@ class Recording:
         """Note a piece of the response, as it came."""
         self.body.add(data, time.perf_counter_ns() - self._start_ns)
 
+    @contextmanager
+    def reading(self) -> Generator[None]:
+        """Read the whole response; the exchange ends as the block does."""
+        try:
+            yield
+        except GeneratorExit:
+            self.finish(Completion.CLOSED_EARLY)
+            raise
+        except BaseException as error:
+            self.finish(Completion.BROKEN, error)
+            raise
+        self.finish(Completion.COMPLETE)
+
     def finish(self, completion: Completion, error: BaseException | None = None) -> None:
         """End the exchange and its span. The first call decides, later ones do nothing."""
         with self._lock:
@@ -323,7 +338,7 @@ class Recording:
 
 @contextmanager
 def outside_lane() -> Generator[None]:
-    """Keep what the real network call spawns from counting in the application's lane: a replay does not do it."""
+    """Keep what the block spawns from counting in the application's lane: a replay does not do it."""
     token = PLACE.set(replace(current_place(), lane=current_place().lane.aside()))
     try:
         yield
@@ -331,19 +346,23 @@ def outside_lane() -> Generator[None]:
         leave(token)
 
 
-@contextmanager
-def while_sending() -> Generator[None]:
-    """Make the real network call: outside the application's lane, and one call, however many clients have a part in it."""
-    place = current_place()
-    token = PLACE.set(replace(place, lane=place.lane.aside(), sending=True))
-    try:
-        yield
-    finally:
-        leave(token)
+class while_sending:  # noqa: N801 - reads as the function that `contextmanager` would make of it, at a third of the cost
+    """Make the real network call, recorded or not: outside the application's lane, and one call, however many clients have
+    a part in it. If it raises, its recording ends without an answer."""
 
+    __slots__ = ("_recording", "_token")
 
-unrecorded = while_sending
-"""Make a network call that nothing records: it is one call too, and counted once."""
+    def __init__(self, recording: Recording | None = None) -> None:
+        self._recording = recording
+
+    def __enter__(self) -> None:
+        place = current_place()
+        self._token = PLACE.set(replace(place, lane=place.lane.aside(), sending=True))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        leave(self._token)
+        if error is not None and self._recording is not None:
+            self._recording.finish(Completion.NONE, error)
 
 
 def lane_of_call() -> exchange.Lane:

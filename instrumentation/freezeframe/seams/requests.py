@@ -5,7 +5,6 @@ In a replay no certificate is needed, so none is looked for.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -18,22 +17,14 @@ LIBRARY: Final = urllib3.Library(seam="requests")
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``requests.adapters``."""
-    patches.replace(module.HTTPAdapter, "send", _wrap)
-    patches.replace(module.HTTPAdapter, "cert_verify", _wrap_verify)
+    patches.around(module.HTTPAdapter, "send", _send)
+    patches.around(module.HTTPAdapter, "cert_verify", _cert_verify)
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def send(adapter: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-        with urllib3.asked_by(LIBRARY):
-            return original(adapter, request, *args, **kwargs)
-
-    return send
+def _send(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with urllib3.asked_by(LIBRARY):
+        return original(*args, **kwargs)
 
 
-def _wrap_verify(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def cert_verify(adapter: Any, conn: Any, url: Any, verify: Any, cert: Any) -> Any:
-        return original(adapter, conn, url, verify, cert) if _port.serving() is None else None
-
-    return cert_verify
+def _cert_verify(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return original(*args, **kwargs) if _port.serving() is None else None

@@ -9,18 +9,18 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard, say_once
-from freezeframe.seams import _port
-from freezeframe.seams import http as shared
+from freezeframe.seams import _port, http
+from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, unrecorded, while_sending
+from freezeframe.seams.recording import Recording, while_sending
 from freezeframe.seams.uploads import Upload, known_bytes, read_whole
 from freezeframe.seams.urllib3_response import served_response, undelivered
 from freezeframe_schemas.exchange import Completion, Exchange, Request
@@ -60,117 +60,84 @@ def install(module: ModuleType, patches: Patches) -> None:
             "freezeframe: urllib3 before version 2 is not captured, nor are calls that requests and botocore make through it",
         )
         return
-    patches.replace(pool, "_make_request", _wrap)
+    patches.around(pool, "_make_request", _make_request)
     for cls in (pool, module.HTTPSConnectionPool):
         if "_prepare_proxy" in vars(cls):
-            patches.replace(cls, "_prepare_proxy", _wrap_proxy)
-    patches.replace(Retry, "sleep", functools.partial(_wrap_wait, instead=None))
-    patches.replace(Retry, "sleep_for_retry", functools.partial(_wrap_wait, instead=False))
+            patches.around(cls, "_prepare_proxy", _prepare_proxy)
+    patches.around(Retry, "sleep", functools.partial(_wait, instead=None))
+    patches.around(Retry, "sleep_for_retry", functools.partial(_wait, instead=False))
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def make_request(pool: Any, conn: Any, method: str, url: str, body: Any = None, headers: Any = None, **options: Any) -> Any:
-        responder = _port.serving()
-        written = _write(pool, method, url, headers)
-        if responder is not None:
-            known = known_bytes(body)
-            body = read_whole(body)
-            edited = _port.edited(replace(written, body=body or b"")) if _LIBRARY.get().edits else None
-            if edited is not None:
-                body, headers, options["chunked"] = edited, _with_length(headers, len(edited)), False
-                written = _write(pool, method, url, headers)
-            answer = _ask(responder, replace(written, body=body or b""), known)
-            if answer is not None:
-                responder.turn_in_thread(answer)
-                return _serve(pool, method, answer, options)
-            _open_tunnel(pool, conn)
-        recording, body = _start(written, body)
-        if recording is None:
-            with unrecorded():
-                return original(pool, conn, method, url, body=body, headers=headers, **options)
-        preload = options.pop("preload_content", True)
-        try:
-            with while_sending():
-                response = original(pool, conn, method, url, body=body, headers=headers, preload_content=False, **options)
-        except BaseException as error:
-            recording.finish(Completion.NONE, error)
-            raise
-        with guard("urllib3.response"):
-            recording.answered(
-                response.status,
-                shared.clean_headers(response.headers.items()),
-                response.reason,
-                shared.version_of(response.version),
-            )
-            Watch(response, recording)
-        if preload:  # as the response does it when it is made
-            response._body = response.read(decode_content=options.get("decode_content", True))
-        return response
-
-    return make_request
+def _make_request(
+    original: Callable[..., Any],
+    pool: Any,
+    conn: Any,
+    method: str,
+    url: str,
+    body: Any = None,
+    headers: Any = None,
+    **options: Any,
+) -> Any:
+    responder, library = _port.serving(), _LIBRARY.get()
+    if responder is not None:
+        known, body = known_bytes(body), read_whole(body)
+        edited = _port.edited(_write(pool, method, url, headers, body or b"")) if library.edits else None
+        if edited is not None:
+            body, headers, options["chunked"] = edited, _with_length(headers, len(edited)), False
+        answer = http.ask(responder, library.seam, _write(pool, method, url, headers, body or b""), known)
+        if answer is not None:
+            responder.turn_in_thread(answer)
+            return _serve(pool, method, answer, options)
+        _open_tunnel(conn)
+    recording = http.record(library.seam, lambda: (_write(pool, method, url, headers), known_bytes(body)))
+    if recording is None:
+        with while_sending():
+            return original(pool, conn, method, url, body=body, headers=headers, **options)
+    sent = Upload(body, recording.request_body) if recording.request_body.comes_in_pieces else body
+    preload = options.pop("preload_content", True)
+    with while_sending(recording):
+        response = original(pool, conn, method, url, body=sent, headers=headers, preload_content=False, **options)
+    with guard("urllib3.response"):
+        recording.answered(
+            response.status, clean_headers(response.headers.items()), response.reason, http.version_of(response.version)
+        )
+        Watch(response, recording)
+    if preload:
+        _preload(response, options)
+    return response
 
 
-def _wrap_proxy(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the opening of a tunnel: in a replay, only for a call that is made for real."""
-
-    @functools.wraps(original)
-    def prepare_proxy(pool: Any, conn: Any) -> Any:
-        if _port.serving() is None:
-            return original(pool, conn)
-        return setattr(conn, _PROXY_WAITS, functools.partial(original, pool, conn))
-
-    return prepare_proxy
+def _preload(response: Any, options: Mapping[str, Any]) -> None:
+    """Read the body as the response does it when it is made."""
+    response._body = response.read(decode_content=options.get("decode_content", True))
 
 
-def _open_tunnel(pool: Any, conn: Any) -> None:
-    del pool
+def _prepare_proxy(original: Callable[..., Any], pool: Any, conn: Any) -> Any:
+    """Open a tunnel: in a replay, only for a call that is made for real."""
+    if _port.serving() is None:
+        return original(pool, conn)
+    return setattr(conn, _PROXY_WAITS, functools.partial(original, pool, conn))
+
+
+def _open_tunnel(conn: Any) -> None:
     waits: Callable[[], Any] | None = vars(conn).pop(_PROXY_WAITS, None)
     if waits is not None:
-        with unrecorded():
+        with while_sending():
             waits()
 
 
-def _wrap_wait(original: Callable[..., Any], *, instead: bool | None) -> Callable[..., Any]:
-    """Wrap the wait between two attempts: a replay does without, unless it keeps the recorded times."""
-
-    @functools.wraps(original)
-    def wait(retry: Any, *args: Any, **kwargs: Any) -> Any:
-        if _port.serving() is None or _port.is_real_time():
-            return original(retry, *args, **kwargs)
-        return instead
-
-    return wait
+def _wait(original: Callable[..., Any], *args: Any, instead: bool | None, **kwargs: Any) -> Any:
+    """Wait between two attempts: a replay does without, unless it keeps the recorded times."""
+    return original(*args, **kwargs) if _port.serving() is None or _port.is_real_time() else instead
 
 
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
-def _start(written: Request, body: Any) -> tuple[Recording | None, Any]:
-    """Return the recording, None if there is none, and the body to send: one that is streamed is watched."""
-    recorder = _port.recorder()
-    if recorder is None:
-        return None, body
-    recording: Recording | None = None
-    with guard("urllib3.request"):
-        known = known_bytes(body)
-        subject = shared.subject_of(written, known)
-        if not shared.is_recorded(subject, written.url, recorder):
-            return None, body
-        seen = Body(recorder.settings.max_body_bytes, known)
-        recording = shared.start(recorder, _LIBRARY.get().seam, subject, written, seen)
-        if known is None and recording is not None:
-            body = Upload(body, seen)
-    return recording, body
-
-
-def _write(pool: Any, method: str, url: str, headers: Mapping[Any, Any] | None) -> Request:
+def _write(pool: Any, method: str, url: str, headers: Mapping[Any, Any] | None, body: bytes = b"") -> Request:
     if not url.startswith(("http://", "https://")):  # else it is for a proxy
-        host = f"[{pool.host}]" if ":" in pool.host else pool.host
-        port = "" if pool.port in (None, {"http": 80, "https": 443}.get(pool.scheme)) else f":{pool.port}"
-        url = f"{pool.scheme}://{host}{port}{url}"
-    pairs: Iterable[tuple[Any, Any]] = () if headers is None else headers.items()
-    return Request(method=str(method), url=shared.clean_url(url), headers=shared.clean_headers(pairs))
+        url = http.url_of(pool.scheme, pool.host, pool.port, url)
+    return clean_request(method, url, () if headers is None else headers.items(), body)
 
 
 class Watch:
@@ -252,18 +219,15 @@ def _with_length(headers: Any, size: int) -> dict[str, Any]:
     return {**kept, "Content-Length": str(size)}
 
 
-def _ask(responder: _port.Responder, written: Request, known: bytes | None) -> Exchange | None:
-    return shared.ask(responder, seam=_LIBRARY.get().seam, subject=shared.subject_of(written, known), request=written)
-
-
 def _serve(pool: Any, method: str, answer: Exchange, options: Mapping[str, Any]) -> Any:
     from urllib3.exceptions import ProtocolError
 
-    if answer.response.completion is Completion.NONE:
-        raise shared.recorded_error(answer) or ProtocolError("recorded without a response and without its error")
+    failure = http.failure(answer, ProtocolError)
+    if failure is not None:
+        raise failure
     response = served_response(answer, method)
     response.retries = options.get("retries")
     response._pool = pool
     if options.get("preload_content", True):
-        response._body = response.read(decode_content=options.get("decode_content", True))
+        _preload(response, options)
     return response

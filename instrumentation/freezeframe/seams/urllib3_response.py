@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
 import io
+from http.client import HTTPMessage, IncompleteRead
 from typing import Any, Final
 
-from freezeframe.seams import http as shared
+from freezeframe.seams import http
 from freezeframe_schemas.exchange import Exchange
 
 _MOST_CAUSES: Final = 20
@@ -19,15 +19,15 @@ def served_response(answer: Exchange, method: str) -> Any:
 
     status = answer.response.status or 200
     headers = urllib3.HTTPHeaderDict()
-    for name, value in shared.served_headers(answer):
+    for name, value in http.served_headers(answer):
         headers.add(name.decode("latin-1"), value.decode("latin-1"))
     return urllib3.HTTPResponse(
         body=ServedBody(answer),  # pyright: ignore[reportArgumentType] - any file-like object will do
         headers=headers,
         status=status,
-        reason=shared.served_reason(answer),
-        version=shared.served_version(answer),
-        version_string="HTTP/2" if shared.served_version(answer) == _HTTP_2 else "HTTP/1.1",  # urllib3's own, not the server's
+        reason=http.served_reason(answer),
+        version=http.served_version(answer),
+        version_string="HTTP/2" if http.served_version(answer) == _HTTP_2 else "HTTP/1.1",  # urllib3's own, not the server's
         preload_content=False,
         decode_content=True,
         enforce_content_length=False,
@@ -40,7 +40,7 @@ class _Head:
     """Stands for the response of ``http.client`` beneath: requests reads cookies there."""
 
     def __init__(self, headers: Any, method: str) -> None:
-        self.msg = http.client.HTTPMessage()
+        self.msg = HTTPMessage()
         for name, value in headers.iteritems():
             self.msg[name] = value
         self._method = method
@@ -61,7 +61,7 @@ class ServedBody(io.RawIOBase):
 
     def __init__(self, answer: Exchange) -> None:
         self._chunks = [chunk.data for chunk in answer.response.chunks if chunk.data]
-        self._end = shared.end_of_stream(answer)
+        self._end = http.end_of_stream(answer)
         lost = undelivered(self._end)
         if lost and self._chunks and len(self._chunks[-1]) == len(lost):
             self._chunks.pop()
@@ -124,7 +124,7 @@ def undelivered(error: BaseException | None) -> bytes:
     """Return what came of a read that a cut ended: it is in the error, and the application never gets it."""
     causes: list[Any] = [error]
     for cause in causes:
-        if isinstance(cause, http.client.IncompleteRead):
+        if isinstance(cause, IncompleteRead):
             partial: Any = cause.partial
             if isinstance(partial, bytes):  # urllib3's own error of this name has a count
                 return partial

@@ -18,6 +18,7 @@ from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
+from freezeframe.seams.responder import Feed
 from freezeframe_schemas.exchange import format_lane
 
 _ASKER: Final = 3
@@ -70,7 +71,7 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
         file = os.path.basename(sys._getframe(_ASKER).f_code.co_filename)
         feed = f"{'uuid' if place.run else 'uuid-outside'} {format_lane(place.lane.path)} {file}"
     responder = _port.serving()
-    recorded = None if responder is None else responder.recall(_port.Feed.READING, feed)
+    recorded = None if responder is None else responder.recall(Feed.READING, feed)
     given = draw(size) if recorded is None else bytes.fromhex(recorded)
     recorder = _port.recorder()
     if recorder is not None:

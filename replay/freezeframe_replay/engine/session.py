@@ -20,7 +20,7 @@ from urllib.request import getproxies
 
 from freezeframe._context import current_place
 from freezeframe.seams import Call, http
-from freezeframe.seams._port import Feed
+from freezeframe.seams.responder import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup

@@ -20,6 +20,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from freezeframe.seams import Call, http
+from freezeframe.seams.cleaning import clean_headers, clean_url
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane
@@ -120,8 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(pieces)
 
     def _call(self, body: bytes) -> Call:
-        url = http.clean_url(f"http://{self.headers.get('host', 'localhost')}{self.path}")
-        headers = http.clean_headers(self.headers.items())
+        url = clean_url(f"http://{self.headers.get('host', 'localhost')}{self.path}")
+        headers = clean_headers(self.headers.items())
         request = Request(method=self.command, url=url, headers=headers, body=body)
         subject = http.subject_of(request, body)
         return Call(

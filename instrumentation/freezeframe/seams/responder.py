@@ -1,0 +1,80 @@
+"""What a seam asks of a replay: the call that it makes, and what answers for the world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from freezeframe_schemas import exchange
+from freezeframe_schemas.exchange import Exchange, Kind, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request that the application makes at a seam while a replay is served."""
+
+    kind: Kind
+    name: str
+    """Tool, retriever or MCP method; ``POST /v1/chat/completions`` for HTTP."""
+    seam: str
+    request: Request
+    dialect: str | None = None
+    provider: str | None = None
+    lane: exchange.Lane = ()
+    sequence: int = 0
+    call_id: str | None = None
+
+
+class Feed(StrEnum):
+    """What a program takes from its surroundings besides calls."""
+
+    READING = "reading"
+    """The next of a row of readings, such as the UUIDs of one lane and file."""
+    FLAG = "flag"
+    """The value of a feature flag, as tagged JSON, by its key."""
+
+
+class Responder(Protocol):
+    """What answers for the world in a replay. Called from any thread."""
+
+    def respond(self, call: Call) -> Exchange | None:
+        """Return the recorded exchange that answers `call`, or None if it is to be made for real.
+
+        Raises:
+            ReplayMiss: the recording holds no answer.
+        """
+        ...
+
+    def recall(self, feed: Feed, key: str) -> str | None:
+        """Return what the run was given there, or None if nothing was recorded (any more)."""
+        ...
+
+    async def turn(self, answer: Exchange) -> None:
+        """Wait in a task until it is this answer's turn; for good, if the run gave the call up before it was answered."""
+        ...
+
+    def turn_in_thread(self, answer: Exchange) -> None:
+        """Wait for the same in a seam that blocks its thread."""
+        ...
+
+    async def stay_open(self, answer: Exchange) -> None:
+        """Wait in a task that has read all of a stream which the run gave up, until it gives it up again."""
+        ...
+
+    def loop_time(self, loop: Any) -> float | None:
+        """Return the time of an event loop in seconds, None for its own."""
+        ...
+
+    def enter(self, target: str, input_json: str) -> None:
+        """Hear that an entry point starts, with its input as tagged JSON."""
+        ...
+
+    def leave(self, output_json: str | None, error_json: str | None) -> None:
+        """Hear that it ended, with its output or its exception as tagged JSON."""
+        ...
+
+
+EditRequest = Callable[[Request], bytes | None]
+"""Gives the body that goes out in place of a request's, or None if it stays."""
