@@ -7,23 +7,26 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_page import reference_text
 
-from freezeframe_replay.cli import COMMANDS, Command, help_text, main
-from freezeframe_replay.cli.reference import reference_text
+from freezeframe_replay.cli import help_text, main
+from freezeframe_replay.cli.command import load
+from freezeframe_replay.cli.commands import OF_THE_BASE_INSTALL, SUMMARIES
 
 ROOT = Path(__file__).parents[2]
-OWN = [command for command in COMMANDS if not command.delegates_to]
+OWN = [name for name in SUMMARIES if name not in (*OF_THE_BASE_INSTALL, "redact", "vault")]
 
 
-@pytest.mark.parametrize("command", OWN, ids=lambda command: command.name)
-def test_help_shows_examples_and_exit_codes(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("name", OWN)
+def test_help_shows_examples_and_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever types --help can copy a line and knows what a script will see."""
-    assert main([command.name, "--help"]) == 0
+    assert main([name, "--help"]) == 0
     shown = capsys.readouterr().out
-    assert command.summary.split(".")[0][:40] in " ".join(shown.split())
-    for example in command.examples:
-        assert example.line in shown
-    for code, means in command.exit_codes.items():
+    assert SUMMARIES[name] in " ".join(shown.split())
+    command = load(name).COMMAND
+    for line in command.examples:
+        assert line in shown
+    for code, means in command.codes.items():
         assert f"{code:<4} {means}" in shown
 
 
@@ -33,12 +36,12 @@ def test_examples_are_lines_that_the_commands_accept() -> None:
 
     from freezeframe_replay.cli.command import make_parser, split_program
 
-    for command in OWN:
-        for example in command.examples:
-            words = shlex.split(example.line.split(" <")[0])
-            if words[:2] != ["freezeframe", command.name]:
+    for name in OWN:
+        for line in load(name).COMMAND.examples:
+            words = shlex.split(line.split(" <")[0])
+            if words[:2] != ["freezeframe", name]:
                 continue  # `git bisect run freezeframe ...`
-            make_parser(command).parse_args(split_program(words[2:])[0])
+            make_parser(name).parse_args(split_program(words[2:])[0])
 
 
 def test_the_list_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +49,22 @@ def test_the_list_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert main([]) == 2
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
-    assert all(command.summary in shown and command.summary in help_text() for command in COMMANDS)
+    assert shown == f"{help_text()}\n" * 2
+    assert all(f"  {name} " in shown and summary in shown for name, summary in SUMMARIES.items())
+
+
+def test_the_list_fits_a_terminal() -> None:
+    """80 columns, and no more than 40 lines."""
+    lines = help_text().splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_every_module_of_a_command_is_in_the_list() -> None:
+    """One that is not could not be found."""
+    modules = (ROOT / "replay" / "freezeframe_replay" / "cli").glob("*.py")
+    commands = {path.stem for path in modules if "\nCOMMAND: Final = " in path.read_text()}
+    assert commands == set(SUMMARIES) - set(OF_THE_BASE_INSTALL)
 
 
 def test_a_misspelt_command_is_answered_with_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,5 +135,5 @@ def test_the_table_of_commands_loads_nothing_heavy() -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    """`python -m freezeframe_replay.cli.reference > docs/cli.md` writes it anew."""
+    """`python tests/support/cli_page.py > docs/cli.md` writes it anew."""
     assert (ROOT / "docs" / "cli.md").read_text() == reference_text()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import tomllib
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+from cli_page import parser_of
 
-from freezeframe._cli import drain_parser, run_parser
-from freezeframe_replay.cli.command import make_parser
-from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
+from freezeframe_replay.cli.commands import SUMMARIES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -76,7 +74,7 @@ def test_extras_are_declared() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page: Path) -> None:
-    known = {command.name for command in COMMANDS} | {name for name, _ in OF_THE_BASE_INSTALL} | {"COMMAND"}
+    known = {*SUMMARIES, "COMMAND"}
     named = {match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+)\b", code)}
     assert named - known == set()
 
@@ -84,11 +82,11 @@ def test_commands_exist(page: Path) -> None:
 @pytest.fixture(scope="module")
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command, and of each action of one: ``store pin``."""
-    made = {c.name: import_module(c.delegates_to).make_parser() if c.delegates_to else make_parser(c) for c in COMMANDS}
+    made = {name: parser_of(name) for name in SUMMARIES}
     for command, parser in list(made.items()):
         for actions in (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
             made.update({f"{command} {action}": choice for action, choice in actions.items()})
-    return {**made, "run": run_parser(), "drain": drain_parser()}
+    return made
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 
-from freezeframe_replay.cli.command import PROGRAM, Command, make_parser, split_program
-from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
+from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
+from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
 from freezeframe_schemas.errors import FreezeframeError
 
-__all__ = ["COMMANDS", "Command", "help_text", "main"]
+__all__ = ["help_text", "main"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -40,38 +40,38 @@ def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0 if arguments else USAGE_ERROR
-    command = next((command for command in COMMANDS if command.name == arguments[0]), None)
-    if command is None:
-        return _unknown(arguments[0])
+    name = arguments[0]
+    if name not in SUMMARIES or name in OF_THE_BASE_INSTALL:
+        return _unknown(name)
     try:
-        return _execute(command, arguments[1:])
+        return _execute(name, arguments[1:])
     except FreezeframeError as error:
-        print(f"{PROGRAM} {command.name}: {error}", file=sys.stderr)
+        print(f"{PROGRAM} {name}: {error}", file=sys.stderr)
         return 1
     except ModuleNotFoundError as error:
         if (error.name or "freezeframe").startswith("freezeframe"):
             raise
-        print(f"{PROGRAM} {command.name}: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
+        print(f"{PROGRAM} {name}: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
         return 1
 
 
 def help_text() -> str:
-    """Return the list of commands, as `freezeframe --help` prints it."""
-    rows = [*OF_THE_BASE_INSTALL, *((command.name, command.summary) for command in COMMANDS)]
-    widest = max(len(name) for name, _ in rows)
-    lines = [f"  {name:<{widest}}  {summary}" for name, summary in rows]
-    return "\n".join(
-        [f"usage: {PROGRAM} COMMAND ...", "", *lines, "", f"`{PROGRAM} COMMAND --help` shows examples and exit codes."]
-    )
+    """Return the commands by group, as `freezeframe --help` prints them."""
+    widest = max(map(len, SUMMARIES))
+    lines = [f"usage: {PROGRAM} COMMAND ..."]
+    for group, commands in GROUPS.items():
+        lines += [f"{group}:", *(f"  {name:<{widest}}  {summary}" for name, summary in commands.items())]
+    return "\n".join([*lines, f"`{PROGRAM} COMMAND --help` shows examples and exit codes."])
 
 
-def _execute(command: Command, rest: list[str]) -> int:
+def _execute(name: str, rest: list[str]) -> int:
+    command = load(name).COMMAND
     if command.delegates_to:
         return int(import_module(command.delegates_to).main(rest))
     program: list[str] | None = None
     if command.takes_program:
         rest, program = split_program(rest)
-    parser = make_parser(command)
+    parser = make_parser(name)
     try:
         arguments = parser.parse_args(rest)
         if program == []:
@@ -79,13 +79,11 @@ def _execute(command: Command, rest: list[str]) -> int:
     except SystemExit as stop:  # argparse leaves by exit; a caller of `main` gets the code instead
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     arguments.program = program
-    from freezeframe_replay.cli.command import load
-
-    return load(command).execute(arguments)
+    return load(name).execute(arguments)
 
 
 def _unknown(name: str) -> int:
-    near = get_close_matches(name, [command.name for command in COMMANDS], n=1)
+    near = get_close_matches(name, list(SUMMARIES), n=1)
     hint = f"did you mean `{PROGRAM} {near[0]}`?" if near else f"`{PROGRAM} --help` lists the commands"
     print(f"{PROGRAM}: no command {name!r}; {hint}", file=sys.stderr)
     return USAGE_ERROR

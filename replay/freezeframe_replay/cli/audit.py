@@ -5,11 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.report.render import printable
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
+
+COMMAND: Final = Command(
+    description="Writes canonical JSON lines in a hash chain, a seal, a README, and a script that checks them with the standard"
+    " library alone. With --key, the seal is signed and can be checked with OpenSSL.",
+    examples={
+        "freezeframe audit 4bf92f35 -o audit/4bf92f35": "not signed; keep the seal elsewhere",
+        "freezeframe audit 4bf92f35 -o audit/4bf92f35 --key key.pem": "signed (Ed25519)",
+        "python audit/4bf92f35/check.py": "what the third party runs",
+    },
+    exit_codes={0: "written", 125: "nothing to audit: the run recorded no calls, no input and no outcome"},
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.engine.policy import Policy
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
 
 _SHORT = 12
+
+
+COMMAND: Final = Command(
+    description="Runs `git bisect` in a separate worktree: your checkout is not touched. Commits whose code does not start are "
+    "skipped. Run it from the directory in which the agent starts.",
+    examples={
+        "freezeframe bisect 4bf92f35": "from the recorded commit to HEAD",
+        "freezeframe bisect tests/golden/order --good v1.4 --bad main": "between two commits",
+    },
+    exit_codes={0: "found", 125: "undecided: only skipped commits are left"},
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -7,12 +7,24 @@ import dataclasses
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.report.calibrate import Calibration, calibrate, why_incomparable
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
+
+COMMAND: Final = Command(
+    description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that mattered. "
+    "Messages, prompts and arguments are never ignored.",
+    examples={
+        "freezeframe calibrate 4bf92f35 9c1e77d0": "show what varies",
+        "freezeframe calibrate 4bf92f35 9c1e77d0 -o tests/golden/order": "and write the fixture",
+    },
+    exit_codes={0: "compared", 125: "incomparable: the input differs, or no step could be compared"},
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

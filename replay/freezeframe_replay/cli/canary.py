@@ -7,8 +7,9 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_as_fixture
 from freezeframe_replay.report.render import ID_DIGITS, short
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
 
 _IGNORABLE = ("model", "fingerprint", "finish", "calls", "text")
+
+
+COMMAND: Final = Command(
+    description="Drift is another model, fingerprint or wording. Meant to run on a schedule. Requests go out as recorded, with "
+    "keys and base URLs of your environment; a key is sent only to a host known as the provider's, or one that you "
+    "name. Words count where the request asks for steady ones (temperature 0, or a seed).",
+    examples={
+        "freezeframe canary tests/golden/order": "every model call of a fixture",
+        "freezeframe canary sets/pinned --ignore fingerprint --quiet": "a dataset, from cron",
+        "freezeframe canary last --step 1 --base-url http://127.0.0.1:8000/v1": "one step, at another address",
+    },
+    exit_codes={0: "nothing drifted", 3: "something did", 125: "a question got no answer"},
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Command: what the command line knows about a command before its module is loaded, and the parser made from it."""
+"""Command: what a command's module says of itself, and the parser made from it."""
 
 from __future__ import annotations
 
@@ -8,58 +8,61 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Final, Protocol, cast
 
+from freezeframe_replay.cli.commands import SUMMARIES
+
 PROGRAM: Final = "freezeframe"
 
-DONE_OR_FAILED: Final[Mapping[int, str]] = {0: "done", 1: "failed, with the reason on stderr", 2: "wrong usage"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """A command line that can be copied, and what it does."""
-
-    line: str
-    means: str
+_USUAL: Final[Mapping[int, str]] = {0: "done", 1: "failed, with the reason on stderr", 2: "wrong usage"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. The module of its name here is imported when it is run: `configure(parser)` and `execute(arguments)`."""
+    """One command, but for its name (the module's) and its summary (in `commands.GROUPS`)."""
 
-    name: str
-    summary: str
-    """One line, for the list of commands."""
     description: str = ""
     """Further sentences for the command's own help."""
-    examples: tuple[Example, ...]
-    exit_codes: Mapping[int, str] = field(default_factory=lambda: DONE_OR_FAILED)
+    examples: Mapping[str, str]
+    """Command lines that can be copied, each with what it does."""
+    exit_codes: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Those that mean something else than usual."""
     takes_program: bool = False
     """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
     delegates_to: str = ""
     """Another module, whose `main(argv)` reads the rest of the command line itself, by its `make_parser()`."""
 
+    @property
+    def codes(self) -> dict[int, str]:
+        """Return every exit code, in order."""
+        return dict(sorted({**_USUAL, **self.exit_codes}.items()))
+
 
 class CommandModule(Protocol):
-    """What a command's module offers."""
+    """What a command's module offers; one that delegates has the first alone."""
 
+    COMMAND: Command
     configure: Callable[[argparse.ArgumentParser], None]
     execute: Callable[[argparse.Namespace], int]
 
 
-def load(command: Command) -> CommandModule:
+def load(name: str) -> CommandModule:
     """Import the command's module."""
-    return cast(CommandModule, import_module(f"{__package__}.{command.name}"))
+    return cast(CommandModule, import_module(f"{__package__}.{name}"))
 
 
-def make_parser(command: Command) -> argparse.ArgumentParser:
+def make_parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of one command, with examples and exit codes in its help."""
+    module = load(name)
+    command = module.COMMAND
+    if command.delegates_to:
+        return import_module(command.delegates_to).make_parser()
     parser = argparse.ArgumentParser(
-        prog=f"{PROGRAM} {command.name}",
-        description=f"{command.summary} {command.description}".strip(),
+        prog=f"{PROGRAM} {name}",
+        description=f"{SUMMARIES[name]} {command.description}".strip(),
         epilog=_epilog(command),
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    load(command).configure(parser)
+    module.configure(parser)
     if command.takes_program:
         parser.usage = f"{parser.format_usage().removeprefix('usage: ').rstrip()} [-- CMD ...]"
     return parser
@@ -87,7 +90,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 def _epilog(command: Command) -> str:
-    widest = max(len(example.line) for example in command.examples)
-    lines = ["examples:", *(f"  {example.line:<{widest}}  {example.means}" for example in command.examples)]
-    lines += ["", "exit codes:", *(f"  {code:<4} {means}" for code, means in command.exit_codes.items())]
+    widest = max(map(len, command.examples))
+    lines = ["examples:", *(f"  {line:<{widest}}  {means}" for line, means in command.examples.items())]
+    lines += ["", "exit codes:", *(f"  {code:<4} {means}" for code, means in command.codes.items())]
     return "\n".join(lines)

@@ -6,8 +6,9 @@ import argparse
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import load_as_fixture, open_store
@@ -17,6 +18,17 @@ from freezeframe_schemas.lifecycle import NOT_OK
 
 if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
+
+
+COMMAND: Final = Command(
+    description="Runs are chosen by name or by SQL. The manifest pins each fixture by its digest. The folder needs no store and"
+    " can be committed.",
+    examples={
+        "freezeframe dataset 4bf92f35 9c1e77d0 -o sets/refunds": "these runs",
+        """freezeframe dataset --where "name = 'answer'" --since 7d -o sets/week""": "by a condition over the view `runs`",
+        """freezeframe dataset --sql "SELECT trace_id FROM tool_calls WHERE tool = 'refund'" -o sets/refunds""": "by any query",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

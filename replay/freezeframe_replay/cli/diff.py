@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.engine.compare import Difference
@@ -19,6 +20,23 @@ from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 ALIKE: Final = 0
 DIFFERENT: Final = 3
 _MARKS: Final = {How.SAME: " ", How.CHANGED: "~", How.ADDED: "+", How.REMOVED: "-"}
+
+
+COMMAND: Final = Command(
+    description="Steps are paired by their request, in each task or thread in order, then by kind and name. Time and tokens are"
+    " shown and make no difference.",
+    examples={
+        "freezeframe diff 4bf92f35 9c1e77d0": "two runs in the store",
+        "freezeframe diff tests/regressions/late-order last": "a fixture and the newest run",
+        "freezeframe diff before.jsonl after.jsonl --all --json": "for a script",
+        "freezeframe diff last 4bf92f35 --html diff.html": "a self-contained page, to keep or to send",
+    },
+    exit_codes={
+        0: "alike; anything that neither run recorded is named",
+        3: "different",
+        125: "incomparable: neither run recorded calls, input or outcome",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
 from freezeframe_replay.local.checkup import Finding, Grade, checkup
 from freezeframe_replay.report.render import printable
+
+COMMAND: Final = Command(
+    examples={
+        "freezeframe doctor": "each check: ok, warn or fail, and how to fix it",
+        "freezeframe doctor --json": "the same for a script",
+    },
+    exit_codes={0: "no check failed", 1: "at least one failed"},
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

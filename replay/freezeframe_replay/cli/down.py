@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, home_of
 from freezeframe_replay.local import daemon
+
+COMMAND: Final = Command(
+    description="No acknowledged span is lost: all are on disk.",
+    examples={
+        "freezeframe down": "stop the collector and the replay service",
+        "freezeframe down --data /srv/freezeframe": "the services of another data directory",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ import argparse
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_require_values, positive, print_json, terminal_width, text_or_file
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
@@ -18,6 +19,21 @@ from freezeframe_schemas.exchange import Kind
 
 if TYPE_CHECKING:
     from freezeframe_replay.experiments.experiment import Result, RowResult
+
+
+COMMAND: Final = Command(
+    description="Every run of the dataset is reported. The candidate is the code in the working tree, and whatever --model, "
+    "--system, --replace and --set change in the requests to the model. Path, tools, arguments and targets are "
+    "compared exactly; whether other words mean the same is asked of the judge.",
+    examples={
+        "freezeframe experiment sets/week": "did my change alter any of these runs? offline",
+        "freezeframe experiment sets/week --model gpt-5-mini --live model": "another model",
+        "freezeframe experiment sets/week --system @new.txt --live model --judge judges:same": "another prompt, judged",
+        "freezeframe experiment sets/week --jobs 4 --json -o result.json": "for a script",
+    },
+    exit_codes={0: "nothing changed", 3: "at least one run changed", 125: "none changed, but some could not be compared"},
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,9 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import load_as_fixture, open_store
@@ -20,6 +21,21 @@ if TYPE_CHECKING:
     from freezeframe_replay.experiments.failures import Group
 
 _NOT_REPLAYED = "no: "
+
+
+COMMAND: Final = Command(
+    description="Similar failures have the same signature: numbers and ids in the message do not count.",
+    examples={
+        "freezeframe failures --since 1d": "what fails, in how many runs",
+        "freezeframe failures --since 1d --replay": "and which failures this code still shows",
+        "freezeframe failures --since 7d -o sets/failures": "one run of each, as a dataset",
+    },
+    exit_codes={
+        0: "done; every replayed run is re-enacted",
+        3: "at least one diverged",
+        125: "at least one is unknown: it could not be replayed or compared",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

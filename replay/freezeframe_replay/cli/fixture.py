@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
 from freezeframe_replay.cli.writing import cannot_write, write_to
@@ -15,6 +16,20 @@ from freezeframe_schemas.errors import RunError
 
 if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
+
+
+COMMAND: Final = Command(
+    description="The files need no store, no network and no key. The test fails while the code re-enacts the recorded failure "
+    "and passes once it behaves otherwise; with `--expect identical` it passes while the code re-enacts the run "
+    "exactly. A run that could not be compared fails both.",
+    examples={
+        "freezeframe fixture 4bf92f35 -o tests/regressions/late-order": "files only",
+        "freezeframe fixture 4bf92f35 -o tests/regressions/late-order --pytest": "and a test",
+        "freezeframe fixture forks/a -o tests/regressions/a --pytest": "a fixture, as a test",
+        "freezeframe fixture last -o tests/golden/order --pytest --expect identical": "a good run that is to stay as it is",
+    },
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,13 +6,26 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, text_or_file
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_schemas.errors import ConfigError
+
+COMMAND: Final = Command(
+    description="The thing changed is a tool's result, a model's answer or the input. The replay of a fork answers as recorded "
+    "up to the changed step and gives the changed answer there; the first request that the recording does not hold "
+    "shows what the code makes of it, and `replay DIR --live model` goes on from there. A fork can be forked.",
+    examples={
+        "freezeframe fork last -o forks/a --step 2 --result '[]'": "the tool finds nothing",
+        """freezeframe fork last -o forks/b --step 2 --set '[0].id="AC-9"'""": "one field of its result",
+        "freezeframe fork last -o forks/c --step 1 --response 'I do not know.'": "the model's words",
+        """freezeframe fork last -o forks/d --input 'args[0]="Where?"'""": "the input of the entry point",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

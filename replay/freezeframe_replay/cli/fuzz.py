@@ -7,8 +7,9 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
@@ -23,6 +24,24 @@ if TYPE_CHECKING:
     from freezeframe_replay.experiments.perturb import Perturbation
 
 _AIMS = ("prompt", "result", "chunks", "order")
+
+
+COMMAND: Final = Command(
+    description="The question is typed differently, a tool returns less or fails, a stream is cut in other places, concurrent "
+    "answers arrive in a different order. Offline, the model is held to what it said, so you see what the code "
+    "makes of it. The same seed tries the same perturbations.",
+    examples={
+        "freezeframe fuzz last": "twenty perturbations, offline",
+        "freezeframe fuzz last --aim result --rounds 50 -o flips": "tool results; keep what flips",
+        "freezeframe fuzz last --aim prompt --live model": "what the real model makes of a typo",
+    },
+    exit_codes={
+        0: "no perturbation flips it",
+        3: "at least one does",
+        125: "the run itself is not re-enacted, or nothing could be perturbed or compared",
+    },
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ import argparse
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_require_values, add_store, home_of, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, fixture_to_replay, is_fixture, load_run, typed_again
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
@@ -20,6 +21,30 @@ from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_t
 if TYPE_CHECKING:
     from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.fixture import Fixture
+
+
+COMMAND: Final = Command(
+    description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
+    "called. After `--`, give a program to start instead.",
+    examples={
+        "freezeframe replay 4bf92f35": "a run in the store",
+        "freezeframe replay tests/regressions/late-order": "a fixture: no store needed",
+        "freezeframe replay fixture-4bf92f35.tar.gz": "a fixture archive, from the replay service",
+        "freezeframe replay 4bf92f35 -- python agent.py": "another program",
+        "freezeframe replay 4bf92f35 --ignore body.temperature": "a field that may differ",
+        "freezeframe replay 4bf92f35 --live model": "ask the real model once fixed code leaves the recording",
+        "freezeframe replay 4bf92f35 --hermetic": "also start no processes and write no files",
+        "git bisect run freezeframe replay FIXTURE": "the commit that changed the behaviour",
+    },
+    exit_codes={
+        0: "identical; what was not compared is named on the line",
+        1: "failed: no such run, a damaged fixture, no store",
+        3: "diverged",
+        125: "incomparable: nothing was compared, or the result says nothing about the code (different input, the network,"
+        " a fence, code that cannot run); the line says why",
+    },
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,8 +6,9 @@ import argparse
 import dataclasses
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
 from freezeframe_replay.cli.target import open_store
 from freezeframe_replay.report.outline import input_text
@@ -16,6 +17,15 @@ from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
 
 if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunRow
+
+
+COMMAND: Final = Command(
+    examples={
+        "freezeframe runs": "the last 20",
+        "freezeframe runs --failed --since 1h": "runs of the last hour that failed or never finished",
+        "freezeframe runs --limit 200 --json": "one JSON array",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

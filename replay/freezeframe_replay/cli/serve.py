@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_require_values, add_store, home_of, port, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
 from freezeframe_replay.report.render import report_text
@@ -16,6 +18,22 @@ from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.divergence import Check
 from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
 from freezeframe_schemas.verdict import exit_code, judged_to_json
+
+COMMAND: Final = Command(
+    description="SDKs reach the server through their base URL. The program after `--` is started with the variables for that; "
+    "without a program they are printed. The program's own tools run for real.",
+    examples={
+        "freezeframe serve 4bf92f35 -- node agent.mjs": "start the program, then report where it left the run",
+        "freezeframe serve tests/regressions/late-order --port 8000": "until Ctrl-C",
+    },
+    exit_codes={
+        0: "identical: every recorded request was made, and no other; input and outcome are not observed",
+        1: "failed: no such run, nothing to serve, or the program could not be started",
+        3: "diverged",
+        125: "incomparable: the program requested none of the recorded steps",
+    },
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,24 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Iterator
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture, typed_again
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
+
+COMMAND: Final = Command(
+    description="RUN is a run's id, the first digits of it, the id that the program assigned, `last` or `last-failed`.",
+    examples={
+        "freezeframe show last": "the newest run",
+        "freezeframe show 4bf92f35": "the run whose id starts with these digits",
+        "freezeframe show 4bf92f35 --full": "with every exchange's request and response",
+        "freezeframe show tests/regressions/late-order": "a fixture",
+        "freezeframe show spans.jsonl": "the newest run of a file that `freezeframe run --file` wrote",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

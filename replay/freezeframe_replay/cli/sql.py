@@ -7,14 +7,25 @@ import csv
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_store, print_json
 from freezeframe_replay.cli.target import open_store
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError
 
 _FORMAT = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.IGNORECASE)
+
+
+COMMAND: Final = Command(
+    description="`-` reads the query from stdin. `{name:Type}` in the query is a parameter.",
+    examples={
+        'freezeframe sql "SELECT count() FROM spans"': "a table on the terminal",
+        "freezeframe sql - --format csv < query.sql": "a query from a file, as CSV",
+        'freezeframe sql "SELECT * FROM runs WHERE trace_id = {run:String}" -p run=4bf92f35': "with a parameter",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -6,10 +6,19 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.render import duration, printable
+
+COMMAND: Final = Command(
+    examples={
+        "freezeframe status": "addresses, rates, lag, log size, rejected spans",
+        "freezeframe status --json": "the same for a script",
+    },
+    exit_codes={0: "everything is running", 1: "something is not"},
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
 from freezeframe_replay.engine.compare import differences
@@ -21,6 +22,23 @@ from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_t
 
 _LINES: Final = 40
 """Lines of a request that are shown; --full shows all."""
+
+
+COMMAND: Final = Command(
+    description="Shows the call about to be made. Stops in the program's own code: its frames and their variables, the request "
+    "beside the recorded one, and the answer that is waiting. Another N moves back or forward.",
+    examples={
+        "freezeframe step last --until 4": "before the fourth step",
+        "freezeframe step tests/regressions/late-order --until 2 -- python agent.py": "another program",
+    },
+    exit_codes={
+        0: "stopped before the step",
+        1: "failed: no such run, no such step",
+        3: "the code diverged from the recording before the step",
+        125: "incomparable: the program never reached the recorded entry point or the step",
+    },
+    takes_program=True,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, print_json
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, read_ports
@@ -34,6 +35,21 @@ _MINUTES: Final = 30.0
 
 Order = dict[str, Any]
 Answer = dict[str, Any]
+
+
+COMMAND: Final = Command(
+    description="Actions go to the running collector, to a ClickHouse server with --store, or to the files if no collector is "
+    "running. `freezeframe store ACTION --help` shows an action's options.",
+    examples={
+        "freezeframe store stats": "size by kind and table, compression, dedup",
+        "freezeframe store pin 4bf92f35 --note INC-17": "keep a run until it is unpinned",
+        "freezeframe store delete --user 'anna#3f' --yes": "delete a user's runs and verify it",
+        "freezeframe store redact 4bf92f35 --policy acme.toml": "redact under another policy; the run still replays",
+        "freezeframe store backup /backup/monday": "all rows, while the store runs; `restore` reads them back",
+        "freezeframe store check": "find damaged files",
+    },
+    exit_codes={3: "found damage"},
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,11 +8,24 @@ import signal
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, home_of, port
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, otlp_url, read_ports
 from freezeframe_schemas.local_tokens import READER, SENDER
+
+COMMAND: Final = Command(
+    description="They run in the background on the loopback interface until `freezeframe down`. A second run starts what is not"
+    " running and leaves the rest alone.",
+    examples={
+        "freezeframe up": "usual ports, data in ./.freezeframe",
+        "freezeframe up --data /srv/freezeframe": "data elsewhere",
+        "freezeframe up --clickhouse-port 9123": "another port (0: any free one)",
+        "freezeframe up --foreground": "run until Ctrl-C, for a container or a supervisor",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

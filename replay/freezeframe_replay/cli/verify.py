@@ -10,13 +10,28 @@ import dataclasses
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
+from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, print_json
 from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.report.render import printable
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
+
+COMMAND: Final = Command(
+    examples={
+        "freezeframe verify tests/regressions/late-order": "version, digest, every blob",
+        "freezeframe verify tests/regressions/*": "several",
+        "freezeframe verify last": "a run in the store: the hash of every stored piece",
+    },
+    exit_codes={
+        0: "all are whole",
+        1: "at least one is damaged, or lacks something",
+        125: "at least one holds nothing to check: no calls, no input, no outcome",
+    },
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

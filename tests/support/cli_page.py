@@ -1,57 +1,53 @@
-"""``docs/cli.md``, made from the commands' own parsers: ``python -m freezeframe_replay.cli.reference > docs/cli.md``."""
+"""``docs/cli.md``, made from the commands' own parsers: ``python tests/support/cli_page.py > docs/cli.md``."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping
-from importlib import import_module
 
 from freezeframe._cli import drain_parser, run_parser
-from freezeframe_replay.cli.command import PROGRAM, Command, make_parser
-from freezeframe_replay.cli.commands import COMMANDS, OF_THE_BASE_INSTALL
+from freezeframe_replay.cli.command import PROGRAM, load, make_parser
+from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
 
 _HEAD = f"""# The command line
 
-Made by `python -m freezeframe_replay.cli.reference > docs/cli.md` from the commands themselves; a test keeps the two equal.
+Made by `python tests/support/cli_page.py > docs/cli.md` from the commands themselves; a test keeps the two equal.
 
 Errors go to stderr and say what, where, found, expected and what to do. The data directory is `--data`, else
 `$FREEZEFRAME_DATA`, else the nearest `.freezeframe` in a parent directory, else `./.freezeframe`. `{PROGRAM} run` and `drain`
 come with the base install; [delivery](delivery.md) says what is spooled, and when.
+
+| to | command | |
+|---|---|---|
 """
 
 
 def reference_text() -> str:
     """Return the whole page."""
-    names = [*OF_THE_BASE_INSTALL, *((command.name, command.summary) for command in COMMANDS)]
-    index = "\n".join(f"| [`{PROGRAM} {name}`](#{PROGRAM}-{name}) | {summary} |" for name, summary in names)
-    return (
-        "\n".join(
-            [
-                _HEAD,
-                "| command | |\n|---|---|",
-                f"{index}\n",
-                *(_base_section(parser) for parser in (run_parser(), drain_parser())),
-                *(_section(command) for command in COMMANDS),
-            ]
-        ).rstrip()
-        + "\n"
-    )
+    index = [
+        f"| {group} | [`{PROGRAM} {name}`](#{PROGRAM}-{name}) | {summary} |\n"
+        for group, commands in GROUPS.items()
+        for name, summary in commands.items()
+    ]
+    return "".join([_HEAD, *index, *map(_section, SUMMARIES)])
 
 
-def _base_section(parser: argparse.ArgumentParser) -> str:
-    """Return the section of a command of the base install, whose help is written out."""
-    lines = [f"## {parser.prog}", "", parser.description or "", "", *_table(_rows(parser))]
-    return "\n".join([*lines, "```text", (parser.epilog or "").strip(), "```", ""])
+def parser_of(name: str) -> argparse.ArgumentParser:
+    """Return the parser of a command of either package."""
+    return {"run": run_parser, "drain": drain_parser}.get(name, lambda: make_parser(name))()
 
 
-def _section(command: Command) -> str:
-    lines = [f"## {PROGRAM} {command.name}", "", f"{command.summary} {command.description}".strip(), ""]
-    parser = import_module(command.delegates_to).make_parser() if command.delegates_to else make_parser(command)
-    actions = _actions(parser)
-    lines += _table(_rows_of_actions(actions) if actions else _rows(parser, takes_program=command.takes_program))
-    lines += ["```console", *(f"$ {example.line:<72} # {example.means}" for example in command.examples), "```", ""]
-    lines += ["Exit codes: " + "; ".join(f"{code} {means}" for code, means in command.exit_codes.items()) + ".", ""]
-    return "\n".join(lines)
+def _section(name: str) -> str:
+    parser = parser_of(name)
+    if name in OF_THE_BASE_INSTALL:
+        lines = [parser.description or "", "", *_table(_rows(parser)), "```text", (parser.epilog or "").strip(), "```"]
+    else:
+        command, actions = load(name).COMMAND, _actions(parser)
+        rows = _rows_of_actions(actions) if actions else _rows(parser, takes_program=command.takes_program)
+        lines = [f"{SUMMARIES[name]} {command.description}".strip(), "", *_table(rows)]
+        lines += ["```console", *(f"$ {line:<72} # {means}" for line, means in command.examples.items()), "```", ""]
+        lines += ["Exit codes: " + "; ".join(f"{code} {means}" for code, means in command.codes.items()) + "."]
+    return "\n".join(["", f"## {PROGRAM} {name}", "", *lines, ""])
 
 
 def _table(rows: Iterable[str]) -> list[str]:
