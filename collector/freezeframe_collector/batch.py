@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from freezeframe_collector.otlp import EncodedSpan
+from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas.span import SpanRecord
 

@@ -18,7 +18,6 @@ from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.batch import LogDoor
 from freezeframe_collector.config import CollectorConfig
-from freezeframe_collector.otlp import Limits
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.policies import load_policies
@@ -34,6 +33,7 @@ from freezeframe_redaction.vault_keys import vault_of
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import who_listens
 from freezeframe_schemas.local_tokens import READER, SENDER, load_or_create_token
+from freezeframe_schemas.otlp.decode import Limits
 
 
 def build_redaction(config: CollectorConfig) -> RedactStage:

@@ -20,8 +20,9 @@ from typing import Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Batch, LogDoor
-from freezeframe_collector.otlp import encode_spans, encode_traces
+from freezeframe_collector.encoded import encode_spans
 from freezeframe_schemas import genai
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 
 _LOG = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from typing import Final
 from freezeframe_collector.audit import Counts
 from freezeframe_collector.files import fsync_directory, write_all
 from freezeframe_collector.ledger import Ledger
-from freezeframe_collector.otlp import Limits, decode_traces
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal_format import SEALED_SUFFIX, Extent, file_header, read_segment, segment_mark
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import Limits, decode_traces
 from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)

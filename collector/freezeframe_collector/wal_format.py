@@ -33,9 +33,10 @@ from typing import Any, Final, cast
 import xxhash
 
 from freezeframe_collector.audit import Counts
-from freezeframe_collector.otlp import EncodedSpan, request_parts
+from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.encode import request_parts
 
 VERSION: Final = 1
 MAGIC: Final = b"FFWAL\x00"
@@ -155,7 +156,7 @@ def frame(
         }
     ).encode()
     keys = array("Q", (span.key for span in spans)).tobytes()
-    body = [_BODY.pack(len(header), len(spans)), header, keys, *request_parts(spans)]
+    body = [_BODY.pack(len(header), len(spans)), header, keys, *request_parts(span.parts for span in spans)]
     head = _LENGTH.pack(sum(map(len, body))) + synced.to_bytes()
     checksum = xxhash.xxh3_64(head)
     for part in body:

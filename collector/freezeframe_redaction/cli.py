@@ -21,7 +21,7 @@ from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
-from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 _SPANS = "resourceSpans"

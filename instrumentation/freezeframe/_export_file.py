@@ -19,7 +19,7 @@ class FileExporter:
         """Append one line."""
         import orjson
 
-        from freezeframe_schemas.otlp_json import spans_to_otlp_json
+        from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
         del deadline
         line = orjson.dumps(spans_to_otlp_json(list(records))) + b"\n"

@@ -8,45 +8,46 @@ Source: opentelemetry-proto ``collector/trace/v1/trace_service.proto``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
-from freezeframe_schemas.otlp_encode import UNENCODABLE, delimited, encode_resource, encode_scope, encode_span, varint
+from freezeframe_schemas.otlp.encode import UNENCODABLE, encode_resource, encode_scope, encode_span, request_parts
 from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
 
 _INT64: Final = range(-(2**63), 2**63)
+_T = TypeVar("_T", Resource, Scope, SpanRecord)
 
 
 def encode_request(records: Iterable[SpanRecord]) -> bytes:
     """Return one request with the spans grouped by resource and scope."""
-    # Resources by identity: the exporter gives all spans of one process the same object, and hashing its attributes costs.
-    resources: dict[int, tuple[Resource, dict[tuple[str, str, str], tuple[Scope, list[bytes]]]]] = {}
-    for record in records:
-        _, scopes = resources.setdefault(id(record.resource), (record.resource, {}))
-        scope = record.scope
-        _, spans = scopes.setdefault((scope.name, scope.version, scope.schema_url), (scope, []))
-        try:
-            span = encode_span(record)
-        except UNENCODABLE:
-            span = encode_span(_sound_span(record))
-        spans.append(delimited(b"\x12", span))
-    return b"".join(part for resource, scopes in resources.values() for part in _resource_spans(resource, scopes.values()))
+    records = list(records)
+    # By identity: the exporter gives all spans of one process the same resource. No id is another's while the records live.
+    resources = {id(record.resource): record.resource for record in records}
+    scopes = {id(record.scope): record.scope for record in records}
+    resource_of = {key: _encoded(encode_resource, _sound_resource, resource) for key, resource in resources.items()}
+    scope_of = {key: _encoded(encode_scope, _sound_scope, scope) for key, scope in scopes.items()}
+    return b"".join(
+        request_parts(
+            (resource_of[id(record.resource)], scope_of[id(record.scope)], _encoded(encode_span, _sound_span, record))
+            for record in records
+        )
+    )
 
 
-def _resource_spans(resource: Resource, scopes: Iterable[tuple[Scope, list[bytes]]]) -> list[bytes]:
+def _encoded(encode: Callable[[_T], bytes], sound: Callable[[_T], _T], value: _T) -> bytes:
     try:
-        inner = [encode_resource(resource)]
+        return encode(value)
     except UNENCODABLE:
-        inner = [encode_resource(replace(resource, attributes=_sound_attributes(resource.attributes)))]
-    for scope, spans in scopes:
-        try:
-            head = encode_scope(scope)
-        except UNENCODABLE:
-            head = encode_scope(replace(scope, name=_sound(scope.name), attributes=_sound_attributes(scope.attributes)))
-        inner.append(b"\x12" + varint(len(head) + sum(map(len, spans))) + head)
-        inner += spans
-    return [b"\x0a" + varint(sum(map(len, inner))), *inner]
+        return encode(sound(value))
+
+
+def _sound_resource(resource: Resource) -> Resource:
+    return replace(resource, attributes=_sound_attributes(resource.attributes))
+
+
+def _sound_scope(scope: Scope) -> Scope:
+    return replace(scope, name=_sound(scope.name), attributes=_sound_attributes(scope.attributes))
 
 
 def _sound_span(record: SpanRecord) -> SpanRecord:

@@ -31,8 +31,8 @@ from store_copies import Originals
 from store_questions import GOALS, READERS, Latencies, ask_all, load_and_read
 
 from freezeframe_collector.garbage import collect_rarely
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.store import Store, open_store
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables.cells import to_cells
 from freezeframe_schemas.tables.native import encode_block

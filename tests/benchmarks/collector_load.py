@@ -7,8 +7,8 @@ import json
 import random
 from dataclasses import dataclass
 
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_schemas import genai
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanKind, SpanRecord
 
 RUN_SPANS = 10

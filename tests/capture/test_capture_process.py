@@ -13,7 +13,7 @@ import pytest
 from capture_provider import Provider
 
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
 from freezeframe_schemas.span import SpanRecord
 

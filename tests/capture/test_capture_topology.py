@@ -26,7 +26,7 @@ from freezeframe.testing import capture
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Kind
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long  # imports every other instrumentation

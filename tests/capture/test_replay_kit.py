@@ -33,7 +33,7 @@ from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
 from freezeframe_schemas.gaps import GapKind
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import KIT, OPERATION_IN, KitField, Run, Scope, build_run, readiness
 
 pytestmark = pytest.mark.long

@@ -15,7 +15,7 @@ import pytest
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run
 
 AGENT = '''"""Answers where an order is, and takes the wrong one."""

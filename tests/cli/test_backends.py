@@ -34,7 +34,7 @@ from freezeframe_schemas.errors import (
     WireError,
 )
 from freezeframe_schemas.exchange import Exchange, exchange_attributes, exchange_from_span
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 

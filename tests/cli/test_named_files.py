@@ -13,7 +13,6 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from freezeframe_collector.otlp_encode import encode_traces
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.service import fixture_archive
@@ -21,7 +20,8 @@ from freezeframe_replay.sources.fixture_archive import load_fixture_archive
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import write_fixture
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import build_run
 
 SPANS = make_run(model_call("where?", "x" * 70_000), tool_call("track", "Lyon", "AC-1"))

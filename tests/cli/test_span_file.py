@@ -16,7 +16,7 @@ from handmade_runs import make_run, tool_call
 from freezeframe_replay.cli import main
 from freezeframe_replay.sources.span_file import load_run_of_file, split_name
 from freezeframe_schemas.errors import RunError, WireError
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long  # each test starts the program again

@@ -20,7 +20,6 @@ from aiohttp import web
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.config import GrpcConfig, HttpConfig
-from freezeframe_collector.otlp import Limits
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
@@ -28,6 +27,7 @@ from freezeframe_collector.store import Rejected
 from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.writer import RetrySettings, Writer
+from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.span import Attributes, Resource, Scope, SpanRecord
 
 SpanMaker = Callable[..., SpanRecord]

@@ -20,10 +20,10 @@ from freezeframe._export import Deadline
 from freezeframe._instrument import make_collector_exporter
 from freezeframe_collector.auth import read_tokens
 from freezeframe_collector.config import TlsConfig
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.tls import grpc_credentials, http_context
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.otlp.encode import encode_traces
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = {"content-type": "application/x-protobuf"}

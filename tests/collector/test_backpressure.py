@@ -17,8 +17,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.wal import LogSettings
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from browser import CHROMIUM, Site
 
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 PAGE = """<script>
 const send = (type) => fetch("URL/v1/traces", {method: "POST", headers: {"content-type": type}, body: JSON.stringify(REQUEST)})

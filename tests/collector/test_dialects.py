@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_collector.otlp import Limits, decode_traces
-from freezeframe_collector.otlp_logs import decode_logs
+from freezeframe_collector.logs import decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, exchange_attributes
+from freezeframe_schemas.otlp.decode import Limits, decode_traces
 from freezeframe_schemas.span import AttributeValue, Event, Scope, SpanRecord
 
 TESTS = Path(__file__).parents[1]

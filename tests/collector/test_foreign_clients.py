@@ -18,7 +18,7 @@ import httpx
 import pytest
 from installing import install
 
-from freezeframe_collector.otlp import encode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanKind, SpanRecord, StatusCode
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]

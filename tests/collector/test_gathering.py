@@ -11,8 +11,8 @@ import pytest
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.gathering import Gathering
-from freezeframe_collector.otlp import encode_spans
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.wal_format import read_segment

@@ -26,10 +26,11 @@ import zstandard
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from freezeframe_collector.otlp import decode_traces, encode_traces
 from freezeframe_collector.pipeline import Stage
 from freezeframe_collector.processors.normalise import normalise
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.decode import decode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "otlp").glob("*/*.pb"))
 LONG_S = float(os.environ.get("FREEZEFRAME_FUZZ_S", "0"))

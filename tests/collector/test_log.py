@@ -16,12 +16,13 @@ from log_batches import NEVER, batch, crash, numbers, sealed, span
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Batch
+from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.files import DirectoryLock
-from freezeframe_collector.otlp import Limits, encode_spans
 from freezeframe_collector.segment import LoadedSpans, count_damaged
 from freezeframe_collector.wal import Log, LogSettings
 from freezeframe_collector.wal_format import HEADER_BYTES, read_segment
 from freezeframe_schemas.errors import ConfigError, StoreError, WireError
+from freezeframe_schemas.otlp.decode import Limits
 
 
 def test_what_was_appended_survives_a_crash(tmp_path: Path) -> None:

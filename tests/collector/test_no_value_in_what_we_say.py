@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 from freezeframe._guard import RAISE_VARIABLE, guard
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_collector.pipeline import Stage
 from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
@@ -28,7 +27,8 @@ from freezeframe_redaction.detectors import ALL
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import engine_of
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
-from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import Event, Scope, SpanRecord
 from freezeframe_schemas.tables.cells import from_cell
 

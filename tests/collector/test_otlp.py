@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
-from freezeframe_collector.otlp import Decoded, Limits, decode_traces, decode_value, encode_spans, encode_traces, request_parts
-from freezeframe_collector.otlp_json import decode_json_traces
-from freezeframe_collector.otlp_logs import decode_json_logs, decode_logs
+from freezeframe_collector.encoded import encode_spans
+from freezeframe_collector.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import Decoded, Limits, decode_traces, decode_value
+from freezeframe_schemas.otlp.encode import encode_traces, request_parts
+from freezeframe_schemas.otlp.json_body import decode_json_traces
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
@@ -142,7 +144,7 @@ def test_nesting_beyond_the_parser_costs_the_span() -> None:
     good = SpanRecord(trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2)
     [encoded] = encode_spans([good])
     bad = encoded.span + b"\x4a" + _varint(len(pair)) + pair
-    body = b"".join(request_parts([encoded])) + b"\x0a" + _wrapped(bad)
+    body = b"".join(request_parts([encoded.parts])) + b"\x0a" + _wrapped(bad)
     decoded = decode_traces(body)
     assert (len(decoded.spans), len(decoded.faults)) == (1, 1)
 
@@ -160,6 +162,14 @@ def _varint(number: int) -> bytes:
         number >>= 7
     parts.append(number)
     return bytes(parts)
+
+
+def test_a_bad_byte_behind_a_backslash_is_refused_whatever_the_mark_is() -> None:
+    """What stands for the byte is random, and must not become part of an escape."""
+    body = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"\\\xff"}]}]}]}'
+    for _ in range(64):
+        with pytest.raises(WireError, match="not valid JSON"):
+            decode_json_traces(body, Limits())
 
 
 _SEEDS = [path.read_bytes() for path in sorted(RECORDED.glob("*/*.pb"))]

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from running_collector import PROTOBUF, CollectorProcess, span
 
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_redaction.policy import parse_policy
+from freezeframe_schemas.otlp.encode import encode_traces
 
 MAIL = 'name = "mail"\nversion = 1\nclasses = ["EMAIL"]\n'
 

@@ -27,10 +27,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
-from freezeframe_collector.otlp import Limits, encode_traces
 from freezeframe_collector.wal import LogSettings
 from freezeframe_schemas import genai
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.decode import Limits
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 PROTOBUF = {"content-type": "application/x-protobuf"}

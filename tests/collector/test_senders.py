@@ -15,7 +15,7 @@ import httpx
 import pytest
 from running_collector import PROTOBUF, CollectorProcess, span
 
-from freezeframe_collector.otlp import encode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
 
 pytestmark = pytest.mark.long
 

@@ -15,9 +15,9 @@ import httpx
 import pytest
 from running_collector import PROTOBUF, CollectorProcess, span
 
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.local_tokens import ADMIN, READER, SENDER, bearer, read_token
+from freezeframe_schemas.otlp.encode import encode_traces
 
 pytestmark = pytest.mark.long
 

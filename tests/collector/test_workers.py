@@ -18,9 +18,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from running_collector import COMMAND, CollectorProcess, Load, span
 
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.otlp import EncodedSpan, encode_traces
+from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.workers.channel import pack_batch, unpack_batch
+from freezeframe_schemas.otlp.encode import encode_traces
 
 TWO = {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": "2"}
 

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import time_machine
 
-from freezeframe_collector.otlp import decode_traces, encode_traces
 from freezeframe_collector.pipeline import Stage
 from freezeframe_collector.wal import LogSettings
 from freezeframe_collector.writer import RetrySettings
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
+from freezeframe_schemas.otlp.decode import decode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 
 Starter = Callable[..., Any]

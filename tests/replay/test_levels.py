@@ -24,7 +24,7 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.gaps import GapKind
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run, readiness
 
 pytestmark = pytest.mark.long  # each program is started twice

@@ -16,7 +16,7 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long  # each test starts the program again

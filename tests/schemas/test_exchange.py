@@ -20,7 +20,7 @@ from freezeframe_schemas.exchange import (
     parse_lane,
     with_plain_bodies,
 )
-from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 

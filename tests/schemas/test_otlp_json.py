@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.otlp_json import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 

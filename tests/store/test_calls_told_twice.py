@@ -17,14 +17,14 @@ from typing import Any
 
 import pytest
 
-from freezeframe_collector.otlp import Limits, decode_traces
-from freezeframe_collector.otlp_logs import decode_logs
+from freezeframe_collector.logs import decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_collector.store import store as store_module
 from freezeframe_collector.store.keeping import Retention, expire, pin
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError
+from freezeframe_schemas.otlp.decode import Limits, decode_traces
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 
 pytestmark = pytest.mark.long

@@ -17,7 +17,6 @@ from effort import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.backends import load_backend_spans
@@ -25,7 +24,8 @@ from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.lifecycle import NO_PARENT, RunStatus
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.decode import decode_traces
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import build_run, readiness
 from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, SpanRecord
 from freezeframe_schemas.tables.cells import to_cell

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from freezeframe_collector.otlp import decode_traces
+from freezeframe_schemas.otlp.decode import decode_traces
 
 pytestmark = pytest.mark.long
 
@@ -23,7 +23,7 @@ READER = """
 import json, sys
 sys.path.insert(0, sys.argv[2])
 from serving import serving
-from freezeframe_collector.otlp import encode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_collector.store import open_store
 from freezeframe_replay.sources.store import open_runs
 store = open_store(sys.argv[1])

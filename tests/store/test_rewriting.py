@@ -13,7 +13,7 @@ from freezeframe_collector.store import Store
 from freezeframe_collector.store.administration import administer
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.otlp_json import spans_to_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 pytestmark = pytest.mark.long  # fills a store of its own

@@ -19,11 +19,11 @@ import airline
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
-from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind
+from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.tables.views import views
 

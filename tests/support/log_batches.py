@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.otlp import encode_spans
+from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.segment import Segment
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal import Log, LogSettings

@@ -17,8 +17,8 @@ from typing import Any
 
 import httpx
 
-from freezeframe_collector.otlp import encode_traces
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
 COMMAND = [sys.executable, "-m", "freezeframe_collector"]

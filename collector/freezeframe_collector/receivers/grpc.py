@@ -24,10 +24,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from freezeframe_collector.admission import SMALL_BYTES, BusyError, ByteBudget, Lease
 from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import GrpcConfig
-from freezeframe_collector.otlp import decode_traces
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_collector.receivers.compression import decompress
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import decode_traces
 
 _LOG = logging.getLogger(__name__)
 _TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

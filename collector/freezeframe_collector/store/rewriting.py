@@ -15,7 +15,7 @@ from freezeframe_collector.store.deleting import RUN_TABLES, delete_rows, of_run
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, WireError
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
-from freezeframe_collector.otlp import EncodedSpan
+from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 
 _HEAD: Final = struct.Struct("<IBQ")

@@ -165,7 +165,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
     from freezeframe_redaction.rewrite import surrogates_of
     from freezeframe_replay.cli.target import open_store
-    from freezeframe_schemas.otlp_json import spans_to_otlp_json
+    from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
     home = home_of(arguments)
     keys = arguments.keys or home.directory / KEYS

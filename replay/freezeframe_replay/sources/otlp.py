@@ -12,7 +12,7 @@ import re
 from typing import Any, Final, cast
 
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.otlp_json import spans_from_otlp_json
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 _WRAPPERS: Final = ("result", "trace")

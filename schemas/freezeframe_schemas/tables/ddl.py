@@ -99,7 +99,7 @@ def _tells_of_model_call() -> str:
 
 
 def _is_event() -> str:
-    """Return whether a row `s` of spans stands for a log record (`otlp_logs`): it has no duration and the event's name."""
+    """Return whether a row `s` of spans stands for a log record: it has no duration and the event's name."""
     return f"(s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
 
 

@@ -22,11 +22,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
-from freezeframe_collector.json_body import parse_json, with_note
-from freezeframe_collector.otlp import Decoded, Limits, SpanFault, decode_value
-from freezeframe_collector.otlp_count import LOGS, refuse_too_many
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.count import LOGS, refuse_too_many
+from freezeframe_schemas.otlp.decode import Decoded, Limits, SpanFault, decode_value
+from freezeframe_schemas.otlp.json_body import parse_json, with_note
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
 
 _OLD_EVENT_NAME: Final = "event.name"

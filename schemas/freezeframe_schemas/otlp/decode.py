@@ -1,7 +1,7 @@
-"""OTLP protobuf -> SpanRecord; the way back is `otlp_encode`, whose names are here too.
+"""OTLP protobuf -> SpanRecord.
 
 Decoding looks at each span on its own: a span that cannot be read is reported as a fault beside the spans that can, so that
-one bad span never takes its batch with it. The raw schema and why it is there: `otlp_schema`.
+one bad span never takes its batch with it. The raw schema and why it is there: `raw`.
 """
 
 from __future__ import annotations
@@ -9,28 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
-
-from freezeframe_collector import otlp_schema as raw
-from freezeframe_collector.otlp_count import TRACES, refuse_too_many
-from freezeframe_collector.otlp_encode import HEAD_BYTES, EncodedSpan, encode_spans, encode_traces, request_parts
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.count import TRACES, refuse_too_many
+from freezeframe_schemas.otlp.encode import HEAD_BYTES
+from freezeframe_schemas.otlp.raw import RawRequest, RawSpan, SlicedRequest, parsers
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
-__all__ = [
-    "Decoded",
-    "EncodedSpan",
-    "Limits",
-    "SpanFault",
-    "decode_traces",
-    "decode_value",
-    "encode_spans",
-    "encode_traces",
-    "request_parts",
-]
+if TYPE_CHECKING:
+    from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 _SMALL: Final = 96
 """Attributes up to this many raw bytes are remembered after the first decode: model names, operation names, small numbers."""
@@ -53,7 +41,7 @@ class Limits:
     spans: int = 100_000
     """Of a request, which is refused beyond."""
     values: int = 1_000_000
-    """Of a request, which is refused beyond: attributes, events, links, items of lists (`otlp_count`, `json_body`)."""
+    """Of a request, which is refused beyond: attributes, events, links, items of lists (`count`, `json_body`)."""
     span_bytes: int = 48 << 20
     attributes: int = 4_096
     events: int = 10_000
@@ -107,7 +95,7 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
                         _remembered(_known_resource, _resource, resource_spans.resource, resource_spans.schema_url)
                     )
                 scope = _remembered(_known_scope, _scope, scope_spans.scope, scope_spans.schema_url)
-            except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+            except (parsers().error, UnicodeDecodeError, RecursionError) as error:
                 fault = SpanFault(reason="unreadable resource or scope", detail=_describe(error))
                 decoded.faults.extend([fault] * len(scope_spans.spans))
                 continue
@@ -116,29 +104,29 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
     return decoded
 
 
-def _parse(body: bytes, limits: Limits) -> raw.RawRequest | raw.SlicedRequest:
+def _parse(body: bytes, limits: Limits) -> RawRequest | SlicedRequest:
     try:
         # A small request needs no look at the size of each span. Of a large one spans are counted before they are made into
         # objects: ten million empty ones fit into 20 MB.
         if len(body) <= min(limits.span_bytes, _WHOLE_BYTES):
-            return raw.parse_request(body)
-    except DecodeError:
+            return parsers().request(body)
+    except parsers().error:
         pass  # one span of it may be at fault: the other schema leaves spans to be parsed one by one
     try:
-        return raw.parse_sliced_request(body)
-    except DecodeError as error:
+        return parsers().sliced_request(body)
+    except parsers().error as error:
         raise WireError(
             f"OTLP traces: the body ({len(body)} bytes) is not a valid ExportTraceServiceRequest ({error})"
         ) from None
 
 
-def _decode_into(decoded: Decoded, found: raw.RawSpan | bytes, resource: Resource, scope: Scope, limits: Limits) -> None:
+def _decode_into(decoded: Decoded, found: RawSpan | bytes, resource: Resource, scope: Scope, limits: Limits) -> None:
     trace_id = span_id = ""
     try:
         if isinstance(found, bytes):
             if len(found) > limits.span_bytes:
                 raise _SpanRejectedError("over limit", f"the span has {len(found)} bytes, the limit is {limits.span_bytes}")
-            span = raw.parse_span(found)
+            span = parsers().span(found)
         else:
             span = found
         trace_id, span_id = span.trace_id.hex(), span.span_id.hex()
@@ -146,7 +134,7 @@ def _decode_into(decoded: Decoded, found: raw.RawSpan | bytes, resource: Resourc
     except _SpanRejectedError as error:
         fault = SpanFault(reason=error.reason, detail=error.detail, trace_id=trace_id[:32], span_id=span_id[:16])
         decoded.faults.append(fault)
-    except (DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (parsers().error, UnicodeDecodeError, RecursionError) as error:
         fault = SpanFault(reason="unreadable span", detail=_describe(error), trace_id=trace_id[:32], span_id=span_id[:16])
         decoded.faults.append(fault)
 
@@ -155,10 +143,10 @@ def _describe(error: Exception) -> str:
     # The message of a UnicodeDecodeError quotes the bytes; those are content.
     if isinstance(error, UnicodeDecodeError):
         return "a text is not UTF-8"
-    return "not a valid protobuf message" if isinstance(error, DecodeError) else "nested too deeply"
+    return "not a valid protobuf message" if isinstance(error, parsers().error) else "nested too deeply"
 
 
-def _span(span: raw.RawSpan, trace_id: str, span_id: str, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord:
+def _span(span: RawSpan, trace_id: str, span_id: str, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord:
     # Each field is read once: reading one of a message costs as much as a few lines here.
     parent, kind, status = span.parent_span_id, span.kind, span.status
     start, end = span.start_time_unix_nano, span.end_time_unix_nano
@@ -177,7 +165,7 @@ def _span(span: raw.RawSpan, trace_id: str, span_id: str, resource: Resource, sc
         raise _over("events", len(events), limits.events)
     if links and len(links) > limits.links:
         raise _over("links", len(links), limits.links)
-    found = raw.parse_status(status) if status else None
+    found = parsers().status(status) if status else None
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
@@ -206,7 +194,7 @@ def _over(what: str, found: int, limit: int) -> _SpanRejectedError:
 
 
 def _event(data: bytes) -> Event:
-    event = raw.parse_event(data)
+    event = parsers().event(data)
     return Event(
         time_unix_nano=event.time_unix_nano,
         name=event.name.decode(),
@@ -216,7 +204,7 @@ def _event(data: bytes) -> Event:
 
 
 def _link(data: bytes) -> Link:
-    link = raw.parse_link(data)
+    link = parsers().link(data)
     return Link(
         trace_id=link.trace_id.hex(),
         span_id=link.span_id.hex(),
@@ -228,7 +216,7 @@ def _link(data: bytes) -> Link:
 
 
 def _resource(data: bytes, schema_url: bytes) -> Resource:
-    resource = raw.parse_resource(data)
+    resource = parsers().resource(data)
     return Resource(
         attributes=_attributes(resource.attributes),
         dropped_attributes_count=resource.dropped_attributes_count,
@@ -237,7 +225,7 @@ def _resource(data: bytes, schema_url: bytes) -> Resource:
 
 
 def _scope(data: bytes, schema_url: bytes) -> Scope:
-    scope = raw.parse_scope(data)
+    scope = parsers().scope(data)
     return Scope(
         name=scope.name.decode(),
         version=scope.version.decode(),
@@ -289,7 +277,7 @@ def _attribute(data: bytes) -> tuple[str, AttributeValue]:
             if text_at + text_length == len(data):
                 # The view saves a copy of a text that may be megabytes long.
                 return data[2:value_at].decode(), str(memoryview(data)[text_at:], "utf-8")
-    pair = KeyValue.FromString(data)
+    pair = parsers().key_value(data)
     return pair.key, decode_value(pair.value)
 
 

@@ -1,4 +1,4 @@
-"""Parse an OTLP/JSON body so that one bad text or one deep value costs its own span and not the request.
+"""An OTLP/JSON body -> SpanRecord, so that one bad text or one deep value costs its own span and not the request.
 
 Values are counted before any object is made. A body that the parser refuses is mended and parsed again: half a surrogate pair
 (what ``JSON.stringify`` makes of a cut emoji) and bytes that are not UTF-8 become U+FFFD, and a value nested too deeply
@@ -13,19 +13,26 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import orjson
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import Decoded, Limits, SpanFault, decode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
+from freezeframe_schemas.span import SpanRecord
 
 _DEPTH: Final = 200
 """Levels of JSON. A level of an attribute's value takes three or four of them, and two or three of protobuf's 100."""
 _TOKEN: Final = re.compile(rb'"(?>[^"\\]+|\\.?)*+(?:"|\Z)|[\[{,]|[\]}]', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]+")
+_DETAIL: Final = "a field has a form that OTLP/JSON does not allow, or is nested too deeply"
+_CARRIER: Final = {"traceId": "1" * 32, "spanId": "1" * 16}
+"""A span that carries a resource or a scope through the reader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +65,7 @@ def parse_json(body: bytes, what: str, most_values: int) -> JsonBody:
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        mark = secrets.token_hex(12)
+        mark = f"x{secrets.token_hex(12)}"  # behind a backslash no x is an escape, which would swallow it
         mended = _pruned(_without_half_pairs(_as_utf8(body, mark), mark.encode()), what, most_values)
         try:
             content = orjson.loads(mended)
@@ -153,3 +160,90 @@ def _as_utf8(body: bytes, mark: str) -> bytes:
     except UnicodeDecodeError:
         return _NOT_UTF8.sub(mark, body.decode("utf-8", "surrogateescape")).encode()
     return body
+
+
+# -- traces ----------------------------------------------------------------------------------------------------------------
+
+
+def decode_json_traces(body: bytes, limits: Limits) -> Decoded:
+    """Return the spans of an ``ExportTraceServiceRequest`` in JSON.
+
+    Raises:
+        WireError: the body is not such JSON.
+    """
+    found = parse_json(body, "OTLP/JSON", limits.values)
+    count = sum(1 for _ in _each(found.content))
+    if count > limits.spans:
+        raise WireError(f"the request has {count} spans, the limit is {limits.spans}")
+    if not found.mark:
+        try:
+            return _through_protobuf(found.content, limits)
+        except WireError:
+            pass  # one span of it may be at fault
+    return _decode_each(found, limits)
+
+
+def _each(request: dict[str, Any]) -> Iterator[Any]:
+    """Yield each span.
+
+    Raises:
+        WireError: what holds the spans has no such form.
+    """
+    try:
+        for resource_spans in request.get("resourceSpans") or ():
+            for scope_spans in resource_spans.get("scopeSpans") or ():
+                yield from scope_spans.get("spans") or ()
+    except (AttributeError, TypeError):
+        raise WireError(f"OTLP/JSON: {_DETAIL}, above its spans") from None
+
+
+def _through_protobuf(request: dict[str, Any], limits: Limits) -> Decoded:
+    """Read the request and send it through the other form's gate: nothing is accepted that the log could not give back.
+
+    Raises:
+        WireError: some span of it cannot be read.
+    """
+    try:
+        body = encode_traces(spans_from_otlp_json(request))
+    except RecursionError:
+        raise WireError("OTLP/JSON: nested too deeply") from None
+    return decode_traces(body, limits)
+
+
+def _decode_each(found: JsonBody, limits: Limits) -> Decoded:
+    """Read each span by itself, and each resource and scope once, however many spans it has."""
+    decoded = Decoded()
+    for resource_spans in found.content.get("resourceSpans") or ():
+        spans_of = {name: value for name, value in resource_spans.items() if name != "scopeSpans"}
+        of_resource = _carried(found, {**spans_of, "scopeSpans": [{"spans": [_CARRIER]}]}, limits)
+        for scope_spans in resource_spans.get("scopeSpans") or ():
+            spans = cast("list[Any]", scope_spans.get("spans") or [])
+            of_scope = _carried(found, {"scopeSpans": [{**scope_spans, "spans": [_CARRIER]}]}, limits)
+            if of_resource is None or of_scope is None:
+                decoded.faults.extend([SpanFault(reason="unreadable resource or scope", detail=_DETAIL)] * len(spans))
+                continue
+            for span in spans:
+                try:
+                    restored, mended = found.restored(span)
+                    noted = with_note(restored, mended + of_resource[1] + of_scope[1])
+                    one = _through_protobuf({"resourceSpans": [{"scopeSpans": [{"spans": [noted]}]}]}, limits)
+                except (WireError, AttributeError, TypeError):
+                    # The reader's message quotes what it found, which is content: it is not repeated here.
+                    decoded.faults.append(SpanFault(reason="unreadable span", detail=_DETAIL))
+                    continue
+                decoded.spans.extend(replace(s, resource=of_resource[0].resource, scope=of_scope[0].scope) for s in one.spans)
+                decoded.faults.extend(one.faults)
+    if not decoded.spans and not decoded.faults:
+        if not found.content.get("resourceSpans"):
+            return decoded
+        raise WireError(f"OTLP/JSON: {_DETAIL}, above its spans")
+    return decoded
+
+
+def _carried(found: JsonBody, resource_spans: dict[str, Any], limits: Limits) -> tuple[SpanRecord, int] | None:
+    """Return a span with this resource or scope, and how many of its texts were mended; None when it cannot be read."""
+    restored, mended = found.restored(resource_spans)
+    try:
+        return _through_protobuf({"resourceSpans": [restored]}, limits).spans[0], mended
+    except (WireError, IndexError):
+        return None

@@ -1,7 +1,7 @@
 """SpanRecord -> OTLP protobuf, by hand: the wire form is simple, and building messages first costs several times as much.
 
-A value that has no OTLP form (a lone surrogate in a text, an integer over 64 bits) raises `UNENCODABLE`; what to do about it is
-the caller's to say: the agent's side makes it sound, the collector refuses it.
+A value that has no OTLP form (a lone surrogate in a text, an integer over 64 bits) raises `UNENCODABLE` from the encoders of a
+part; what to do about it is the caller's to say: the agent's side makes it sound, the collector refuses it.
 
 Source: https://protobuf.dev/programming-guides/encoding, opentelemetry-proto v1 ``trace.proto``.
 """
@@ -9,10 +9,11 @@ Source: https://protobuf.dev/programming-guides/encoding, opentelemetry-proto v1
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanRecord
 
 UNENCODABLE: Final = (UnicodeEncodeError, struct.error, OverflowError, ValueError)
@@ -20,9 +21,68 @@ UNENCODABLE: Final = (UnicodeEncodeError, struct.error, OverflowError, ValueErro
 _SMALL: Final = 96
 """Texts up to this many characters are remembered after the first encoding: model names, operation names."""
 _REMEMBERED: Final = 16_384
+HEAD_BYTES: Final = 4_096
+"""Resources and scopes up to this size are remembered over requests."""
+_HEADS_REMEMBERED: Final = 2_048
+_H = TypeVar("_H", Resource, Scope)
+_heads: dict[int, tuple[Resource | Scope, bytes]] = {}
 _INT_LIMIT: Final = 1 << 63
 _MASK: Final = (1 << 64) - 1
 _encoded: dict[tuple[str, str], bytes] = {}
+
+
+def encode_traces(spans: Iterable[SpanRecord]) -> bytes:
+    """Return the spans as an ``ExportTraceServiceRequest``.
+
+    Raises:
+        WireError: as `encode_parts`.
+    """
+    return b"".join(request_parts(map(encode_parts, spans)))
+
+
+def encode_parts(span: SpanRecord) -> tuple[bytes, bytes, bytes]:
+    """Return resource, scope and span for `request_parts`. Resources and scopes are remembered by identity.
+
+    Raises:
+        WireError: a value has no OTLP form (a lone surrogate in a text, an integer over 64 bits).
+    """
+    try:
+        return _head(span.resource, encode_resource), _head(span.scope, encode_scope), encode_span(span)
+    except UNENCODABLE as error:
+        raise WireError(f"span {span.span_id}: a value has no OTLP form ({type(error).__name__})") from None
+
+
+def request_parts(spans: Iterable[tuple[bytes, bytes, bytes]]) -> list[bytes]:
+    """Return an ``ExportTraceServiceRequest`` in parts to be written one after the other, the spans uncopied among them.
+
+    Each span comes with its resource and its scope before it; the spans of one resource and scope share it.
+    """
+    grouped: dict[bytes, dict[bytes, list[bytes]]] = {}
+    for resource, scope, span in spans:
+        grouped.setdefault(resource, {}).setdefault(scope, []).extend((b"\x12" + varint(len(span)), span))
+    parts: list[bytes] = []
+    for resource, scopes in grouped.items():
+        inner = [resource]
+        for scope, members in scopes.items():
+            length = len(scope) + sum(map(len, members))
+            inner.append(b"\x12" + varint(length) + scope)
+            inner.extend(members)
+        parts.append(b"\x0a" + varint(sum(map(len, inner))))
+        parts.extend(inner)
+    return parts
+
+
+def _head(value: _H, encode: Callable[[_H], bytes]) -> bytes:
+    # By identity: the decoder gives a sender's resource and scope as the same objects each time.
+    found = _heads.get(id(value))
+    if found is None:
+        found = (value, encode(value))
+        if len(found[1]) <= HEAD_BYTES:
+            if len(_heads) >= _HEADS_REMEMBERED:
+                _heads.clear()
+            # Holding the value keeps its id from being another one's.
+            _heads[id(value)] = found
+    return found[1]
 
 
 def encode_span(span: SpanRecord) -> bytes:
