@@ -48,7 +48,7 @@ class KeyContexts(dict[str, KeyContext]):
     """Key -> what it says, filled as keys are met, and emptied when it has grown too long."""
 
     def __init__(self, telling: frozenset[str] = frozenset()) -> None:
-        """`telling` are keys of a policy's own that say what their value is."""
+        """`telling` are keys that a policy or one of its classes names: they say what their value is."""
         super().__init__()
         self._telling = telling
 

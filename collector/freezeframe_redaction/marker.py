@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Final
 
 from freezeframe_redaction import encoded, repeats, splice, walk
+from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Candidate
@@ -22,7 +23,7 @@ from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
-from freezeframe_redaction.surrogates import CLASSES, number_for
+from freezeframe_redaction.surrogates import number_for
 from freezeframe_redaction.view import View
 
 _SALT: Final = secrets.token_hex(4)

@@ -71,6 +71,10 @@ class SurrogateClass:
     canonical: Canonical
     priority: int
     """Where candidates overlap the lower number wins, then the longer span."""
+    keys: tuple[str, ...] = ()
+    """Keys that say that their value is one (``{"vin": ...}``), beyond those that `key_context` knows."""
+    minimal: bool = False
+    """The policy `minimal` has it: credentials and payment data."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

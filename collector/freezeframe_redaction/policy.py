@@ -4,7 +4,7 @@ A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). 
 
     name = "acme"
     version = 1
-    classes = "all"                  # or a list of classes
+    classes = "all"                  # or "minimal" (credentials and payment data), or a list of classes
     except = ["IP"]                  # classes taken off again
     allow = ["support@acme.com"]     # values that are never findings
     model_tier = true                # names and addresses that rules do not see; needs `freezeframe[names]`
@@ -34,8 +34,8 @@ import hyperscan
 import orjson
 
 from freezeframe_redaction import linear
+from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.compiled import fires_in
-from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_schemas.errors import ConfigError
 
 _VERSION = 1
@@ -190,7 +190,8 @@ def _toml(value: str | bool | list[str]) -> str:
 
 def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:
     given: Any = raw.get("classes", "all")
-    chosen = set(CLASSES) if given == "all" else set(_strings(raw, "classes", faults))
+    named = {"all": set(CLASSES), "minimal": {name for name, entry in CLASSES.items() if entry.minimal}}
+    chosen = named[given] if isinstance(given, str) and given in named else set(_strings(raw, "classes", faults))
     dropped = set(_strings(raw, "except", faults))
     unknown = sorted((chosen | dropped) - set(CLASSES))
     faults.extend(f"unknown class {entry!r}, {_meant(entry, CLASSES)}" for entry in unknown)

@@ -96,11 +96,11 @@ def around(
     where: Callable[[str], bool] | None = None,
     is_marked: Callable[[str], bool] = is_marked_identifier,
 ) -> Find:
-    """Return the check that the pattern stands around the trigger's end, and `where` holds for its group."""
+    """Return the check that the pattern stands around the trigger's end, and that `where` holds for its group."""
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = reaching(pattern, text, low, high, at, back, ahead, begun=begun)
-        if match is None or (where is not None and not where(match[group])):
+        if match is None or (where is not None and not is_marked(match[group]) and not where(match[group])):
             return ()
         return value(match, class_, kind, group, is_marked)
 

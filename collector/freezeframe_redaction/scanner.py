@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from freezeframe_redaction import detectors, encoded, linear, prose
+from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.detectors.people.names import MARKS
@@ -16,7 +17,6 @@ from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.known import Known
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.policy import Policy
-from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_redaction.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
@@ -45,7 +45,8 @@ class Scanner:
         self.policy = policy
         self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
         self._engine = engine_of(policy) if policy.redacts else None
-        self.keys = KeyContexts(frozenset(key for entry in policy.custom for key in entry.keys))
+        telling = (*policy.custom, *(CLASSES[name] for name in policy.classes))
+        self.keys = KeyContexts(frozenset(key for entry in telling for key in entry.keys))
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
         self._allow = policy.allow
         self._allow_patterns = linear.Whole(policy.allow_patterns) if policy.allow_patterns else None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import re
+from dataclasses import replace
 
 from freezeframe_redaction import checksums, spoken
 from freezeframe_redaction.invented import invent
@@ -35,12 +36,15 @@ from freezeframe_redaction.vendors import HEADS, SEPARATORS
 # -- identifiers -------------------------------------------------------------------------------------------------------
 
 
-def _identifier(class_: str, name: str, priority: int) -> SurrogateClass:
+def identifier(name: str, priority: int, *, keys: tuple[str, ...] = (), minimal: bool = False) -> SurrogateClass:
+    """Return a class whose values get a surrogate of the same shape: digits for digits, letters for letters, and the mark."""
     return SurrogateClass(
         name=name,
-        replace=lambda prf, value, kind: mark_identifier(prf, class_, value),
-        canonical=lambda value, kind: bare(value),
+        replace=lambda prf, value, kind: mark_identifier(prf, name, value),
+        canonical=_bare_canonical,
         priority=priority,
+        keys=keys,
+        minimal=minimal,
     )
 
 
@@ -359,47 +363,42 @@ def _bare_canonical(value: str, kind: str) -> str:
 def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
     """Return the class for digits that are words as well: their surrogate is the digits' own, in words."""
 
-    def kind_of(digits: str) -> str:
-        return national_kind(digits) if entry.name == "PHONE" else ""
-
-    def replace(prf: Prf, value: str, kind: str) -> str:
+    def said(prf: Prf, value: str, kind: str) -> str:
         if kind != spoken.KIND:
             return entry.replace(prf, value, kind)
         digits = spoken.digits_in(value)
-        return spoken.spell_out(entry.replace(prf, digits, kind_of(digits)), value)
+        return spoken.spell_out(entry.replace(prf, digits, national_kind(digits) if entry.name == "PHONE" else ""), value)
 
     def canonical(value: str, kind: str) -> str:
         return entry.canonical(spoken.digits_in(value), "") if kind == spoken.KIND else entry.canonical(value, kind)
 
-    return SurrogateClass(name=entry.name, replace=replace, canonical=canonical, priority=entry.priority)
+    return replace(entry, replace=said, canonical=canonical)
 
 
-CLASSES: dict[str, SurrogateClass] = {
-    entry.name: _also_spoken(entry) if entry.name in ("PHONE", "US_SSN", "CARD") else entry
-    for entry in (
-        SurrogateClass(
-            name="SECRET",
-            replace=_secret,
-            canonical=lambda value, kind: (digits_of(value) or spoken.digits_in(value)) if kind == "code" else value,
-            priority=1,
-        ),
-        SurrogateClass(name="URL_CRED", replace=_url, canonical=_same, priority=0),
-        SurrogateClass(name="CARD", replace=_card, canonical=_digits_canonical, priority=2),
-        SurrogateClass(name="IBAN", replace=_iban, canonical=_bare_canonical, priority=2),
-        SurrogateClass(name="CRYPTO", replace=_wallet, canonical=_same, priority=2),
-        SurrogateClass(name="EMAIL", replace=_email, canonical=_email_canonical, priority=3),
-        SurrogateClass(name="MAC", replace=_mac, canonical=_bare_canonical, priority=3),
-        SurrogateClass(name="IP", replace=_ip, canonical=_ip_canonical, priority=4),
-        _identifier("NATID", "NATID", 4),
-        _identifier("MEDID", "MEDID", 4),
-        SurrogateClass(name="US_SSN", replace=_ssn, canonical=_digits_canonical, priority=5),
-        _identifier("PASSPORT", "PASSPORT", 5),
-        _identifier("DRIVING_LICENCE", "DRIVING_LICENCE", 5),
-        _identifier("BANK_ACCOUNT", "BANK_ACCOUNT", 7),
-        SurrogateClass(name="DOB", replace=lambda prf, value, kind: coarsen(value), canonical=_dob_canonical, priority=5),
-        SurrogateClass(name="PHONE", replace=_phone, canonical=_phone_canonical, priority=6),
-        SurrogateClass(name="ADDRESS", replace=_address, canonical=_address_canonical, priority=8),
-        SurrogateClass(name="PERSON", replace=_person, canonical=_lower, priority=9),
-    )
-}
-"""Every built-in class of value."""
+CLASSES: tuple[SurrogateClass, ...] = (
+    SurrogateClass(
+        name="SECRET",
+        replace=_secret,
+        canonical=lambda value, kind: (digits_of(value) or spoken.digits_in(value)) if kind == "code" else value,
+        priority=1,
+        minimal=True,
+    ),
+    SurrogateClass(name="URL_CRED", replace=_url, canonical=_same, priority=0, minimal=True),
+    _also_spoken(SurrogateClass(name="CARD", replace=_card, canonical=_digits_canonical, priority=2, minimal=True)),
+    SurrogateClass(name="IBAN", replace=_iban, canonical=_bare_canonical, priority=2, minimal=True),
+    SurrogateClass(name="CRYPTO", replace=_wallet, canonical=_same, priority=2),
+    SurrogateClass(name="EMAIL", replace=_email, canonical=_email_canonical, priority=3),
+    SurrogateClass(name="MAC", replace=_mac, canonical=_bare_canonical, priority=3),
+    SurrogateClass(name="IP", replace=_ip, canonical=_ip_canonical, priority=4),
+    identifier("NATID", 4, minimal=True),
+    identifier("MEDID", 4),
+    _also_spoken(SurrogateClass(name="US_SSN", replace=_ssn, canonical=_digits_canonical, priority=5, minimal=True)),
+    identifier("PASSPORT", 5),
+    identifier("DRIVING_LICENCE", 5),
+    identifier("BANK_ACCOUNT", 7, minimal=True),
+    SurrogateClass(name="DOB", replace=lambda prf, value, kind: coarsen(value), canonical=_dob_canonical, priority=5),
+    _also_spoken(SurrogateClass(name="PHONE", replace=_phone, canonical=_phone_canonical, priority=6)),
+    SurrogateClass(name="ADDRESS", replace=_address, canonical=_address_canonical, priority=8),
+    SurrogateClass(name="PERSON", replace=_person, canonical=_lower, priority=9),
+)
+"""The classes that several families of detectors find; a family may bring its own (`classes`)."""

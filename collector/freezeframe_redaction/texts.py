@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
+from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.collisions import Collisions
 from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
@@ -22,7 +23,7 @@ from freezeframe_redaction.originals import Originals
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
-from freezeframe_redaction.surrogates import CLASSES, LEAST_MARKED, number_for
+from freezeframe_redaction.surrogates import LEAST_MARKED, number_for
 from freezeframe_redaction.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
 

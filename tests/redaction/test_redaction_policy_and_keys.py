@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
+from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.cli import main
 from freezeframe_redaction.policy import BUILT_IN, CustomClass, parse_policy
-from freezeframe_redaction.surrogates import CLASSES
 from freezeframe_redaction.vault import Vault
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError

@@ -1,6 +1,7 @@
 """Detectors, one family a module; `ALL` lists every one in a fixed order.
 
-A new detector is one entry in its family's ``DETECTORS``: triggers, a check, and at least one example, which a test holds.
+A new detector is one row in its family's ``DETECTORS``: triggers, a check, and at least one example, which a test holds.
+How to add a class of value: docs/extending/pii-class.md.
 """
 
 from __future__ import annotations
@@ -32,28 +33,30 @@ from freezeframe_redaction.detectors import (
 )
 from freezeframe_redaction.model import Detector
 
-ALL: tuple[Detector, ...] = (
-    *email.DETECTORS,
-    *numbers.DETECTORS,
-    *national.DETECTORS,
-    *medical.DETECTORS,
-    *bank.DETECTORS,
-    *card.DETECTORS,
-    *documents.DETECTORS,
-    *dates.DETECTORS,
-    *iban.DETECTORS,
-    *network.DETECTORS,
-    *wallets.DETECTORS,
-    *secrets.DETECTORS,
-    *assigned.DETECTORS,
-    *logins.DETECTORS,
-    *codes.DETECTORS,
-    *links.DETECTORS,
-    *addresses.DETECTORS,
-    *postcodes.DETECTORS,
-    *people.DETECTORS,
-    *tables.DETECTORS,
-    *segments.DETECTORS,
-    *spelled.DETECTORS,
-    *encoded.DETECTORS,
+FAMILIES = (
+    email,
+    numbers,
+    national,
+    medical,
+    bank,
+    card,
+    documents,
+    dates,
+    iban,
+    network,
+    wallets,
+    secrets,
+    assigned,
+    logins,
+    codes,
+    links,
+    addresses,
+    postcodes,
+    people,
+    tables,
+    segments,
+    spelled,
+    encoded,
 )
+"""One module each, in a fixed order: its ``DETECTORS``, and its ``CLASSES`` if it brings classes of value of its own."""
+ALL: tuple[Detector, ...] = tuple(detector for family in FAMILIES for detector in family.DETECTORS)

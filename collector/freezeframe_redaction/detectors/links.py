@@ -25,7 +25,7 @@ def _is_random(token: str) -> bool:
     """Whether the token is random: words joined by dashes name a page; what is random has digits among letters, without a break."""
     longest = max(re.split(r"[-_.~]", token), key=len)
     mixed = sum(map(str.isdigit, longest)) > 1 and any(map(str.isalpha, longest))
-    return is_marked_secret(token) or (len(longest) >= _LEAST_PIECE and mixed)
+    return len(longest) >= _LEAST_PIECE and mixed
 
 
 _token = around(_TOKEN, CLASS, 80, 620, "generic", where=_is_random, is_marked=is_marked_secret)
@@ -41,7 +41,7 @@ _chat = around(
     40,
     16,
     "international",
-    where=lambda digits: is_assigned(digits) or _is_marked_phone(digits),
+    where=is_assigned,
     is_marked=_is_marked_phone,
 )
 

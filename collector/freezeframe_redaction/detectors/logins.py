@@ -16,7 +16,7 @@ _FLAG = re.compile(
 
 
 def _is_no_template(value: str) -> bool:
-    return is_marked_secret(value) or not value.startswith(("$", "{", "<"))
+    return not value.startswith(("$", "{", "<"))
 
 
 _flag = around(

@@ -1,0 +1,12 @@
+"""Every built-in class of value, by name: those of `surrogates`, and those that a family of detectors brings."""
+
+from __future__ import annotations
+
+from freezeframe_redaction import surrogates
+from freezeframe_redaction.detectors import FAMILIES
+from freezeframe_redaction.model import SurrogateClass
+
+CLASSES: dict[str, SurrogateClass] = {
+    entry.name: entry
+    for entry in (*surrogates.CLASSES, *(entry for family in FAMILIES for entry in getattr(family, "CLASSES", ())))
+}
