@@ -11,16 +11,17 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, cast
 
 import orjson
 
-from freezeframe_redaction import eventstream, splice, walk
+from freezeframe_redaction import splice, walk
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_schemas.body_text import read_text, write_text
+from freezeframe_schemas.wire import eventstream
 
 _MAX_DECODED = 64_000_000
 _COMPRESSED = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
@@ -179,29 +180,27 @@ def _like(body: str | bytes, made: str, codec: str) -> str | bytes:
 
 def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline) -> Plan:
     """Return the plan of a binary event stream: its payloads spell one answer; frames get their lengths and checksums anew."""
-    parsed = eventstream.parse_frames(body)
-    if parsed is None:
+    messages = eventstream.parse(body)
+    rest = body[messages[-1].end :] if messages else body
+    if not eventstream.is_cut(rest):
         return Plan((), lambda _: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
-    frames, rest = parsed
-    payloads = [_Payload(keys, frame.payload, deadline) for frame in frames]
+    payloads = [_Payload(keys, message.payload, deadline) for message in messages]
     # What is left of a frame that never came whole cannot be checked anyway; it is read as text.
     tail = _Payload(keys, rest, deadline) if rest else None
 
     def finish(_: str) -> Body:
         parts: list[bytes] = []
         moved: list[tuple[int, int, int]] = []
-        at = 0
-        for frame, payload in zip(frames, payloads, strict=True):
-            old, new = frame.to_bytes(), frame
+        for message, payload in zip(messages, payloads, strict=True):
+            part = body[message.start : message.end]
             made = payload.finish()
-            if made is not frame.payload:
-                new = replace(frame, payload=made)
-                moved.append((at, at + len(old), len(new.to_bytes())))
-            at += len(old)
-            parts.append(old if new is frame else new.to_bytes())
+            if made is not message.payload:
+                part = eventstream.with_payload(part, made)
+                moved.append((message.start, message.end, len(part)))
+            parts.append(part)
         last = tail.finish() if tail else b""
         if last is not rest and tail:
-            moved.append((at, at + len(rest), len(last)))
+            moved.append((len(body) - len(rest), len(body), len(last)))
         if not moved:
             return Body(body, sizes)
         return Body(b"".join([*parts, last]), _shift(sizes, moved))

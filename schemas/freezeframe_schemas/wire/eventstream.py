@@ -17,6 +17,7 @@ from typing import Final
 HeaderValue = bool | int | bytes | str
 """Integers are written as 64-bit; timestamps and UUIDs are read as integers and bytes."""
 
+CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
 _PRELUDE: Final = struct.Struct(">II")
 _CRC: Final = struct.Struct(">I")
 _LEAST: Final = _PRELUDE.size + 2 * _CRC.size
@@ -53,6 +54,22 @@ def parse(body: bytes) -> list[EventMessage]:
 def encode(messages: Iterable[EventMessage]) -> bytes:
     """Return the messages as a body; the byte ranges they carry are not looked at."""
     return b"".join(_write_message(message) for message in messages)
+
+
+def is_cut(rest: bytes) -> bool:
+    """Return whether what follows the last message is the start of one that never came whole; otherwise it is damaged."""
+    if len(rest) < _LEAST:
+        return True
+    total, headers_size = _PRELUDE.unpack_from(rest)
+    (prelude_crc,) = _CRC.unpack_from(rest, _PRELUDE.size)
+    return prelude_crc == zlib.crc32(rest[: _PRELUDE.size]) and total >= _LEAST + headers_size and total > len(rest)
+
+
+def with_payload(message: bytes, payload: bytes) -> bytes:
+    """Return a message with another payload, and its headers as they are."""
+    _, headers_size = _PRELUDE.unpack_from(message)
+    headers_start = _PRELUDE.size + _CRC.size
+    return _framed(message[headers_start : headers_start + headers_size], payload)
 
 
 def _read_message(body: bytes, start: int) -> EventMessage | None:
@@ -111,9 +128,12 @@ def _read_headers(data: bytes) -> dict[str, HeaderValue]:
 
 
 def _write_message(message: EventMessage) -> bytes:
-    headers = b"".join(_write_header(name, value) for name, value in message.headers.items())
-    prelude = _PRELUDE.pack(_LEAST + len(headers) + len(message.payload), len(headers))
-    head = prelude + _CRC.pack(zlib.crc32(prelude)) + headers + message.payload
+    return _framed(b"".join(_write_header(name, value) for name, value in message.headers.items()), message.payload)
+
+
+def _framed(headers: bytes, payload: bytes) -> bytes:
+    prelude = _PRELUDE.pack(_LEAST + len(headers) + len(payload), len(headers))
+    head = prelude + _CRC.pack(zlib.crc32(prelude)) + headers + payload
     return head + _CRC.pack(zlib.crc32(head))
 
 

@@ -41,7 +41,7 @@ def read_body(body: bytes, content_type: str) -> Body:
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "text/event-stream":
         return _sse(body)
-    if kind == "application/vnd.amazon.eventstream":
+    if kind == eventstream.CONTENT_TYPE:
         return _eventstream(body)
     if kind.endswith(_LINE_TYPES):
         return _lines(body)
