@@ -10,6 +10,7 @@ from dataclasses import replace
 import agent_loops
 import pytest
 from handmade_runs import told
+from tables_page import tables_page
 
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import RunStore, open_runs
@@ -19,7 +20,6 @@ from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
 from freezeframe_schemas.run import KIT, LEVELS, OPERATION_IN, Scope, build_run, readiness, spans_in_scope
 from freezeframe_schemas.span import Resource, SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES, checksum, described, migrations
-from freezeframe_schemas.tables.reference import tables_page
 from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
 from freezeframe_schemas.tables.views import views
 
@@ -313,9 +313,7 @@ def test_the_page_of_tables_is_current() -> None:
     from pathlib import Path
 
     page = Path(__file__).parents[2] / "docs" / "tables.md"
-    assert page.read_text(encoding="utf-8") == tables_page(), (
-        "run: python -m freezeframe_schemas.tables.reference > docs/tables.md"
-    )
+    assert page.read_text(encoding="utf-8") == tables_page(), "run: python tests/support/tables_page.py > docs/tables.md"
 
 
 def test_migrations_are_named_by_number_and_have_checksums() -> None:

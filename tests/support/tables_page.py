@@ -1,4 +1,4 @@
-"""``docs/tables.md``, generated: ``python -m freezeframe_schemas.tables.reference > docs/tables.md``."""
+"""``docs/tables.md``, made from the columns and views: ``python tests/support/tables_page.py > docs/tables.md``."""
 
 from __future__ import annotations
 

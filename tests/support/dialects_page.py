@@ -1,4 +1,4 @@
-"""The page ``docs/dialects.md``, written from the registry, so that it cannot say anything else than the code."""
+"""``docs/dialects.md``, made from the registry: ``python tests/support/dialects_page.py > docs/dialects.md``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEAD: Final = """\
 
 A dialect reads the bytes of a provider's requests and answers into the attributes of the OpenTelemetry GenAI conventions. It
 is a pure function: capture uses it to name what it recorded, the collector to fill in what is missing, replay for keys and
-diffs. This page is written from the registry (`freezeframe_schemas.wire.catalogue`); a test keeps it current.
+diffs. This page is written from the registry (`tests/support/dialects_page.py`); a test keeps it current.
 
 * Streamed and synchronous answers with the same content give the same attributes: a stream is first assembled into
   the synchronous answer, and one reader handles both. A stream that was cut gives what arrived, without a finish reason.
@@ -56,7 +56,7 @@ One module with four functions (`read_request`, `read_response`, `assemble`, `ha
 """
 
 
-def to_markdown() -> str:
+def dialects_page() -> str:
     """Return the page."""
     return _HEAD + _dialects() + _MIDDLE + _providers() + _TAIL
 
@@ -117,3 +117,7 @@ def _group(match: re.Match[str]) -> str:
     if match[2]:
         return f"[{inner}]"
     return f"{{{inner}}}" if "," in inner else inner
+
+
+if __name__ == "__main__":
+    print(dialects_page(), end="")
