@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import gzip
 import json
@@ -19,7 +18,7 @@ from arbitrary import exchanges, spans
 from hypothesis import given
 
 from freezeframe_replay.cli.show import next_lines
-from freezeframe_replay.cli.target import typed_again
+from freezeframe_replay.local.target import Place, target_as_typed
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.sources.backends import HEADERS_VARIABLE, URLS, is_backend, load_backend_spans
 from freezeframe_replay.sources.otlp import spans_of_document
@@ -194,7 +193,7 @@ def test_what_show_tells_to_type_next_finds_the_same_run(named: str, store: str,
     """Another backend knows whole trace ids only, and has to be named again; a password is not printed."""
     (tmp_path / "sent.jsonl").write_bytes(packed("sent.jsonl.gz"))
     outline = outline_run(load_run_of_file(tmp_path / "sent.jsonl"))
-    again = typed_again(argparse.Namespace(run=named, store=store, data=None), outline.run_id)
+    again = target_as_typed(Place(store=store), named, outline.run_id)
     first, second = next_lines(outline, again, fixture=False).split("\n")
     assert first == f"next: freezeframe replay {typed}"
     assert f"freezeframe fixture {typed} -o " in second

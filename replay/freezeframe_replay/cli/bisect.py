@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
 from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Bisect and name the commit; 125 where only skipped commits are left."""
     from freezeframe_replay.experiments.bisect import Trial, bisect
 
-    fixture = load_as_fixture(arguments, arguments.run)
+    fixture = load_as_fixture(place_of(arguments), arguments.run)
     good = arguments.good or _recorded_commit(fixture)
     quiet = arguments.quiet or arguments.json
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, print_json
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.cli.writing import write_to
+from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.calibrate import Calibration, calibrate, why_incomparable
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
@@ -38,8 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print what varies, and write the fixture where asked."""
-    one = load_as_fixture(arguments, arguments.one)
-    found = calibrate(one, load_as_fixture(arguments, arguments.other))
+    one = load_as_fixture(place_of(arguments), arguments.one)
+    found = calibrate(one, load_as_fixture(place_of(arguments), arguments.other))
     why = why_incomparable(found)
     if why is not None:
         print(f"freezeframe calibrate: incomparable: {why}; nothing was learned, nothing written", file=sys.stderr)

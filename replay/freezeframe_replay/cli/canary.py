@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, fixture_directory, is_fixture, load_as_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, terminal_width
+from freezeframe_replay.local.target import fixture_directory, is_fixture, load_as_fixture
 from freezeframe_replay.report.render import ID_DIGITS, short
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
@@ -97,7 +97,7 @@ def _fixtures(arguments: argparse.Namespace) -> Iterator[Fixture]:
             dataset = load_dataset(fixture_directory(name))
             yield from map(dataset.load, dataset.rows)
         else:
-            yield load_as_fixture(arguments, name)
+            yield load_as_fixture(place_of(arguments), name)
 
 
 def _lines(found: Asked, *, drifted: bool) -> Iterable[str]:

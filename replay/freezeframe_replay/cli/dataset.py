@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds
+from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.cli.target import load_as_fixture, open_store
 from freezeframe_replay.cli.writing import is_bare, warn_of_bare
+from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.lifecycle import NOT_OK
 
@@ -68,7 +68,7 @@ def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
         raise ConfigError("choose runs in exactly one way: by name, with --sql, or with --where, --failed and --since")
     if arguments.runs:
         return arguments.runs, " ".join(arguments.runs)
-    store = open_store(arguments)
+    store = open_store(place_of(arguments))
     if arguments.sql:
         _, rows = store.sql(arguments.sql)
         return list(dict.fromkeys(str(row[0]) for row in rows))[: arguments.limit], arguments.sql
@@ -88,7 +88,7 @@ def _fixtures(
 ) -> Iterator[tuple[Fixture, str]]:
     """Yield the fixtures with a note each; the ids of those that nothing has redacted go into `bare`."""
     for done, name in enumerate(names, 1):
-        fixture = load_as_fixture(arguments, name)
+        fixture = load_as_fixture(place_of(arguments), name)
         progress.step(done, len(names), fixture.run_id)
         if is_bare(fixture):
             bare.append(fixture.run_id)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
 from freezeframe_replay.engine.compare import Difference
+from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
 from freezeframe_replay.report.render import ID_DIGITS, cost, duration, short
 from freezeframe_schemas.errors import FixtureError
@@ -51,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison; 3 where the runs differ."""
-    found = compare_runs(load_as_fixture(arguments, arguments.before), load_as_fixture(arguments, arguments.after))
+    found = compare_runs(
+        load_as_fixture(place_of(arguments), arguments.before), load_as_fixture(place_of(arguments), arguments.after)
+    )
     if arguments.html is not None:
         _write_page(arguments.html, found)
     if arguments.json:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
+from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.cli.target import load_as_fixture, open_store
+from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
@@ -58,7 +58,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.experiments.failures import list_failures
 
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    groups = list_failures(open_store(arguments), limit=arguments.limit, since=since, where=arguments.where)
+    groups = list_failures(open_store(place_of(arguments)), limit=arguments.limit, since=since, where=arguments.where)
     verdicts = _replay(arguments, groups) if arguments.replay else {}
     if arguments.output is not None and groups:
         _write(arguments, groups)
@@ -82,7 +82,7 @@ def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str,
     verdicts: dict[str, str] = {}
     for done, run in enumerate(dict.fromkeys(group.newest for group in groups), 1):
         try:
-            verdicts[run] = verdict(reenact(load_as_fixture(arguments, run), timeout_s=arguments.timeout)).value
+            verdicts[run] = verdict(reenact(load_as_fixture(place_of(arguments), run), timeout_s=arguments.timeout)).value
         except FreezeframeError as error:  # a cold case, or a run of other code: the other groups are still of interest
             verdicts[run] = f"{_NOT_REPLAYED}{error.message}"
         progress.step(done, len({group.newest for group in groups}), f"{run[:ID_DIGITS]}  {verdicts[run]}")
@@ -95,7 +95,7 @@ def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
     notes: dict[str, list[str]] = {}
     for group in groups:
         notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())
-    runs = ((load_as_fixture(arguments, run), "; ".join(told)) for run, told in notes.items())
+    runs = ((load_as_fixture(place_of(arguments), run), "; ".join(told)) for run, told in notes.items())
     write_dataset(arguments.output, runs, chosen_by=f"one of each failure {arguments.where}".strip())
 
 

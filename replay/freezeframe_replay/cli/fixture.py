@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, print_json
-from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.cli.writing import cannot_write, write_to
+from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
 from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_schemas.errors import RunError
 
@@ -79,7 +79,7 @@ def _frozen(arguments: argparse.Namespace) -> Fixture:
     from freezeframe_replay.engine.freeze import freeze
     from freezeframe_schemas.run import readiness
 
-    run = load_run(arguments)
+    run = load_run(place_of(arguments), arguments.run)
     if not run.exchanges:
         raise RunError(
             f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",

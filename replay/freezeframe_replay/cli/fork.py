@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, text_or_file
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, text_or_file
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.experiments.fork import Edit, Target, fork
+from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
@@ -67,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             "no change given; use --step N with --result, --response or --set, or --input, --flag, --clock, --commit"
         )
-    made = fork(load_as_fixture(arguments, arguments.run), edits)
+    made = fork(load_as_fixture(place_of(arguments), arguments.run), edits)
     directory: Path = arguments.output
     write_to(directory, made, command="fork")
     if arguments.json:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, terminal_width
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
 from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
@@ -85,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
         timeout_s=arguments.timeout,
     )
     try:
-        effects = fuzz(load_as_fixture(arguments, arguments.run), fuzzing, on_effect=on_effect)
+        effects = fuzz(load_as_fixture(place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
     except ReplayError as error:
         print(f"freezeframe fuzz: {error}", file=sys.stderr)
         return EXIT_CODES[Verdict.INCOMPARABLE]

@@ -11,12 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
+from freezeframe_replay.local.target import Place
 from freezeframe_replay.report.render import WIDTH
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+TARGET_HELP = (
+    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory or .tar.gz, or a file of spans (FILE or "
+    "FILE:ID)"
+)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +58,11 @@ def add_require_values(parser: argparse.ArgumentParser) -> None:
         help="report incomparable (125) unless all of the program's own private values are compared (needs the "
         "recording's key)",
     )
+
+
+def place_of(arguments: argparse.Namespace) -> Place:
+    """Return where --data and --store say that runs are read."""
+    return Place(data=arguments.data, store=arguments.store)
 
 
 def home_of(arguments: argparse.Namespace) -> Home:

@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_require_values, add_store, home_of, positive, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, fixture_to_replay, is_fixture, load_run, typed_again
+from freezeframe_replay.cli.options import (
+    TARGET_HELP,
+    add_json,
+    add_require_values,
+    add_store,
+    home_of,
+    place_of,
+    positive,
+    terminal_width,
+)
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
+from freezeframe_replay.local.target import fixture_to_replay, is_fixture, load_run, target_as_typed
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError, ReplayError
@@ -122,7 +131,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         from freezeframe_replay.engine.freeze import freeze
 
-        fixture = freeze(load_run(arguments))
+        fixture = freeze(load_run(place_of(arguments), arguments.run))
     if arguments.begin is not None:
         fixture = _begin(fixture, arguments.begin)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
@@ -144,7 +153,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(judged_to_json(report))
         else:
-            again = typed_again(arguments, report.run_id)
+            again = target_as_typed(place_of(arguments), arguments.run, report.run_id)
             print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
             if report.live and spans is None and not arguments.quiet:
                 print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")

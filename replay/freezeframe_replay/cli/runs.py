@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, print_json, seconds, terminal_width
-from freezeframe_replay.cli.target import open_store
+from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
+from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.outline import input_text
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
@@ -41,7 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the list."""
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
     statuses = NOT_OK if arguments.failed else ()
-    runs = open_store(arguments).list_runs(arguments.limit, statuses=statuses, since=since)
+    runs = open_store(place_of(arguments)).list_runs(arguments.limit, statuses=statuses, since=since)
     if arguments.json:
         print_json([dataclasses.asdict(run) for run in runs])
     elif runs:

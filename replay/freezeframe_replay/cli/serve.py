@@ -11,8 +11,17 @@ from dataclasses import replace
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_require_values, add_store, home_of, port, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
+from freezeframe_replay.cli.options import (
+    TARGET_HELP,
+    add_json,
+    add_require_values,
+    add_store,
+    home_of,
+    place_of,
+    port,
+    terminal_width,
+)
+from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.divergence import Check
@@ -62,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.process.child import key_of
     from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
 
-    fixture = servable(load_as_fixture(arguments, arguments.run))
+    fixture = servable(load_as_fixture(place_of(arguments), arguments.run))
     if not fixture.steps:
         raise FixtureError(f"run {fixture.run_id}: found no HTTP exchanges, so a server has nothing to answer")
     session = ReplaySession(
@@ -84,7 +93,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(judged_to_json(report))
     else:
-        print(report_text(report, width=terminal_width(), again=typed_again(arguments, report.run_id)))
+        print(
+            report_text(
+                report, width=terminal_width(), again=target_as_typed(place_of(arguments), arguments.run, report.run_id)
+            )
+        )
     return exit_code(report)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, print_json, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, is_fixture, load_run, load_target_fixture, typed_again
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
+from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
 
@@ -38,12 +38,13 @@ def execute(arguments: argparse.Namespace) -> int:
     if is_fixture(arguments.run):
         outline = outline_fixture(load_target_fixture(arguments.run), full=arguments.full)
     else:
-        outline = outline_run(load_run(arguments), full=arguments.full)
+        outline = outline_run(load_run(place_of(arguments), arguments.run), full=arguments.full)
     if arguments.json:
         print_json(dataclasses.asdict(outline))
     else:
         print(outline_text(outline, full=arguments.full, width=terminal_width()))
-        print(f"\n{next_lines(outline, typed_again(arguments, outline.run_id), fixture=is_fixture(arguments.run))}")
+        again = target_as_typed(place_of(arguments), arguments.run, outline.run_id)
+        print(f"\n{next_lines(outline, again, fixture=is_fixture(arguments.run))}")
     return 0
 
 

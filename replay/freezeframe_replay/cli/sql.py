@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_store, print_json
-from freezeframe_replay.cli.target import open_store
+from freezeframe_replay.cli.options import add_store, place_of, print_json
+from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError
 
@@ -50,7 +50,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if said := _FORMAT.search(query):
         # The driver appends its own format to the query; a second one is a syntax error that explains nothing.
         raise ConfigError(f"query: must not end with FORMAT {said[1]}", do="give --format table, json or csv")
-    columns, rows = open_store(arguments).sql(query, _parameters(arguments.parameter))
+    columns, rows = open_store(place_of(arguments)).sql(query, _parameters(arguments.parameter))
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif arguments.format == "csv":

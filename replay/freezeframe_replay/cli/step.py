@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, positive, terminal_width
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture, typed_again
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, terminal_width
 from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.report.render import report_text, short
 from freezeframe_schemas.divergence import Report, Stopped
 from freezeframe_schemas.errors import FixtureError, ReplayError
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 if the program stopped there."""
     from freezeframe_replay.process.reenact import reenact
 
-    fixture = load_as_fixture(arguments, arguments.run)
+    fixture = load_as_fixture(place_of(arguments), arguments.run)
     _check(fixture, arguments.until)
     try:
         policy = Policy(stop_before=arguments.until)
@@ -70,7 +70,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(judged_to_json(report))
     elif report.stopped is None:
-        print(report_text(report, width=terminal_width(), again=typed_again(arguments, report.run_id)))
+        print(
+            report_text(
+                report, width=terminal_width(), again=target_as_typed(place_of(arguments), arguments.run, report.run_id)
+            )
+        )
     else:
         print("\n".join(_standstill(report, report.stopped, width=terminal_width(), full=arguments.full)))
     return 0 if report.stopped is not None else exit_code(report)

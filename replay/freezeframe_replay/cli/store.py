@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, home_of, positive, print_json
+from freezeframe_replay.cli.options import add_json, add_store, home_of, place_of, positive, print_json
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, read_ports
 from freezeframe_replay.report.render import table_text
@@ -134,9 +134,9 @@ def _named(arguments: argparse.Namespace) -> str:
     """Return the run that is meant: its trace id, if a store answers; the files of a stopped one are asked for it later."""
     if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or daemon.collector_answers(home_of(arguments))):
         return str(arguments.run)
-    from freezeframe_replay.cli.target import open_store
+    from freezeframe_replay.local.target import open_store
 
-    return open_store(arguments).find(arguments.run)
+    return open_store(place_of(arguments)).find(arguments.run)
 
 
 def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
@@ -164,7 +164,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     """
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
     from freezeframe_redaction.rewrite import surrogates_of
-    from freezeframe_replay.cli.target import open_store
+    from freezeframe_replay.local.target import open_store
     from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
     home = home_of(arguments)
@@ -172,7 +172,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     if not keys.is_dir():
         raise ConfigError(f"{keys}: no key directory", do="name the collector's key directory with --keys DIR")
     policy = load_policy(arguments.policy)
-    spans = open_store(arguments).load_spans(order["run"])
+    spans = open_store(place_of(arguments)).load_spans(order["run"])
     tenant = spans[0].text(genai.TENANT) or "default"
     redacted = redact_run(spans, policy, load_or_create_keys(keys).current(tenant))
     fresh = Counter({**surrogates_of(redacted)}.values()) - Counter(surrogates_of(spans).values())

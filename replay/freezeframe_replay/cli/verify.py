@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, print_json
-from freezeframe_replay.cli.target import TARGET_HELP, load_as_fixture
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.fixture import Fixture
@@ -91,7 +91,7 @@ def _lines(result: Checked) -> Iterable[str]:
 def _check(arguments: argparse.Namespace, name: str) -> Checked:
     try:
         # of a fixture: version, digest over every step, hash of every blob; of a run: hash of every stored piece
-        fixture = load_as_fixture(arguments, name)
+        fixture = load_as_fixture(place_of(arguments), name)
     except FreezeframeError as error:
         return Checked(name=name, faults=(str(error),))
     from freezeframe_replay.engine.freeze import keyed_anew

@@ -1,16 +1,16 @@
-"""RUN and FIXTURE on a command line: what the user named, loaded."""
+"""What a person names, a run or a fixture, and where it is read from."""
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from freezeframe_replay.cli.options import home_of
 from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_schemas.errors import ConfigError, RunError
 
@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from freezeframe_schemas.run import Run
 
 _LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz)(?::|$)")
-TARGET_HELP = (
-    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory or .tar.gz, or a file of spans (FILE or "
-    "FILE:ID)"
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where runs are read."""
+
+    data: Path | None = None
+    """The data directory; None finds it as `find_home` does."""
+    store: str | None = None
+    """The URL of another store; None reads the data directory's own."""
 
 
 def is_fixture(text: str) -> bool:
@@ -37,22 +43,21 @@ def is_fixture(text: str) -> bool:
     return is_archive(path) or ("/" in text and split_name(text) is None)
 
 
-def typed_again(arguments: argparse.Namespace, run_id: str) -> str:
-    """Return how the run or fixture of this command line is named in the next one.
+def target_as_typed(place: Place, named: str, run_id: str) -> str:
+    """Return how the run or fixture that was named here is named on the next command line.
 
     A file or fixture as it was; a run by its id, since `last` may be another one by then, with --data and --store where they
     were given. The password of a store is not repeated.
     """
     from freezeframe_replay.sources.span_file import split_name
 
-    named: str = arguments.run
     if is_fixture(named) or split_name(named) is not None:
         return shlex.quote(named)
     words = [run_id if named.lower() == run_id else run_id[:ID_DIGITS]]  # other backends know whole ids only
-    if arguments.data:
-        words.append(f"--data {shlex.quote(str(arguments.data))}")
-    if arguments.store:
-        words.append(f"--store {'URL' if urlsplit(arguments.store).password else shlex.quote(arguments.store)}")
+    if place.data:
+        words.append(f"--data {shlex.quote(str(place.data))}")
+    if place.store:
+        words.append(f"--store {'URL' if urlsplit(place.store).password else shlex.quote(place.store)}")
     return " ".join(words)
 
 
@@ -85,7 +90,7 @@ def fixture_directory(text: str) -> Path:
     return path.parent if path.name == "manifest.json" else path
 
 
-def open_store(arguments: argparse.Namespace) -> RunStore:
+def open_store(place: Place) -> RunStore:
     """Return the store that --store, the environment or the data directory names.
 
     Raises:
@@ -95,7 +100,7 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
     from freezeframe_replay.sources.backends import is_backend
     from freezeframe_replay.sources.store import open_runs
 
-    url = _store_of(arguments)
+    url = _store_of(place)
     if is_backend(url):
         raise ConfigError(
             f"store: {url.partition('://')[0]} returns runs by trace id only; lists and SQL require freezeframe's own tables",
@@ -104,17 +109,17 @@ def open_store(arguments: argparse.Namespace) -> RunStore:
     return open_runs(url)
 
 
-def _store_of(arguments: argparse.Namespace) -> str:
-    if arguments.store:
-        return str(arguments.store)
-    home = home_of(arguments)
+def _store_of(place: Place) -> str:
+    if place.store:
+        return place.store
+    home = find_home(place.data)
     url = store_url(home)
     flush(home)
     return url
 
 
-def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
-    """Return the run that `named` (by default `arguments.run`) names, of the store or of a file of spans.
+def load_run(place: Place, named: str) -> Run:
+    """Return the run that `named` names, of the store or of a file of spans.
 
     Raises:
         RunError: no such run, or several.
@@ -124,20 +129,19 @@ def load_run(arguments: argparse.Namespace, named: str | None = None) -> Run:
     from freezeframe_replay.sources.store import open_runs
     from freezeframe_schemas.run import build_run
 
-    text: str = named or arguments.run
-    in_file = split_name(text)
+    in_file = split_name(named)
     if in_file is not None:
         return load_run_of_file(*in_file)
-    if _LIKE_A_FILE.search(text):
-        raise RunError(f"{text}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
-    url = _store_of(arguments)
-    return build_run(load_backend_spans(url, text) if is_backend(url) else open_runs(url).load_spans(text))
+    if _LIKE_A_FILE.search(named):
+        raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
+    url = _store_of(place)
+    return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
 
 
-def load_as_fixture(arguments: argparse.Namespace, named: str) -> Fixture:
+def load_as_fixture(place: Place, named: str) -> Fixture:
     """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
     if is_fixture(named):
         return load_target_fixture(named)
     from freezeframe_replay.engine.freeze import freeze
 
-    return freeze(load_run(arguments, named))
+    return freeze(load_run(place, named))
