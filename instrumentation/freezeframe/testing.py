@@ -1,4 +1,4 @@
-"""For tests: capture into memory, with ids and times that are the same in each run."""
+"""For tests: capture into memory, with ids that are the same in each run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import itertools
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, exchange_from_span
 from freezeframe_schemas.lifecycle import settle
 from freezeframe_schemas.span import SpanRecord
@@ -68,11 +66,6 @@ class Captured:
         found = [exchange for span in self.spans if (exchange := exchange_from_span(span)) is not None]
         return sorted(found, key=lambda exchange: exchange.sequence)
 
-    @property
-    def steady_spans(self) -> list[SpanRecord]:
-        """As `spans`, with times replaced by their rank: the same in every run of the same program."""
-        return steady(self.spans)
-
 
 @contextmanager
 def capture(**options: Any) -> Generator[Captured]:
@@ -109,25 +102,3 @@ def capture(**options: Any) -> Generator[Captured]:
         yield Captured(handle, exporter, provider)
     finally:
         handle.uninstrument()
-
-
-def steady(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans with each time replaced by its rank among all times, and chunk offsets by their index."""
-    times = sorted({time for span in spans for time in (span.start_time_unix_nano, span.end_time_unix_nano)})
-    rank = {time: _EPOCH_NS + index * 1_000_000 for index, time in enumerate(times)}
-    answer: list[SpanRecord] = []
-    for span in spans:
-        offsets = span.attributes.get(genai.RESPONSE_CHUNK_OFFSETS_NS)
-        changes: dict[str, Any] = {}
-        if isinstance(offsets, tuple):
-            changes[genai.RESPONSE_CHUNK_OFFSETS_NS] = tuple(index * 1000 for index, _ in enumerate(offsets))
-        if genai.RESPONSE_TIME_TO_FIRST_CHUNK in span.attributes:
-            changes[genai.RESPONSE_TIME_TO_FIRST_CHUNK] = 0.0
-        answer.append(
-            replace(
-                span.with_attributes(changes),
-                start_time_unix_nano=rank[span.start_time_unix_nano],
-                end_time_unix_nano=rank[span.end_time_unix_nano],
-            )
-        )
-    return answer

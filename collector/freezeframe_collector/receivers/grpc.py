@@ -5,7 +5,6 @@ Source: OTLP 1.x specification, "OTLP/gRPC": ``partial_success``, retryable stat
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -29,7 +28,6 @@ from freezeframe_collector.receivers.compression import decompress
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 
-_LOG = logging.getLogger(__name__)
 _TRACES: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"

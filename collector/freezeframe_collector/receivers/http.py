@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -35,7 +34,6 @@ from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.json_body import decode_json_traces
 from freezeframe_schemas.same_origin import is_loopback
 
-_LOG = logging.getLogger(__name__)
 _PROTOBUF: Final = "application/x-protobuf"
 _JSON: Final = "application/json"
 _SMALL_BYTES: Final = 16 << 10
