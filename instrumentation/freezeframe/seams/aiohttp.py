@@ -253,29 +253,13 @@ def _make_readers(base: Any) -> _Readers:
                 self._recording.finish(Completion.COMPLETE)
             return data
 
-        async def readline(self, **options: Any) -> bytes:
-            return await self._read(self._inner.readline(**options))
-
-        async def readuntil(self, *args: Any, **options: Any) -> bytes:
-            return await self._read(self._inner.readuntil(*args, **options))
-
-        async def read(self, n: int = -1) -> bytes:
-            return await self._read(self._inner.read(n))
-
-        async def readany(self) -> bytes:
-            return await self._read(self._inner.readany())
-
-        async def readchunk(self) -> tuple[bytes, bool]:
-            return await self._read(self._inner.readchunk())
-
-        async def readexactly(self, n: int) -> bytes:
-            return await self._read(self._inner.readexactly(n))
-
         def read_nowait(self, n: int = -1) -> bytes:
             data = self._inner.read_nowait(n)
             self._recording.chunk(data)
             return data
 
+    for name in _READS:
+        setattr(Tee, name, _watched(name))
     for name in _DELEGATED:
         if hasattr(base, name):
             setattr(Tee, name, _delegate(name))
@@ -305,6 +289,8 @@ def _make_readers(base: Any) -> _Readers:
     return _Readers(base=base, tee=Tee, served=Served)
 
 
+_READS: Final = ("readline", "readuntil", "read", "readany", "readchunk", "readexactly")
+
 _DELEGATED: Final = (
     "exception",
     "set_exception",
@@ -321,6 +307,13 @@ _DELEGATED: Final = (
     "set_read_chunk_size",
     "__repr__",
 )
+
+
+def _watched(name: str) -> Callable[..., Any]:
+    async def read(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await self._read(getattr(self._inner, name)(*args, **kwargs))
+
+    return read
 
 
 def _delegate(name: str) -> Callable[..., Any]:

@@ -5,18 +5,18 @@ Adapters describe the call; what happens to it is here. While a replay is served
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from freezeframe._context import PLACE, current_place
 from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.seams import _port, http
+from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
 from freezeframe.seams.responder import Call, Responder
 from freezeframe_schemas import values
@@ -37,6 +37,12 @@ class FunctionCall:
     """The arguments as tagged JSON."""
     call_id: str | None = None
 
+    @classmethod
+    def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
+        """Return a call with these arguments. An id that is not text is none."""
+        body = values.encode({"args": list(args), "kwargs": dict(kwargs)})
+        return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
+
 
 Describe = Callable[[], FunctionCall]
 DescribeMethod = Callable[[Any, tuple[Any, ...], dict[str, Any]], FunctionCall]
@@ -50,13 +56,10 @@ def is_on() -> bool:
     return _port.serving() is not None or _port.recorder() is not None
 
 
-def arguments(*args: object, **kwargs: object) -> str:
-    """Return call arguments in the form in which they are recorded."""
-    return values.encode({"args": list(args), "kwargs": kwargs})
-
-
 def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.encode, load: Load = values.decode) -> _T:
     """Return what the call gives: from the recording in a replay, else from `invoke`."""
+    if not is_on():
+        return invoke()
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
@@ -83,6 +86,8 @@ async def run_async(
     describe: Describe, invoke: Callable[[], Awaitable[_T]], *, dump: Dump = values.encode, load: Load = values.decode
 ) -> _T:
     """As `run`, for a call that is awaited."""
+    if not is_on():
+        return await invoke()
     responder = _port.serving()
     if responder is not None:
         answer = _ask(responder, describe())
@@ -211,28 +216,29 @@ def _succeed(recording: Recording, result: object, dump: Dump) -> None:
     recording.finish(Completion.COMPLETE)
 
 
-def wrap_method(original: Callable[..., Any], *, describe: DescribeMethod) -> Callable[..., Any]:
-    """Return the method such that each call of it is a call of a seam: for `Patches.replace`."""
+def watch(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
+    """Make each call of a method one of a seam."""
 
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_on():
-            return original(self, *args, **kwargs)
+    def method(original: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
 
-    return method
+    patches.around(owner, name, method)
 
 
-def wrap_async_method(original: Callable[..., Any], *, describe: DescribeMethod) -> Callable[..., Any]:
-    """Return the same of an asynchronous method."""
+def watch_async(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
+    """Do the same for an asynchronous method."""
 
-    @functools.wraps(original)
-    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not is_on():
-            return await original(self, *args, **kwargs)
+    async def method(original: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return await run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
 
-    return method
+    patches.around(owner, name, method)
+
+
+def watch_both(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
+    """Do it for ``run`` and ``arun``, as far as the class defines them itself."""
+    for defined, do_watch in ((name, watch), (f"a{name}", watch_async)):
+        if defined in vars(owner):
+            do_watch(patches, owner, defined, describe)
 
 
 @contextmanager

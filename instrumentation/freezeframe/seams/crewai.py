@@ -6,7 +6,6 @@ model writes its calls as text.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -35,16 +34,12 @@ def install(module: ModuleType, patches: Patches) -> None:
             continue
         for method in methods:
             if method in vars(cls):
-                patches.replace(cls, method, _wrap)
+                patches.around(cls, method, _called)
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return original(self, *args, **kwargs)
-        hearts = {name: getattr(self, name) for name in _HEARTS if hasattr(self, name)}
-        watched = {name: watch(heart, describe_tool(heart, name=str(self.name), seam=SEAM)) for name, heart in hearts.items()}
-        return original(StandIn(self, **watched), *args, **kwargs)
-
-    return method
+def _called(original: Callable[..., Any], tool: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if not calls.is_on():
+        return original(tool, *args, **kwargs)
+    hearts = {name: getattr(tool, name) for name in _HEARTS if hasattr(tool, name)}
+    watched = {name: watch(heart, describe_tool(heart, name=str(tool.name), seam=SEAM)) for name, heart in hearts.items()}
+    return original(StandIn(tool, **watched), *args, **kwargs)

@@ -16,8 +16,7 @@ from freezeframe_schemas.framework import FrameworkState, state_attributes
 if TYPE_CHECKING:
     from freezeframe_schemas.span import Attributes
 
-EXECUTIONS: Final = itertools.count()
-"""Executions of graphs and workflows in this process."""
+_EXECUTIONS: Final = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,25 +41,34 @@ def is_recorded() -> bool:
     return recorder is not None and recorder.settings.framework_state
 
 
-def record_state(framework: str, name: str, *, execution: int, border: int, after: Sequence[str], state: str) -> None:
-    """Record what a framework holds at a border."""
-    recorder = _port.recorder()
-    if recorder is None or len(state) > recorder.settings.max_body_bytes:
-        return
-    with guard(f"{framework}.state"):
-        span = recorder.tracer.start_span(f"{framework} state {border}", context=recorder.root.context_for_exchange())
-        if span.is_recording():
-            found = FrameworkState(
-                framework=framework,
-                name=name,
-                execution=execution,
-                border=border,
-                after=tuple(after),
-                sequence=next(EXCHANGE_SEQUENCE),
-                state=state,
-            )
-            recorder.sink.expect(span, _StatePayload(state=found))
-        span.end()
+class Execution:
+    """One execution of a graph or workflow in this process."""
+
+    def __init__(self) -> None:
+        self._number = next(_EXECUTIONS)
+        self.borders = 0
+        """How many have been recorded."""
+
+    def record_state(self, framework: str, name: str, *, after: Sequence[str], state: str) -> None:
+        """Record what a framework holds at the next border."""
+        border, self.borders = self.borders, self.borders + 1
+        recorder = _port.recorder()
+        if recorder is None or len(state) > recorder.settings.max_body_bytes:
+            return
+        with guard(f"{framework}.state"):
+            span = recorder.tracer.start_span(f"{framework} state {border}", context=recorder.root.context_for_exchange())
+            if span.is_recording():
+                found = FrameworkState(
+                    framework=framework,
+                    name=name,
+                    execution=self._number,
+                    border=border,
+                    after=tuple(after),
+                    sequence=next(EXCHANGE_SEQUENCE),
+                    state=state,
+                )
+                recorder.sink.expect(span, _StatePayload(state=found))
+            span.end()
 
 
 class Beginnings:

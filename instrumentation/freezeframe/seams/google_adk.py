@@ -7,7 +7,6 @@ asks its model is, and in a replay it runs.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -38,35 +37,18 @@ def install(module: ModuleType, patches: Patches) -> None:
 
     def patch(cls: Any) -> None:
         if _METHOD in vars(cls) and values.class_path(cls) not in _AGENTS_AS_TOOLS:
-            patches.replace(cls, _METHOD, _wrap)
+            patches.around(cls, _METHOD, _run_async)
 
     patches.in_subclasses(module.BaseTool, patch)
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def run_async(self: Any, *, args: dict[str, Any], tool_context: Any) -> Any:
-        invoke = partial(original, self, args=args, tool_context=tool_context)
-        if not calls.is_on():
-            return await invoke()
-        return await calls.run_async(
-            partial(_describe, self, args, tool_context),
-            invoke,
-            dump=partial(_dump, tool_context),
-            load=partial(_load, tool_context),
-        )
-
-    return run_async
-
-
-def _describe(tool: Any, args: dict[str, Any], context: Any) -> calls.FunctionCall:
-    call_id = getattr(context, "function_call_id", None)
-    return calls.FunctionCall(
-        kind=Kind.TOOL,
-        name=str(tool.name),
-        seam=SEAM,
-        body=values.encode({"args": [], "kwargs": args}),
-        call_id=call_id if isinstance(call_id, str) else None,
+async def _run_async(original: Callable[..., Any], tool: Any, *, args: dict[str, Any], tool_context: Any) -> Any:
+    call_id = getattr(tool_context, "function_call_id", None)
+    return await calls.run_async(
+        lambda: calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, kwargs=args, call_id=call_id),
+        partial(original, tool, args=args, tool_context=tool_context),
+        dump=partial(_dump, tool_context),
+        load=partial(_load, tool_context),
     )
 
 

@@ -7,15 +7,13 @@ of nodes belong to their node. Delta channels are not recorded: their state lies
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port
-from freezeframe.seams.framework_state import BEGINNINGS, EXECUTIONS, is_recorded, record_state
+from freezeframe.seams.framework_state import BEGINNINGS, Execution, is_recorded
 from freezeframe.seams.patching import Patches
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayError
@@ -25,56 +23,43 @@ _EXECUTION: Final = "_freezeframe_execution"
 _THREAD: Final = "freezeframe"
 
 
-@dataclass(slots=True)
-class _Execution:
-    number: int
-    borders: int = 0
-
-
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``langgraph.pregel._loop`` or ``langgraph.pregel.main``."""
     if hasattr(module, "PregelLoop"):
-        patches.replace(module.PregelLoop, "_put_checkpoint", _wrap_put)
+        patches.around(module.PregelLoop, "_put_checkpoint", _put)
     if hasattr(module, "Pregel"):
-        patches.replace(module.Pregel, "stream", _wrap_stream)
-        patches.replace(module.Pregel, "astream", _wrap_stream)
+        patches.around(module.Pregel, "stream", _stream)
+        patches.around(module.Pregel, "astream", _stream)
 
 
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
-def _wrap_put(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def put(loop: Any, metadata: Any) -> Any:
-        at_exit = metadata is loop.checkpoint_metadata  # writes the last one again, where it is written late
-        result = original(loop, metadata)
-        if is_recorded() and not at_exit and not loop.is_nested:
-            with guard("langgraph.state"):
-                _record(loop)
-        return result
-
-    return put
+def _put(original: Callable[..., Any], loop: Any, metadata: Any) -> Any:
+    at_exit = metadata is loop.checkpoint_metadata  # writes the last one again, where it is written late
+    result = original(loop, metadata)
+    if is_recorded() and not at_exit and not loop.is_nested:
+        with guard("langgraph.state"):
+            _record(loop)
+    return result
 
 
 def _record(loop: Any) -> None:
     if getattr(loop, "_delta_channel_names", ()):
         say_once("langgraph.delta", "freezeframe: the state of a graph with delta channels is not recorded")
         return
-    execution: _Execution | None = getattr(loop, _EXECUTION, None)
+    execution: Execution | None = getattr(loop, _EXECUTION, None)
     if execution is None:
-        execution = _Execution(next(EXECUTIONS))
+        execution = Execution()
         setattr(loop, _EXECUTION, execution)
     state = {
         "checkpoint": {**_plain(loop.checkpoint), "channel_values": _channel_values(loop)},
         "metadata": {"source": loop.checkpoint_metadata.get("source"), "step": loop.step},
     }
-    border, execution.borders = execution.borders, execution.borders + 1
-    record_state(
+    execution.record_state(
         SEAM,
         str(loop.config.get("run_name") or ""),
-        execution=execution.number,
-        border=border,
-        after=sorted({task.name for task in loop.tasks.values()}) if border else (),
+        after=sorted({task.name for task in loop.tasks.values()}) if execution.borders else (),
         state=values.encode(state),
     )
 
@@ -109,18 +94,14 @@ def _plain(checkpoint: Any) -> dict[str, Any]:
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-def _wrap_stream(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def stream(graph: Any, input: Any, config: Any = None, **options: Any) -> Any:  # noqa: A002 - the library's own name
-        if _port.serving() is None or _is_nested(config):
-            return original(graph, input, config, **options)
-        state = BEGINNINGS.take(SEAM)
-        if state is None:
-            return original(graph, input, config, **options)
-        hydrated, changed = _hydrate(graph, config, state.state)
-        return original(hydrated, None, changed, **options)
-
-    return stream
+def _stream(original: Callable[..., Any], graph: Any, input: Any, config: Any = None, **options: Any) -> Any:  # noqa: A002 - the library's own name
+    if _port.serving() is None or _is_nested(config):
+        return original(graph, input, config, **options)
+    state = BEGINNINGS.take(SEAM)
+    if state is None:
+        return original(graph, input, config, **options)
+    hydrated, changed = _hydrate(graph, config, state.state)
+    return original(hydrated, None, changed, **options)
 
 
 def _is_nested(config: Any) -> bool:

@@ -7,18 +7,16 @@ class of a module that is not imported here is refused.
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.seams import _port
-from freezeframe.seams.framework_state import BEGINNINGS, EXECUTIONS, is_recorded, record_state
+from freezeframe.seams.framework_state import BEGINNINGS, Execution, is_recorded
 from freezeframe.seams.patching import Patches
 from freezeframe_schemas.errors import ReplayError
 
@@ -27,57 +25,44 @@ _EXECUTION: Final = "_freezeframe_execution"
 _CLASS_NAME: Final = re.compile(r'qualified_name\\*":\s*\\*"([\w.<>]+)')
 
 
-@dataclass(slots=True)
-class _Execution:
-    number: int
-    borders: int = 0
-
-
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``workflows.runtime.control_loop.runner`` or ``workflows.workflow``."""
     runner: Any = getattr(module, "_ControlLoopRunner", None)
     if runner is not None:
-        patches.replace(runner, "_process_tick", _wrap_tick)
+        patches.around(runner, "_process_tick", _process_tick)
     if hasattr(module, "Workflow") and module.__name__ == "workflows.workflow":
-        patches.replace(module.Workflow, "run", _wrap_run)
+        patches.around(module.Workflow, "run", _run)
 
 
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
-def _wrap_tick(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def process_tick(runner: Any, tick: Any) -> Any:
-        result = await original(runner, tick)
-        # `result` is the end of the workflow: there is nothing to go on with.
-        if result is None and is_recorded():
-            with guard("llama_index.state"):
-                _record(runner, tick)
-        return result
-
-    return process_tick
+async def _process_tick(original: Callable[..., Any], runner: Any, tick: Any) -> Any:
+    result = await original(runner, tick)
+    # `result` is the end of the workflow: there is nothing to go on with.
+    if result is None and is_recorded():
+        with guard("llama_index.state"):
+            _record(runner, tick)
+    return result
 
 
 def _record(runner: Any, tick: Any) -> None:
     from workflows.context.serializers import JsonSerializer  # pyright: ignore[reportMissingImports] - optional
 
     step = _step_of(tick)
-    execution: _Execution | None = getattr(runner, _EXECUTION, None)
+    execution: Execution | None = getattr(runner, _EXECUTION, None)
     if step is None and execution is not None:
         return  # an event on its way: no border
     if execution is None:
-        execution = _Execution(next(EXECUTIONS))
+        execution = Execution()
         setattr(runner, _EXECUTION, execution)
     serializer: Any = JsonSerializer()
     context = runner.state.to_serialized(serializer)
     store = runner.adapter.get_state_store(())
     context.state = {} if store is None else store.to_dict(serializer)
-    border, execution.borders = execution.borders, execution.borders + 1
-    record_state(
+    execution.record_state(
         SEAM,
         str(runner.workflow.workflow_name),
-        execution=execution.number,
-        border=border,
         after=() if step is None else (step,),
         state=json.dumps(context.model_dump(mode="python"), ensure_ascii=False),
     )
@@ -94,15 +79,11 @@ def _step_of(tick: Any) -> str | None:
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-def _wrap_run(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def run(workflow: Any, ctx: Any = None, start_event: Any = None, **options: Any) -> Any:
-        state = BEGINNINGS.take(SEAM) if _port.serving() is not None else None
-        if state is None:
-            return original(workflow, ctx, start_event, **options)
-        return original(workflow, ctx=_context(workflow, state.state))
-
-    return run
+def _run(original: Callable[..., Any], workflow: Any, ctx: Any = None, start_event: Any = None, **options: Any) -> Any:
+    state = BEGINNINGS.take(SEAM) if _port.serving() is not None else None
+    if state is None:
+        return original(workflow, ctx, start_event, **options)
+    return original(workflow, ctx=_context(workflow, state.state))
 
 
 def _context(workflow: Any, text: str) -> Any:

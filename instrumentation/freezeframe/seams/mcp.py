@@ -26,67 +26,43 @@ SEAM: Final = "mcp"
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``mcp.shared.jsonrpc_dispatcher`` (mcp 2), ``mcp.shared.session`` (mcp 1), ``mcp.client.stdio`` or ``.sse``."""
     if hasattr(module, "JSONRPCDispatcher"):
-        patches.replace(module.JSONRPCDispatcher, "send_raw_request", _wrap_request)
-        patches.replace(module.JSONRPCDispatcher, "notify", _wrap_notify)
+        calls.watch_async(
+            patches, module.JSONRPCDispatcher, "send_raw_request", lambda _, args, kwargs: _describe(*args, **kwargs)
+        )
+        patches.around(module.JSONRPCDispatcher, "notify", _notify)
     if hasattr(module, "BaseSession"):
-        patches.replace(module.BaseSession, "send_request", _wrap_typed_request)
-        patches.replace(module.BaseSession, "send_notification", _wrap_typed_notification)
+        patches.around(module.BaseSession, "send_request", _send_request)
+        patches.around(module.BaseSession, "send_notification", _notify)
     if hasattr(module, "sse_client"):
         patches.replace(module, "sse_client", _wrap_sse)
     if hasattr(module, "_create_platform_compatible_process"):
-        patches.replace(module, "_create_platform_compatible_process", _wrap_process)
+        patches.around(module, "_create_platform_compatible_process", _create_process)
 
 
-def _wrap_request(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def send_raw_request(self: Any, method: str, params: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return await original(self, method, params, *args, **kwargs)
-        return await calls.run_async(
-            functools.partial(_describe, method, params), functools.partial(original, self, method, params, *args, **kwargs)
-        )
-
-    return send_raw_request
+async def _notify(original: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    if _port.serving() is None:
+        await original(*args, **kwargs)
 
 
-def _wrap_notify(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def notify(self: Any, method: str, params: Any, *args: Any, **kwargs: Any) -> None:
-        if _port.serving() is None:
-            await original(self, method, params, *args, **kwargs)
+async def _send_request(
+    original: Callable[..., Any], session: Any, request: Any, result_type: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Send a request as mcp 1 does: requests and results are models."""
 
-    return notify
-
-
-def _wrap_typed_request(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap mcp 1's way: requests and results are models."""
-
-    @functools.wraps(original)
-    async def send_request(self: Any, request: Any, result_type: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return await original(self, request, result_type, *args, **kwargs)
+    def describe() -> calls.FunctionCall:
         written = _json_of(request)
-        return await calls.run_async(
-            functools.partial(_describe, str(written.get("method")), written.get("params")),
-            functools.partial(original, self, request, result_type, *args, **kwargs),
-            dump=lambda result: values.encode(_json_of(result)),
-            load=lambda text: result_type.model_validate(values.decode(text)),
-        )
+        return _describe(str(written.get("method")), written.get("params"))
 
-    return send_request
+    return await calls.run_async(
+        describe,
+        functools.partial(original, session, request, result_type, *args, **kwargs),
+        dump=lambda result: values.encode(_json_of(result)),
+        load=lambda text: result_type.model_validate(values.decode(text)),
+    )
 
 
 def _json_of(model: Any) -> dict[str, Any]:
     return model.model_dump(by_alias=True, mode="json", exclude_none=True)
-
-
-def _wrap_typed_notification(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def send_notification(self: Any, notification: Any, *args: Any, **kwargs: Any) -> None:
-        if _port.serving() is None:
-            await original(self, notification, *args, **kwargs)
-
-    return send_notification
 
 
 def _wrap_sse(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -108,16 +84,12 @@ def _wrap_sse(original: Callable[..., Any]) -> Callable[..., Any]:
     return functools.wraps(original)(sse_client)
 
 
-def _wrap_process(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def create(command: str, args: list[str], *rest: Any, **kwargs: Any) -> Any:
-        if _port.serving() is not None:
-            command, *args = STAND_IN_PROGRAM
-        return await original(command, args, *rest, **kwargs)
-
-    return create
+async def _create_process(original: Callable[..., Any], command: str, args: list[str], *rest: Any, **kwargs: Any) -> Any:
+    if _port.serving() is not None:
+        command, *args = STAND_IN_PROGRAM
+    return await original(command, args, *rest, **kwargs)
 
 
-def _describe(method: str, params: Any) -> calls.FunctionCall:
+def _describe(method: str, params: Any, *_: Any, **__: Any) -> calls.FunctionCall:
     given = {name: value for name, value in dict(params or {}).items() if name != "_meta"}
-    return calls.FunctionCall(kind=Kind.MCP, name=method, seam=SEAM, body=values.encode({"args": [], "kwargs": given}))
+    return calls.FunctionCall.of(Kind.MCP, SEAM, method, kwargs=given)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
 from freezeframe.seams import calls
 from freezeframe.seams.patching import Patches
-from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
 
 SEAM: Final = "openai_agents"
@@ -24,34 +24,24 @@ def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``agents.tool``."""
     invoker: Any = getattr(module, "_FailureHandlingFunctionToolInvoker", None)
     if invoker is not None:
-        patches.replace(invoker, "__call__", _wrap_invoker)
-    patches.replace(module.FunctionTool, "__post_init__", functools.partial(_wrap_post_init, covered=invoker))
+        patches.around(invoker, "__call__", _invoke)
+    patches.around(module.FunctionTool, "__post_init__", partial(_post_init, covered=invoker))
 
 
-def _wrap_invoker(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def call(self: Any, ctx: Any, input: str) -> Any:  # noqa: A002 - the library's own name
-        tool: Any = getattr(self, "_function_tool", None)
-        if tool is None or not calls.is_on():
-            return await original(self, ctx, input)
-        return await calls.run_async(
-            functools.partial(_describe, tool, ctx, input), functools.partial(original, self, ctx, input)
-        )
-
-    return call
+async def _invoke(original: Callable[..., Any], invoker: Any, ctx: Any, input: str) -> Any:  # noqa: A002 - the library's own name
+    tool: Any = getattr(invoker, "_function_tool", None)
+    if tool is None:
+        return await original(invoker, ctx, input)
+    return await calls.run_async(partial(_describe, tool, ctx, input), partial(original, invoker, ctx, input))
 
 
-def _wrap_post_init(original: Callable[..., None], *, covered: Any) -> Callable[..., None]:
-    @functools.wraps(original)
-    def post_init(self: Any) -> None:
-        original(self)
-        invoke = self.on_invoke_tool
-        if isinstance(invoke, _Invoke):  # a copy of a tool: bind the wrapper, and a method inside it, to the copy
-            self.on_invoke_tool = invoke.bound_to(self)
-        elif covered is None or not isinstance(invoke, covered):
-            self.on_invoke_tool = _Invoke(self, invoke)
-
-    return post_init
+def _post_init(original: Callable[..., None], tool: Any, *, covered: Any) -> None:
+    original(tool)
+    invoke = tool.on_invoke_tool
+    if isinstance(invoke, _Invoke):  # a copy of a tool: bind the wrapper, and a method inside it, to the copy
+        tool.on_invoke_tool = invoke.bound_to(tool)
+    elif covered is None or not isinstance(invoke, covered):
+        tool.on_invoke_tool = _Invoke(tool, invoke)
 
 
 class _Invoke:
@@ -70,19 +60,8 @@ class _Invoke:
         return _Invoke(tool, inner)
 
     async def __call__(self, ctx: Any, input: str) -> Any:  # noqa: A002 - the library's own name
-        if not calls.is_on():
-            return await self._inner(ctx, input)
-        return await calls.run_async(
-            functools.partial(_describe, self._tool, ctx, input), functools.partial(self._inner, ctx, input)
-        )
+        return await calls.run_async(partial(_describe, self._tool, ctx, input), partial(self._inner, ctx, input))
 
 
 def _describe(tool: Any, ctx: Any, text: str) -> calls.FunctionCall:
-    call_id = getattr(ctx, "tool_call_id", None)
-    return calls.FunctionCall(
-        kind=Kind.TOOL,
-        name=str(tool.name),
-        seam=SEAM,
-        body=values.encode({"args": [text], "kwargs": {}}),
-        call_id=call_id if isinstance(call_id, str) else None,
-    )
+    return calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, text, kwargs={}, call_id=getattr(ctx, "tool_call_id", None))

@@ -5,7 +5,6 @@ A flag that the recording does not hold is asked of the provider that the progra
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -29,26 +28,20 @@ def install(module: ModuleType, patches: Patches) -> None:
     if not any(type(known).__name__ == _HOOK_NAME for known in api.get_hooks()):
         api.add_hooks([hook()])  # it stays: outside a recorded run it does nothing
     client: Any = sys.modules["openfeature.client"].OpenFeatureClient
-    patches.replace(client, "evaluate_flag_details", _wrap)
-    patches.replace(client, "evaluate_flag_details_async", _wrap_async)
+    patches.around(client, "evaluate_flag_details", _evaluate)
+    patches.around(client, "evaluate_flag_details_async", _evaluate_async)
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def evaluate(client: Any, flag_type: Any, flag_key: str, *args: Any, **kwargs: Any) -> Any:
-        recorded = _recorded(flag_key)
-        return original(client, flag_type, flag_key, *args, **kwargs) if recorded is None else recorded
-
-    return evaluate
+def _evaluate(original: Callable[..., Any], client: Any, flag_type: Any, flag_key: str, *args: Any, **kwargs: Any) -> Any:
+    recorded = _recorded(flag_key)
+    return original(client, flag_type, flag_key, *args, **kwargs) if recorded is None else recorded
 
 
-def _wrap_async(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def evaluate(client: Any, flag_type: Any, flag_key: str, *args: Any, **kwargs: Any) -> Any:
-        recorded = _recorded(flag_key)
-        return await original(client, flag_type, flag_key, *args, **kwargs) if recorded is None else recorded
-
-    return evaluate
+async def _evaluate_async(
+    original: Callable[..., Any], client: Any, flag_type: Any, flag_key: str, *args: Any, **kwargs: Any
+) -> Any:
+    recorded = _recorded(flag_key)
+    return await original(client, flag_type, flag_key, *args, **kwargs) if recorded is None else recorded
 
 
 def _recorded(flag_key: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
@@ -17,17 +16,13 @@ SEAM: Final = "smolagents"
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``smolagents.tools``."""
-    patches.replace(module.Tool, "__call__", _wrap)
+    patches.around(module.Tool, "__call__", _called)
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not calls.is_on():
-            return original(self, *args, **kwargs)
-        instead: dict[str, Any] = {"forward": watch(self.forward, describe_tool(self.forward, name=str(self.name), seam=SEAM))}
-        if _port.serving() is not None:  # `setup` loads models and opens connections, for a function that is not called
-            instead["is_initialized"] = True
-        return original(StandIn(self, **instead), *args, **kwargs)
-
-    return call
+def _called(original: Callable[..., Any], tool: Any, /, *args: Any, **kwargs: Any) -> Any:
+    if not calls.is_on():
+        return original(tool, *args, **kwargs)
+    instead: dict[str, Any] = {"forward": watch(tool.forward, describe_tool(tool.forward, name=str(tool.name), seam=SEAM))}
+    if _port.serving() is not None:  # `setup` loads models and opens connections, for a function that is not called
+        instead["is_initialized"] = True
+    return original(StandIn(tool, **instead), *args, **kwargs)

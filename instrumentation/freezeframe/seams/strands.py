@@ -84,12 +84,8 @@ def _module_based(tool: Any, tool_use: dict[str, Any], invocation_state: dict[st
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
         del args, kwargs
-        return calls.FunctionCall(
-            kind=Kind.TOOL,
-            name=str(tool.tool_name),
-            seam=SEAM,
-            body=values.encode({"args": [], "kwargs": tool_use.get("input") or {}}),
-            call_id=tool_use.get("toolUseId"),
+        return calls.FunctionCall.of(
+            Kind.TOOL, SEAM, tool.tool_name, kwargs=tool_use.get("input") or {}, call_id=tool_use.get("toolUseId")
         )
 
     return watch(tool._tool_func, describe)

@@ -6,7 +6,6 @@ Only a replay installs it. A program that is recorded waits as it always did.
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable
 from types import CodeType
@@ -18,18 +17,14 @@ from freezeframe.seams.patching import Patches
 
 def install(patches: Patches) -> None:
     """Stand in for the clock of asyncio's own event loops, and for ``time.sleep``."""
-    patches.replace(asyncio.BaseEventLoop, "time", _wrap_time)
+    patches.around(asyncio.BaseEventLoop, "time", _loop_time)
     patches.replace(time, "sleep", lambda original: _sleep)
 
 
-def _wrap_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
-    @functools.wraps(original)
-    def loop_time(loop: Any) -> float:
-        responder = _port.serving()
-        told = None if responder is None else responder.loop_time(loop)
-        return original(loop) if told is None else told
-
-    return loop_time
+def _loop_time(original: Callable[[Any], float], loop: Any) -> float:
+    responder = _port.serving()
+    told = None if responder is None else responder.loop_time(loop)
+    return original(loop) if told is None else told
 
 
 real_sleep: Final = time.sleep
