@@ -5,8 +5,8 @@
         model.reply("It is in Lyon.")
         assert answer("Where is AC-1?") == "It is in Lyon."
 
-Model calls are answered in the order in which they are made, in the client's own wire format (OpenAI chat completions,
-Anthropic messages), whole or streamed as it asks. Tools run for real.
+Model calls are answered in the order in which they are made, in the client's own wire format, whole or streamed as it asks.
+Tools run for real.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from typing import Any, Final
 
 from freezeframe.seams import Call, _port, serve, stop_serving
 from freezeframe.seams.responder import Feed
-from freezeframe_replay.engine.answers import Answer, ToolCall, write_answer, write_error
-from freezeframe_schemas.errors import FixtureError, ReplayMiss
-from freezeframe_schemas.exchange import Exchange, Kind, Response
+from freezeframe_schemas.errors import ReplayMiss, WireError
+from freezeframe_schemas.exchange import Exchange, Kind, Request, Response
+from freezeframe_schemas.wire.answer import Answer, ToolCall
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.registry import PROVIDERS, dialect_of
 
-_KEYS: Final = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+_KEYS: Final = tuple(name for row in PROVIDERS for name in row.credentials)
 """Clients cannot be created without one."""
 
-_Write = Callable[[str | None, bool], Response]
+_Write = Callable[[WireDialect, Request], Response]
 
 
 class ModelStub:
@@ -62,19 +64,29 @@ class ModelStub:
             )
         )
 
+    def embedding(self, *vectors: Sequence[float]) -> None:
+        """Answer one call of an embeddings model, with a vector for each input."""
+        self._say(vectors=vectors)
+
     def error(self, status: int, message: str = "refused by the stub") -> None:
         """Refuse one call. SDKs retry after 429 and 5xx: also set what the next attempt gets."""
-        self._left.append(lambda dialect, _: write_error(dialect, status, message))
+        self._left.append(lambda dialect, _: dialect.write_error(status, message))
 
     @property
     def left(self) -> int:
         """Return how many answers were not used yet."""
         return len(self._left)
 
-    def _say(self, *, pieces: tuple[str, ...] = (), tool_calls: tuple[ToolCall, ...] = ()) -> None:
+    def _say(
+        self,
+        *,
+        pieces: tuple[str, ...] = (),
+        tool_calls: tuple[ToolCall, ...] = (),
+        vectors: tuple[Sequence[float], ...] = (),
+    ) -> None:
         self._said += 1
-        answer = Answer(pieces=pieces, tool_calls=tool_calls, id=f"stub_{self._said}")
-        self._left.append(lambda dialect, streamed: write_answer(dialect, answer, streamed=streamed))
+        answer = Answer(pieces=pieces, tool_calls=tool_calls, vectors=vectors, id=f"stub_{self._said}")
+        self._left.append(lambda dialect, request: dialect.write_answer(answer, request))
 
     # -- what the seams call ----------------------------------------------------------------------------------------------
 
@@ -90,9 +102,12 @@ class ModelStub:
             if not self._left:
                 raise ReplayMiss(f"model call {len(self.requests)}: the stub has no answer left for {call.name}")
             write = self._left.popleft()
+        dialect = dialect_of(call.request, call.dialect)
+        if dialect is None:
+            raise ReplayMiss(f"{call.name}: a stub answers in the wire format of the request, and knows none for this one")
         try:
-            response = write(call.dialect, body.get("stream") is True)
-        except FixtureError as error:
+            response = write(dialect, call.request)
+        except WireError as error:
             raise ReplayMiss(f"{call.name}: {error}") from error
         return Exchange(kind=call.kind, name=call.name, seam=call.seam, request=call.request, response=response)
 

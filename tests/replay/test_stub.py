@@ -19,6 +19,7 @@ pytestmark = pytest.mark.long  # imports both SDKs
 
 ASKED: Any = [{"role": "user", "content": "where is AC-1?"}]
 NOWHERE = "http://127.0.0.1:9"
+SIGNED: Any = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
 
 
 def chat(**options: Any) -> Any:
@@ -72,6 +73,39 @@ def test_anthropic_gets_texts_tool_calls_and_streams() -> None:
         with api.stream(**options) as stream:
             assert stream.get_final_message().content[0].to_dict()["input"] == {"order": "AC-2"}
         assert api.create(**options).content[0].text == "again"
+
+
+def test_responses_and_embeddings_are_answered_too() -> None:
+    with model_stub() as model:
+        model.reply("in Lyon")
+        model.tool_call("lookup", {"order": "AC-1"})
+        model.stream(["in ", "Lyon"])
+        model.embedding((0.5, -1.0))
+        client = openai.OpenAI(base_url=f"{NOWHERE}/v1", http_client=openai.DefaultHttpxClient(verify=False))
+        options: Any = {"model": "gpt-4o", "input": "where is AC-1?"}
+        assert client.responses.create(**options).output_text == "in Lyon"
+        (call,) = client.responses.create(**options).output
+        assert call.type == "function_call"
+        assert json.loads(call.arguments) == {"order": "AC-1"}
+        with client.responses.stream(**options) as stream:
+            assert [event.delta for event in stream if event.type == "response.output_text.delta"] == ["in ", "Lyon"]
+            assert stream.get_final_response().output_text == "in Lyon"
+        assert client.embeddings.create(model="e", input="AC-1").data[0].embedding == [0.5, -1.0]
+
+
+def test_bedrock_is_answered_in_its_event_stream_too() -> None:
+    import boto3
+
+    bedrock: Any = boto3.client("bedrock-runtime", region_name="eu-west-1", endpoint_url=NOWHERE, **SIGNED)  # pyright: ignore[reportUnknownMemberType]
+    options: Any = {"modelId": "m", "messages": [{"role": "user", "content": [{"text": "where is AC-1?"}]}]}
+    with model_stub() as model:
+        model.tool_call("lookup", {"order": "AC-1"})
+        model.stream(["in ", "Lyon"])
+        (block,) = bedrock.converse(**options)["output"]["message"]["content"]
+        assert block["toolUse"]["input"] == {"order": "AC-1"}
+        events = list(bedrock.converse_stream(**options)["stream"])
+    assert [event["contentBlockDelta"]["delta"]["text"] for event in events if "contentBlockDelta" in event] == ["in ", "Lyon"]
+    assert events[-2]["messageStop"]["stopReason"] == "end_turn"
 
 
 def test_asynchronous_clients_and_tools_that_ask_a_model_are_answered_too() -> None:

@@ -14,16 +14,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from freezeframe_replay.engine.answers import Answer, write_answer
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Response
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import canonical_json, digest
-from freezeframe_schemas.wire import decode_body, find_dialect_of
+from freezeframe_schemas.wire import decode_body
+from freezeframe_schemas.wire.answer import Answer
+from freezeframe_schemas.wire.frames import Form, read_body
+from freezeframe_schemas.wire.registry import dialect_of
 
 _PART: Final = re.compile(r'\.?([^.\[\]|"]+)|\[(\d+)\]|\["([^"]+)"\]')
 _INSIDE: Final = "|json"
+_FIRST_ERROR_STATUS: Final = 400
 
 
 class Target(StrEnum):
@@ -243,16 +246,22 @@ def _body(step: Step, edit: Edit) -> Response:
 def _said(exchange: Exchange, text: str) -> Response:
     """Return the model's answer with another text, in the wire format and the mode (whole or streamed) of the recorded one."""
     recorded = exchange.response
-    content_type = next((value for name, value in recorded.headers if name.lower() == "content-type"), "application/json")
-    match = find_dialect_of(exchange.request)
-    document: dict[str, Any] = {}
-    if match is not None and (recorded.status or 200) < 400:
-        document = dict(
-            match.dialect.response_document(decode_body(recorded.body, recorded.headers), content_type=content_type)
+    dialect = dialect_of(exchange.request, exchange.dialect)
+    if dialect is None:
+        raise FixtureError(
+            f"{exchange.name}: found no known wire format to write its answer in", do="set it with --set PATH=JSON"
         )
-    answer = Answer(pieces=(text,), id=str(document.get("id", "forked")), model=str(document.get("model", "forked")))
-    written = write_answer(exchange.dialect, answer, streamed="event-stream" in content_type)
-    return replace(written, headers=_plain(exchange) if (recorded.status or 200) < 400 else written.headers)
+    answer, form = Answer(pieces=(text,), id="forked", model="forked"), None
+    failed = (recorded.status or 200) >= _FIRST_ERROR_STATUS
+    if not failed:
+        content_type = next((value for name, value in recorded.headers if name.lower() == "content-type"), Form.DOCUMENT.value)
+        body = decode_body(recorded.body, recorded.headers)
+        form = read_body(body, content_type).form
+        said = dialect.response_attributes(body, content_type=content_type, status=recorded.status or 200)
+        names = {"id": said.get(genai.RESPONSE_ID), "model": said.get(genai.RESPONSE_MODEL)}
+        answer = replace(answer, **{name: str(value) for name, value in names.items() if value})
+    written = dialect.write_answer(answer, exchange.request, form=form)
+    return written if failed else replace(written, headers=_plain(exchange))
 
 
 def _plain(exchange: Exchange) -> tuple[tuple[str, str], ...]:

@@ -5,23 +5,26 @@ Source: https://docs.anthropic.com/en/api/messages and /messages-streaming
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
     as_integer,
+    as_list,
     as_object,
     as_objects,
     as_text,
+    make_object,
     parse,
 )
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.frames import METRICS, Body, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     FilePart,
@@ -54,9 +57,7 @@ _REQUEST_FIELDS: Final = frozenset(
         "tools",
     }
 )
-_ANSWER_FIELDS: Final = frozenset(
-    {"id", "type", "role", "model", "content", "stop_reason", "usage", "error", "amazon-bedrock-invocationMetrics"}
-)
+_ANSWER_FIELDS: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage", "error", METRICS})
 _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _THINKING_FIELDS: Final = frozenset({"type", "thinking"})
 _USE_FIELDS: Final = frozenset({"type", "id", "name", "input"})
@@ -273,6 +274,68 @@ def _merge_present(document: JsonObject, key: str, changes: JsonObject) -> None:
         document[key] = {**as_object(document.get(key)), **present}
 
 
+# -- writing ------------------------------------------------------------------------------------------------------------
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a message."""
+    del request
+    content: list[JsonValue] = [{"type": "text", "text": answer.text}] if answer.pieces else []
+    content.extend(
+        make_object(type="tool_use", id=call.id, name=call.name, input=dict(call.arguments)) for call in answer.tool_calls
+    )
+    reason = "tool_use" if answer.tool_calls else "end_turn"
+    document: JsonObject = {"id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": content}
+    return {**document, "stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0}}
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the events of a message."""
+    if "content" not in document:
+        return
+    start = {**without_keys(document, "error"), "content": [], "stop_reason": None, "stop_sequence": None}
+    yield _event("message_start", message=start)
+    for index, block in enumerate(as_objects(document["content"])):
+        begun, deltas = _split_block(block, split)
+        yield _event("content_block_start", index=index, content_block=begun)
+        for delta in deltas:
+            yield _event("content_block_delta", index=index, delta=delta)
+        yield _event("content_block_stop", index=index)
+    if document.get("stop_reason") is None and "usage" not in document:
+        return
+    end: JsonObject = {key: document.get(key) for key in ("stop_reason", "stop_sequence")}
+    count = as_object(document.get("usage")).get("output_tokens")
+    yield _event("message_delta", delta=end, usage={} if count is None else {"output_tokens": count})
+    if end["stop_reason"] is not None:
+        yield _event("message_stop")
+
+
+def _split_block(block: JsonObject, split: Split) -> tuple[JsonObject, list[JsonObject]]:
+    """Return a block as it is announced, and the deltas that fill it."""
+    match block:
+        case {"type": "text", "text": str(text)}:
+            deltas: list[JsonObject] = [{"type": "text_delta", "text": piece} for piece in pieces_of(text, split)]
+            citations = as_list(block.get("citations"))
+            deltas += [{"type": "citations_delta", "citation": citation} for citation in citations]
+            return {**(without_keys(block, "citations") if citations else block), "text": ""}, deltas
+        case {"type": "thinking", "thinking": str(text)}:
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces_of(text, split)]
+            if isinstance(signature := block.get("signature"), str):
+                deltas.append({"type": "signature_delta", "signature": signature})
+            return {**block, "thinking": "", **({"signature": ""} if signature is not None else {})}, deltas
+        case {"input": written} if written != {}:
+            deltas = [{"type": "input_json_delta", "partial_json": piece} for piece in pieces_of(written, split)]
+            return {**block, "input": {}}, deltas
+        case _:
+            return block, []
+
+
+def _event(name: str, **content: JsonValue) -> Frame:
+    return Frame(event=name, value={"type": name, **content})
+
+
+def _error_body(status: int, message: str) -> JsonObject:
+    return {"type": "error", **error_object(status, message)}
+
+
 def has_ended(body: Body) -> bool | None:
     """Tell whether ``message_stop`` came."""
     return ended_by(body, lambda frame: _type_of(frame) in ("message_stop", "error"), lambda frame: bool(_type_of(frame)))
@@ -291,6 +354,10 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    error_body=_error_body,
+    error_frame=lambda error: _event("error", error=error),
     set_system=prompts.field("system"),
     waits_as_told=True,
 )

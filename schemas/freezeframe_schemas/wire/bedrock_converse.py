@@ -5,11 +5,12 @@ Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Conv
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
@@ -20,9 +21,10 @@ from freezeframe_schemas.wire.document import (
     as_object,
     as_objects,
     as_text,
+    make_object,
     parse,
 )
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.frames import METRICS, Body, Form, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     GenericPart,
@@ -38,7 +40,7 @@ from freezeframe_schemas.wire.messages import (
 
 _REQUEST_FIELDS: Final = frozenset({"modelId", "messages", "system", "inferenceConfig", "schemaVersion"})
 SETTINGS: Final = frozenset({"maxTokens", "temperature", "topP", "topK", "stopSequences"})
-_ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage", "metrics", "error", "amazon-bedrock-invocationMetrics"})
+_ANSWER_FIELDS: Final = frozenset({"output", "stopReason", "usage", "metrics", "error", METRICS})
 _MEDIA: Final = frozenset({"image", "video", "audio", "document"})
 
 
@@ -262,6 +264,81 @@ def _finished(block: JsonObject) -> JsonObject:
     return {"toolUse": {**use, "input": arguments if arguments is not None else text}}
 
 
+# -- writing ------------------------------------------------------------------------------------------------------------
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a converse answer."""
+    del request
+    content: list[JsonValue] = [{"text": answer.text}] if answer.pieces else []
+    for call in answer.tool_calls:
+        use = make_object(toolUseId=call.id, name=call.name, input=dict(call.arguments))
+        content.append({"toolUse": use})
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": "tool_use" if answer.tool_calls else "end_turn",
+        "usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0},
+        "metrics": {"latencyMs": 0},
+    }
+
+
+_AT_STOP: Final = ("stopReason", "additionalModelResponseFields")
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the events of a converse answer, named."""
+    message = as_object(document.get("output")).get("message")
+    if isinstance(message, dict):
+        yield Frame(event="messageStart", value={"role": message.get("role")})
+        for index, block in enumerate(as_objects(message.get("content"))):
+            at: JsonObject = {"contentBlockIndex": index}
+            if "toolUse" in block:
+                begun = without_keys(as_object(block["toolUse"]), "input")
+                yield Frame(event="contentBlockStart", value={**at, "start": {"toolUse": begun}})
+            for delta in _block_deltas(block, split):
+                yield Frame(event="contentBlockDelta", value={**at, "delta": delta})
+            yield Frame(event="contentBlockStop", value=at)
+    stop: JsonObject = {key: document[key] for key in _AT_STOP if key in document}
+    if stop:
+        yield Frame(event="messageStop", value=stop)
+    rest = without_keys(document, "output", "error", METRICS, *_AT_STOP)
+    if rest:
+        yield Frame(event="metadata", value=rest)
+
+
+def _block_deltas(block: JsonObject, split: Split) -> Iterator[JsonObject]:
+    match block:
+        case {"text": str(text)}:
+            for piece in pieces_of(text, split):
+                yield {"text": piece}
+            for citation in as_list(block.get("citations")):
+                yield {"citation": citation}
+        case {"toolUse": {"input": written}}:
+            for piece in pieces_of(written, split):
+                yield {"toolUse": {"input": piece}}
+        case {"toolUse": _}:
+            pass
+        case {"reasoningContent": {"reasoningText": dict(thinking)}}:
+            for piece in pieces_of(thinking.get("text") or "", split):
+                yield {"reasoningContent": {"text": piece}}
+            for key, value in without_keys(thinking, "text").items():
+                yield {"reasoningContent": {key: value}}
+        case _:
+            yield block
+
+
+_EXCEPTIONS: Final = {400: "ValidationException", 403: "AccessDeniedException", 429: "ThrottlingException"}
+
+
+def error_body(status: int, message: str) -> JsonObject:
+    """Return AWS' form of an error, with its kind in the body."""
+    return {"__type": _EXCEPTIONS.get(status, "InternalServerException"), "message": message}
+
+
+def error_frame(error: JsonValue) -> Frame:
+    """Return the exception with which a stream ends."""
+    kind = as_text(as_object(error).get("type")) or "internalServerException"
+    return Frame(event=kind, value=without_keys(as_object(error), "type"))
+
+
 def has_ended(body: Body) -> bool | None:
     """Tell whether ``metadata`` came, after which nothing does; an answer that stopped may be whole without it."""
     kinds = [_named(frame)[0] for frame in body.frames or ()]
@@ -281,6 +358,11 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    streams_as=Form.AWS_EVENTS,
+    error_body=error_body,
+    error_frame=error_frame,
     read_headers=read_headers,
     set_system=set_system,
     settings={"inferenceConfig": SETTINGS},

@@ -9,11 +9,13 @@ Source: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.ht
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, openai_chat, prompts
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, cohere_v1, openai_chat, prompts
+from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
@@ -25,11 +27,8 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.frames import CHUNK, DONE, METRICS, Body, Form, Frame
 from freezeframe_schemas.wire.messages import Message, TextPart, finish_reason_of
-
-METRICS: Final = "amazon-bedrock-invocationMetrics"
-"""Key that Bedrock adds to the last event of a stream: token counts, whoever made the model."""
 
 _TEMPERATURE: Final = ("temperature",)
 _TOP_P: Final = ("top_p", "topP", "p")
@@ -53,7 +52,7 @@ def _maker(document: JsonObject) -> WireDialect | None:
         if "inferenceConfig" in document or _without_types(document["messages"]):
             return bedrock_converse.DIALECT
         return openai_chat.DIALECT
-    return cohere.V1 if "message" in document else None
+    return cohere_v1.DIALECT if "message" in document else None
 
 
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
@@ -99,18 +98,22 @@ def _first(document: JsonObject, names: Iterable[str]) -> JsonValue:
 
 
 # -- response -----------------------------------------------------------------------------------------------------------
+def _answerer(document: JsonObject) -> WireDialect | None:
+    """Return the dialect that an answer is written in; None for a text completion."""
+    if document.get("type") == "message":
+        return anthropic_messages.DIALECT
+    if "message" in as_object(document.get("output")):
+        return bedrock_converse.DIALECT
+    if "choices" in document:
+        return openai_chat.DIALECT
+    ids = ("generation_id", "response_id")
+    return cohere_v1.DIALECT if "text" in document and any(name in document for name in ids) else None
+
+
 def read_response(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of an answer in whichever format it is."""
-    if document.get("type") == "message":
-        anthropic_messages.read_response(document, out)
-    elif "message" in as_object(document.get("output")):
-        bedrock_converse.read_response(document, out)
-    elif "choices" in document:
-        openai_chat.read_response(document, out)
-    elif "text" in document and ("generation_id" in document or "response_id" in document):
-        cohere.read_v1_response(document, out)
-    else:
-        _read_completions(document, out)
+    maker = _answerer(document)
+    (_read_completions if maker is None else maker.read_response)(document, out)
     metrics = as_object(document.get(METRICS))
     if metrics and genai.USAGE_DETAILS not in out.attributes:
         bedrock_converse.read_usage(metrics, out)
@@ -174,7 +177,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     elif "choices" in first:
         document = openai_chat.DIALECT.assemble(frames)
     elif "event_type" in first:
-        document = cohere.assemble_v1(frames)
+        document = cohere_v1.assemble(frames)
     else:
         document = _assemble_completions(values)
     for value in values:
@@ -209,6 +212,62 @@ def _assemble_completions(values: Sequence[JsonObject]) -> JsonObject:
     return document
 
 
+# -- writing ------------------------------------------------------------------------------------------------------------
+_COMPLETIONS: Final[Mapping[str, Callable[[str], JsonObject]]] = {
+    "inputText": lambda text: {"results": [{"tokenCount": 0, "outputText": text, "completionReason": "FINISH"}]},
+    "max_gen_len": lambda text: {"generation": text, "generation_token_count": 0, "stop_reason": "stop"},
+    "max_tokens_to_sample": lambda text: {"completion": text, "stop_reason": "stop_sequence"},
+    "return_likelihoods": lambda text: {"generations": [{"text": text, "finish_reason": "COMPLETE"}]},
+    "maxTokens": lambda text: {"completions": [{"data": {"text": text}, "finishReason": {"reason": "endoftext"}}]},
+}
+"""Field that only one maker's requests have -> its completion: Titan, Llama, old Claude, Command, Jurassic."""
+_MAKERS: Final = {
+    "meta": "max_gen_len", "anthropic": "max_tokens_to_sample", "cohere": "return_likelihoods", "ai21": "maxTokens",
+}  # fmt: skip
+"""The same by the model's id, of those whose fields may be left out. All others are written as Mistral does."""
+
+
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return an answer in the format of the request."""
+    maker = _maker(request)
+    if maker is not None:
+        return maker.compose(answer, request)
+    if answer.tool_calls:
+        raise WireError("that completes a text cannot ask for a tool")
+    model = as_text(request.get("model")) or ""
+    named = next((field for name, field in _MAKERS.items() if f"{name}." in model), "")
+    told = next((field for field in _COMPLETIONS if field in request), named)
+    write = _COMPLETIONS.get(told)
+    return {"outputs": [{"text": answer.text, "stop_reason": "stop"}]} if write is None else write(answer.text)
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the maker's own events, wrapped; the last has Bedrock's counts, too."""
+    maker = _answerer(document)
+    if maker is None:
+        events = list(_completion_pieces(document, split))
+    else:
+        frames = [frame for frame in maker.disassemble(document, split) if frame is not DONE]
+        named = maker is bedrock_converse.DIALECT  # the name stands around the event
+        events = [{frame.event or "": frame.value} if named else as_object(frame.value) for frame in frames]
+    if events and METRICS not in events[-1]:
+        events[-1] = {**events[-1], METRICS: document.get(METRICS, {})}
+    yield from (Frame(event=CHUNK, value=event) for event in events)
+
+
+def _completion_pieces(document: JsonObject, split: Split) -> Iterator[JsonObject]:
+    rows = _rows(document)
+    for index, row in enumerate(rows):
+        key = next(name for name in _TEXTS if row.get(name) is not None)
+        first, *more = pieces_of(row[key], split)
+        place: JsonObject = {"index": index} if len(rows) > 1 or "results" in document else {}
+        yield from ({key: piece, **place} for piece in (first, *more)[:-1])
+        yield {**row, **place, key: (first, *more)[-1]}
+    rest = without_keys(document, "results", "generations", "outputs", "completions", "error", *_TEXTS, *_REASONS)
+    if rest:
+        yield rest
+
+
 # -- embeddings ---------------------------------------------------------------------------------------------------------
 def read_embeddings_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a Titan or Cohere embeddings request."""
@@ -235,6 +294,13 @@ def has_ended(body: Body) -> bool | None:
     return None if any("amazon-bedrock-trace" in as_object(frame.value) for frame in frames) else False
 
 
+def compose_embeddings(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a vector as Titan does, or vectors as Cohere does."""
+    if "texts" in request:
+        return cohere.compose_embed(answer, request)
+    return {"embedding": answer.embeddings()[0], "inputTextTokenCount": 0}
+
+
 DIALECT: Final = WireDialect(
     name="bedrock.invoke",
     operation=genai.OP_CHAT,
@@ -244,6 +310,11 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    streams_as=Form.AWS_EVENTS,
+    error_body=bedrock_converse.error_body,
+    error_frame=bedrock_converse.error_frame,
     read_headers=bedrock_converse.read_headers,
     set_system=_set_system,
     settings={"inferenceConfig": bedrock_converse.SETTINGS, "textGenerationConfig": _TITAN_SETTINGS},
@@ -257,6 +328,8 @@ EMBEDDINGS: Final = WireDialect(
     read_response=read_embeddings_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    compose=compose_embeddings,
+    error_body=bedrock_converse.error_body,
     read_headers=bedrock_converse.read_headers,
     set_system=prompts.without,
 )

@@ -1,15 +1,16 @@
-"""Cohere chat (v2 and v1) and embed.
+"""Cohere chat (v2) and embed.
 
-Source: https://docs.cohere.com/reference/chat, /chat-v1, /embed, and /docs/streaming
+Source: https://docs.cohere.com/reference/chat, /embed, and /docs/streaming
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
@@ -22,17 +23,10 @@ from freezeframe_schemas.wire.document import (
     as_text,
 )
 from freezeframe_schemas.wire.frames import Body, Frame
-from freezeframe_schemas.wire.messages import (
-    Message,
-    Part,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    finish_reason_of,
-)
+from freezeframe_schemas.wire.openai_chat import write_call
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
 
-_SAMPLING_FIELDS: Final = frozenset(
+SAMPLING_FIELDS: Final = frozenset(
     {
         "model",
         "stream",
@@ -48,12 +42,11 @@ _SAMPLING_FIELDS: Final = frozenset(
         "tools",
     }
 )
-_V2_FIELDS: Final = _SAMPLING_FIELDS | {"messages"}
-_V1_FIELDS: Final = _SAMPLING_FIELDS | {"message", "chat_history", "preamble", "tool_results", "conversation_id"}
-_ROLES: Final = {"chatbot": "assistant"}
+_V2_FIELDS: Final = SAMPLING_FIELDS | {"messages"}
 
 
-def _read_sampling(document: JsonObject, out: AttributeWriter) -> None:
+def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
+    """Write the parameters that both versions of chat share."""
     out.text(genai.REQUEST_MODEL, document.get("model"))
     out.flag(genai.REQUEST_STREAM, document.get("stream"))
     out.integer(genai.REQUEST_SEED, document.get("seed"))
@@ -84,7 +77,7 @@ def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
 # -- chat v2 ------------------------------------------------------------------------------------------------------------
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a v2 chat request; its messages are OpenAI's."""
-    _read_sampling(document, out)
+    read_sampling(document, out)
     out.messages(genai.INPUT_MESSAGES, [read_message(m) for m in as_objects(document.get("messages"))])
     out.tools(document.get("tools"), [read_tool(tool) for tool in as_objects(document.get("tools"))])
     out.rest(document, _V2_FIELDS)
@@ -153,80 +146,71 @@ def _extend(target: JsonObject, delta: JsonObject) -> None:
         target[key] = before + value if isinstance(before, str) and isinstance(value, str) else value
 
 
-# -- chat v1, and command-r behind Bedrock ------------------------------------------------------------------------------
-def read_v1_request(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the attributes of a v1 chat request: the history, then the message, then tool results."""
-    _read_sampling(document, out)
-    out.text(genai.CONVERSATION_ID, document.get("conversation_id"))
-    preamble = as_text(document.get("preamble"))
-    out.parts(genai.SYSTEM_INSTRUCTIONS, [TextPart(content=preamble)] if preamble else [])
-    messages = [_v1_message(item) for item in as_objects(document.get("chat_history"))]
-    if text := as_text(document.get("message")):
-        messages.append(Message(role="user", parts=(TextPart(content=text),)))
-    if results := as_objects(document.get("tool_results")):
-        messages.append(Message(role="tool", parts=tuple(_v1_result(result) for result in results)))
-    out.messages(genai.INPUT_MESSAGES, messages)
-    out.tools(document.get("tools"), [_v1_tool(tool) for tool in as_objects(document.get("tools"))])
-    out.rest(document, _V1_FIELDS)
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a v2 answer."""
+    del request
+    message: JsonObject = {"role": "assistant"}
+    if answer.pieces:
+        message["content"] = [{"type": "text", "text": answer.text}]
+    if answer.tool_calls:
+        message["tool_calls"] = [write_call(call) for call in answer.tool_calls]
+    reason = "TOOL_CALL" if answer.tool_calls else "COMPLETE"
+    return {"id": answer.id, "finish_reason": reason, "message": message, "usage": NO_USAGE}
 
 
-def _v1_tool(tool: JsonObject) -> JsonValue:
-    return {"type": "function", "name": "", **tool}
+NO_USAGE: Final[JsonObject] = {
+    "billed_units": {"input_tokens": 0, "output_tokens": 0},
+    "tokens": {"input_tokens": 0, "output_tokens": 0},
+}
 
 
-def _v1_message(item: JsonObject) -> Message:
-    role = (as_text(item.get("role")) or "user").lower()
-    results = [_v1_result(result) for result in as_objects(item.get("tool_results"))]
-    return Message(role=_ROLES.get(role, role), parts=(*_v1_parts(item, "message"), *results))
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the events of a v2 answer."""
+    message = document.get("message")
+    events: list[JsonObject] = []
+    if isinstance(message, dict):
+        events = [{"type": "message-start", "id": document.get("id"), **_about(role=message.get("role"))}]
+        events += _text_events("tool-plan-delta", message.get("tool_plan"), split, lambda piece: _about(tool_plan=piece))
+        for index, block in enumerate(as_objects(message.get("content"))):
+            key = as_text(block.get("type")) or "text"
+            events.append({"type": "content-start", "index": index, **_about(content={**block, key: ""})})
+            events += [{**event, "index": index} for event in _content(block, key, split)]
+            events.append({"type": "content-end", "index": index})
+        for index, call in enumerate(as_objects(message.get("tool_calls"))):
+            function = as_object(call.get("function"))
+            hollow: JsonObject = {**call, "function": {**function, "arguments": ""}}
+            events.append({"type": "tool-call-start", "index": index, **_about(tool_calls=hollow)})
+            events += [{**event, "index": index} for event in _arguments(function, split)]
+            events.append({"type": "tool-call-end", "index": index})
+        for citation in as_list(message.get("citations")):
+            events.append({"type": "citation-start", **_about(citations=citation)})
+    end = without_keys(document, "id", "message", "error")
+    if end:
+        events.append({"type": "message-end", "delta": end})
+    yield from (Frame(event=as_text(event["type"]), value=event) for event in events)
 
 
-def _v1_parts(item: JsonObject, key: str) -> list[Part]:
-    text = as_text(item.get(key))
-    parts: list[Part] = [TextPart(content=text)] if text else []
-    parts.extend(
-        ToolCallPart(name=as_text(call.get("name")) or "", arguments=call.get("parameters"))
-        for call in as_objects(item.get("tool_calls"))
-    )
-    return parts
+def _about(**content: JsonValue) -> JsonObject:
+    return {"delta": {"message": content}}
 
 
-def _v1_result(result: JsonObject) -> Part:
-    return ToolCallResponsePart(response=result.get("outputs"), extra={"call": result.get("call")})
+def _content(block: JsonObject, key: str, split: Split) -> list[JsonObject]:
+    return _text_events("content-delta", block.get(key), split, lambda piece: _about(content={key: piece}))
 
 
-def read_v1_response(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the attributes of a v1 chat answer."""
-    out.text(genai.RESPONSE_ID, document.get("response_id") or document.get("generation_id"))
-    reason = as_text(document.get("finish_reason"))
-    out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    read_usage(as_object(document.get("meta")), out)
-    parts = _v1_parts(document, "text")
-    if parts or reason:
-        message = Message(role="assistant", parts=tuple(parts), finish_reason=finish_reason_of(reason))
-        out.messages(genai.OUTPUT_MESSAGES, [message])
+def _arguments(function: JsonObject, split: Split) -> list[JsonObject]:
+    text = function.get("arguments")
+    return _text_events("tool-call-delta", text, split, lambda piece: _about(tool_calls={"function": {"arguments": piece}}))
 
 
-def assemble_v1(frames: Sequence[Frame]) -> JsonObject:
-    """Return the v1 answer of ``stream-end``, or of a stream that was cut the text so far."""
-    document: JsonObject = {}
-    texts: list[str] = []
-    for frame in frames:
-        event = as_object(frame.value)
-        match event.get("event_type"):
-            case "stream-start":
-                document["generation_id"] = event.get("generation_id")
-            case "text-generation":
-                texts.append(as_text(event.get("text")) or "")
-            case "tool-calls-generation":
-                document["tool_calls"] = event.get("tool_calls")
-            case "stream-end":
-                document.update(as_object(event.get("response")))
-                document["finish_reason"] = event.get("finish_reason") or document.get("finish_reason")
-            case _:
-                pass
-    if texts and "text" not in document:
-        document["text"] = "".join(texts)
-    return document
+def _text_events(kind: str, text: JsonValue, split: Split, about: Callable[[str], JsonObject]) -> list[JsonObject]:
+    return [{"type": kind, **about(piece)} for piece in pieces_of(text, split)] if isinstance(text, str) and text else []
+
+
+def error_body(status: int, message: str) -> JsonObject:
+    """Return Cohere's form of an error."""
+    del status
+    return {"message": message}
 
 
 # -- embed --------------------------------------------------------------------------------------------------------------
@@ -250,21 +234,20 @@ def read_embed_response(document: JsonObject, out: AttributeWriter) -> None:
     read_usage(as_object(document.get("meta")), out)
 
 
+def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return the vectors, by type if the request names types."""
+    document: JsonObject = {"id": answer.id, "meta": {"billed_units": {"input_tokens": 0}}}
+    if "embedding_types" in request:
+        return {**document, "response_type": "embeddings_by_type", "embeddings": {"float": answer.embeddings()}}
+    return {**document, "response_type": "embeddings_floats", "embeddings": answer.embeddings()}
+
+
 def has_ended(body: Body) -> bool | None:
     """Tell whether ``message-end`` came."""
     return body.done or ended_by(
         body,
         lambda frame: as_object(frame.value).get("type") == "message-end",
         lambda frame: "type" in as_object(frame.value),
-    )
-
-
-def has_ended_v1(body: Body) -> bool | None:
-    """Tell whether ``stream-end`` came."""
-    return ended_by(
-        body,
-        lambda frame: as_object(frame.value).get("event_type") == "stream-end",
-        lambda frame: "event_type" in as_object(frame.value),
     )
 
 
@@ -276,18 +259,10 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    error_body=error_body,
     set_system=prompts.message,
-)
-
-V1: Final = WireDialect(
-    name="cohere.chat_v1",
-    operation=genai.OP_CHAT,
-    provider="cohere",
-    read_request=read_v1_request,
-    read_response=read_v1_response,
-    assemble=assemble_v1,
-    has_ended=has_ended_v1,
-    set_system=prompts.field("preamble"),
 )
 
 EMBED: Final = WireDialect(
@@ -298,5 +273,7 @@ EMBED: Final = WireDialect(
     read_response=read_embed_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    compose=compose_embed,
+    error_body=error_body,
     set_system=prompts.without,
 )

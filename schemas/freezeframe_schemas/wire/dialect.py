@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Chunk, Request, Response
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer, Compose, Disassemble, ErrorBody, Split, error_object, in_one_piece, whole
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, parse
-from freezeframe_schemas.wire.frames import Body, Frame, read_body
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, dump, parse
+from freezeframe_schemas.wire.frames import DONE, Body, Form, Frame, read_body, write_frames
 
 ReadDocument = Callable[[JsonObject, AttributeWriter], None]
 ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
@@ -26,7 +29,14 @@ HasEnded = Callable[[Body], bool | None]
 """Whether a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames are not of
 the protocol, and only the end of the HTTP body tells."""
 
+ErrorFrame: TypeAlias = "Callable[[JsonValue], Frame | None]"
+"""The provider's error -> the frame in which it comes in the middle of a stream; None if the other frames hold it."""
+
 _FIRST_ERROR_STATUS: Final = 400
+
+
+def _error_frame(error: JsonValue) -> Frame:
+    return Frame(value={"error": error})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,15 @@ class WireDialect:
     read_response: ReadDocument
     assemble: Assemble
     has_ended: HasEnded
+    compose: Compose
+    disassemble: Disassemble = in_one_piece
+    streams_as: Form = Form.EVENTS
+    asks_for_events: str = ""
+    """What in a URL asks for server-sent events all the same."""
+    streams_unasked: bool = False
+    """An answer is streamed unless the request says otherwise."""
+    error_body: ErrorBody = error_object
+    error_frame: ErrorFrame = _error_frame
     read_headers: ReadHeaders | None = None
     transient_fields: frozenset[str] = frozenset()
     """Top-level request fields that never decide the answer, and so no replay key."""
@@ -76,6 +95,44 @@ class WireDialect:
         self.read_request(as_object(parse(body)), out)
         return out.attributes
 
+    def form_asked(self, request: Request) -> Form:
+        """Return the form in which a request asks for its answer."""
+        asked = as_object(parse(request.body)).get("stream")
+        streamed = self.stream if self.stream is not None else asked is True or (asked is None and self.streams_unasked)
+        if not streamed:
+            return Form.DOCUMENT
+        return Form.EVENTS if self.asks_for_events and self.asks_for_events in request.url else self.streams_as
+
+    def write(self, document: JsonObject, *, form: Form = Form.DOCUMENT, split: Split = whole) -> Response:
+        """Return the response that carries a synchronous answer, or the stream that amounts to it."""
+        if form is Form.DOCUMENT:
+            return _response(200, form, [dump(document).encode()])
+        frames = list(self.disassemble(document, split)) if document else []
+        if (error := document.get("error")) and (last := self.error_frame(error)) is not None:
+            frames = [*(frame for frame in frames if frame is not DONE), last]
+        return _response(200, form, write_frames(frames, form))
+
+    def write_answer(self, answer: Answer, request: Request, *, form: Form | None = None) -> Response:
+        """Return the response that carries an answer, in the form that the request asks for.
+
+        Raises:
+            WireError: the format has no place for such an answer.
+        """
+        asked: JsonObject = {"model": self.model, **as_object(parse(request.body))}
+        try:
+            if (self.operation == genai.OP_EMBEDDINGS) != bool(answer.vectors):
+                raise WireError("gives vectors and nothing else" if not answer.vectors else "gives no vectors")
+            if self.operation == genai.OP_TEXT_COMPLETION and answer.tool_calls:
+                raise WireError("cannot ask for a tool")
+            document = self.compose(answer, asked)
+        except WireError as error:
+            raise WireError(f"an answer of {self.name} {error.message}", do="give its body") from None
+        return self.write(document, form=self.form_asked(request) if form is None else form, split=answer.split)
+
+    def write_error(self, status: int, message: str) -> Response:
+        """Return the response in which the provider refuses. A client that tries again does not wait for long."""
+        return _response(status, Form.DOCUMENT, [dump(self.error_body(status, message)).encode()], ("retry-after-ms", "1"))
+
     def response_attributes(
         self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
     ) -> dict[str, AttributeValue]:
@@ -99,9 +156,6 @@ class WireDialect:
         read = read_body(body, content_type)
         if read.frames is not None:
             return self._assemble(read.frames)
-        if isinstance(read.document, list):
-            # Gemini without alt=sse streams one JSON array; its errors come in one, too.
-            return self._assemble([Frame(value=item) for item in read.document])
         return as_object(read.document)
 
     def is_whole(self, body: bytes, *, content_type: str, streamed: bool) -> bool | None:
@@ -115,8 +169,6 @@ class WireDialect:
         if (last := _last_event(body)) is not None and self._is_ended(read_body(last, "text/event-stream")):
             return True
         read = read_body(body, content_type)
-        if isinstance(read.document, list):
-            read = Body(frames=[Frame(value=item) for item in read.document])
         if read.frames is None:
             cut = read.document is None and (streamed or body.lstrip()[:1] in (b"{", b"["))
             return False if cut else None
@@ -134,6 +186,11 @@ class WireDialect:
             if error := as_object(frame.value).get("error"):
                 return {**document, "error": error}
         return document
+
+
+def _response(status: int, form: Form, pieces: Sequence[bytes], *headers: tuple[str, str]) -> Response:
+    chunks = tuple(Chunk(data=piece) for piece in pieces)
+    return Response(status=status, headers=(("content-type", form.value), *headers), chunks=chunks)
 
 
 def never_tells(body: Body) -> None:

@@ -8,6 +8,7 @@ read, digit by digit. Nothing here raises on any bytes.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import orjson
@@ -88,6 +89,14 @@ def _cut(value: JsonValue, levels: int) -> JsonValue:
     if isinstance(value, list):
         return [_cut(item, levels - 1) for item in value] if levels else "..."
     return value
+
+
+def make_object(*parts: Mapping[str, JsonValue], **fields: JsonValue) -> JsonObject:
+    """Return an object of the fields of `parts`, and `fields`; of two with one name the last wins."""
+    made: JsonObject = {}
+    for part in (*parts, fields):
+        made.update(part)
+    return made
 
 
 def as_object(value: JsonValue) -> JsonObject:

@@ -1,4 +1,4 @@
-"""A response body as what it is: one JSON document, or a stream of frames (SSE, JSON lines, AWS event stream).
+"""A response body as what it is: one JSON document, or a stream of frames (SSE, JSON lines, AWS event stream). And back.
 
 The content type decides; where it is missing or wrong (197 of 2,236 recorded exchanges have none) the bytes do. Never raises.
 """
@@ -6,13 +6,14 @@ The content type decides; where it is missing or wrong (197 of 2,236 recorded ex
 from __future__ import annotations
 
 import json
-from base64 import b64decode
-from collections.abc import Sequence
-from dataclasses import dataclass
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 from freezeframe_schemas.wire import eventstream, sse
-from freezeframe_schemas.wire.document import JsonValue, as_object, parse
+from freezeframe_schemas.wire.document import JsonValue, as_object, dump, parse
 
 _LINE_TYPES: Final = ("ndjson", "stream+json", "jsonl", "json-seq")
 _DONE: Final = b"[DONE]"
@@ -26,6 +27,27 @@ class Frame:
     event: str | None = None
 
 
+class Form(StrEnum):
+    """How a body holds an answer. The value is its content type."""
+
+    DOCUMENT = "application/json"
+    EVENTS = "text/event-stream; charset=utf-8"
+    LINES = "application/x-ndjson"
+    STREAM_JSON = "application/stream+json"
+    """Lines, as Cohere has them."""
+    AWS_EVENTS = "application/vnd.amazon.eventstream"
+    ARRAY = "application/json; charset=UTF-8"
+    """One JSON array, as Gemini has it."""
+
+
+DONE: Final = Frame(value="[DONE]")
+"""The event with which OpenAI and those who speak as it does end their streams."""
+METRICS: Final = "amazon-bedrock-invocationMetrics"
+"""Key that Bedrock adds to the last event of a stream: token counts, whoever made the model."""
+CHUNK: Final = "chunk"
+"""Name of a frame that AWS wraps: the event of whoever made the model."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
     """A decoded body: `document` of a synchronous answer, or `frames` of a streamed one (then `document` is None)."""
@@ -33,7 +55,8 @@ class Body:
     document: JsonValue = None
     frames: Sequence[Frame] | None = None
     done: bool = False
-    """The stream came to the event ``[DONE]``, with which OpenAI and those who speak as it does end theirs."""
+    """The stream came to the event ``[DONE]``."""
+    form: Form = Form.DOCUMENT
 
 
 def read_body(body: bytes, content_type: str) -> Body:
@@ -44,11 +67,16 @@ def read_body(body: bytes, content_type: str) -> Body:
     if kind == eventstream.CONTENT_TYPE:
         return _eventstream(body)
     if kind.endswith(_LINE_TYPES):
-        return _lines(body)
+        return replace(_lines(body), form=Form.STREAM_JSON) if kind == Form.STREAM_JSON else _lines(body)
+    return _document(body) or _sniff(body)
+
+
+def _document(body: bytes) -> Body | None:
     document = parse(body)
-    if document is not None:
-        return Body(document=document)
-    return _sniff(body)
+    if isinstance(document, list):
+        # Gemini without alt=sse streams one JSON array; its errors come in one, too.
+        return Body(frames=[Frame(value=item) for item in document], form=Form.ARRAY)
+    return None if document is None else Body(document=document)
 
 
 def _sniff(body: bytes) -> Body:
@@ -72,14 +100,14 @@ def _sse(body: bytes) -> Body:
             done = True
         elif (value := parse(event.data)) is not None:
             frames.append(Frame(event=event.event, value=value))
-    if not frames and (document := parse(body)) is not None:
-        return Body(document=document)  # an error answered as JSON under the stream's content type
-    return Body(frames=frames, done=done)
+    if not frames and (document := _document(body)) is not None:
+        return document  # an error answered as JSON under the stream's content type
+    return Body(frames=frames, done=done, form=Form.EVENTS)
 
 
 def _lines(body: bytes) -> Body:
     values = (parse(line) for line in body.splitlines())
-    return Body(frames=[Frame(value=value) for value in values if value is not None])
+    return Body(frames=[Frame(value=value) for value in values if value is not None], form=Form.LINES)
 
 
 def _array(body: bytes) -> Body:
@@ -94,7 +122,7 @@ def _array(body: bytes) -> Body:
             value, position = decoder.raw_decode(text, position)
             frames.append(Frame(value=value))
     except (ValueError, RecursionError):
-        return Body(frames=frames)
+        return Body(frames=frames, form=Form.ARRAY)
 
 
 def _unwrapped(piece: str) -> JsonValue:
@@ -113,6 +141,35 @@ def _eventstream(body: bytes) -> Body:
         name = message.headers.get(":event-type") or message.headers.get(":exception-type")
         if value is not None:
             frames.append(Frame(event=name if isinstance(name, str) else None, value=value))
-    if not frames and (document := parse(body)) is not None:
-        return Body(document=document)
-    return Body(frames=frames)
+    if not frames and (document := _document(body)) is not None:
+        return document
+    return Body(frames=frames, form=Form.AWS_EVENTS)
+
+
+def write_frames(frames: Iterable[Frame], form: Form) -> list[bytes]:
+    """Return the pieces of a body that holds the frames, one each."""
+    match form:
+        case Form.EVENTS:
+            return [_write_event(frame) for frame in frames]
+        case Form.AWS_EVENTS:
+            return [eventstream.encode([_write_message(frame)]) for frame in frames]
+        case Form.ARRAY:
+            pieces = [dump(frame.value).encode() for frame in frames]
+            return [*(before + piece for before, piece in zip([b"[", *[b",\r\n"] * len(pieces)], pieces, strict=False)), b"]"]
+        case _:
+            return [dump(frame.value).encode() + b"\n" for frame in frames]
+
+
+def _write_event(frame: Frame) -> bytes:
+    data = _DONE if frame is DONE else dump(frame.value).encode()
+    return sse.encode([sse.SseEvent(event=frame.event, data=data)])
+
+
+def _write_message(frame: Frame) -> eventstream.EventMessage:
+    payload = dump(frame.value).encode()
+    name = frame.event or CHUNK
+    if name == CHUNK:
+        payload = dump({"bytes": b64encode(payload).decode()}).encode()
+    kind = "exception" if name.endswith("Exception") else "event"
+    headers = {f":{kind}-type": name, ":content-type": "application/json", ":message-type": kind}
+    return eventstream.EventMessage(headers=headers, payload=payload)

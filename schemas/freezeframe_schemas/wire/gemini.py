@@ -12,6 +12,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
@@ -22,8 +23,10 @@ from freezeframe_schemas.wire.document import (
     as_object,
     as_objects,
     as_text,
+    make_object,
 )
-from freezeframe_schemas.wire.gemini_stream import assemble, camel, has_ended
+from freezeframe_schemas.wire.frames import Form
+from freezeframe_schemas.wire.gemini_stream import assemble, camel, disassemble, has_ended
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     GenericPart,
@@ -224,6 +227,26 @@ def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
     out.json(genai.USAGE_DETAILS, usage)
 
 
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a generateContent answer."""
+    del request
+    parts: list[JsonValue] = [{"text": answer.text}] if answer.pieces else []
+    parts.extend(
+        make_object(functionCall=make_object(id=call.id, name=call.name, args=dict(call.arguments)))
+        for call in answer.tool_calls
+    )
+    candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
+    usage: JsonObject = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": answer.model, "responseId": answer.id}
+
+
+_STATUSES: Final = {400: "INVALID_ARGUMENT", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
+
+
+def _error_body(status: int, message: str) -> JsonObject:
+    return {"error": {"code": status, "message": message, "status": _STATUSES.get(status, "UNAVAILABLE")}}
+
+
 # -- embeddings ---------------------------------------------------------------------------------------------------------
 def read_embeddings_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of embedContent, batchEmbedContents, or Vertex' predict on an embedding model."""
@@ -247,6 +270,14 @@ def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None
     read_usage(camel(as_object(document.get("usageMetadata"))), out)
 
 
+def compose_embeddings(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return the vectors as embedContent, batchEmbedContents or Vertex' predict does."""
+    rows: list[JsonObject] = [{"values": vector} for vector in answer.embeddings()]
+    if "instances" in request:
+        return {"predictions": [{"embeddings": {**row, "statistics": {"token_count": 0}}} for row in rows]}
+    return {"embeddings": [*rows]} if "requests" in request else {"embedding": rows[0]}
+
+
 DIALECT: Final = WireDialect(
     name="gemini.generate_content",
     operation=genai.OP_GENERATE_CONTENT,
@@ -256,6 +287,11 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    streams_as=Form.ARRAY,
+    asks_for_events="alt=sse",
+    error_body=_error_body,
     set_system=prompts.field("systemInstruction", lambda text: {"parts": [{"text": text}]}),
     settings={"generationConfig": _CONFIGURED},
 )
@@ -268,5 +304,7 @@ EMBEDDINGS: Final = WireDialect(
     read_response=read_embeddings_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    compose=compose_embeddings,
+    error_body=_error_body,
     set_system=prompts.without,
 )

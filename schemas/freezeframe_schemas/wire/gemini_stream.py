@@ -11,10 +11,20 @@ https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-c
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
+from freezeframe_schemas.wire.answer import Split, pieces_of, without_keys
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_list,
+    as_object,
+    as_objects,
+    as_text,
+    make_object,
+)
 from freezeframe_schemas.wire.frames import Body, Frame
 
 _CAPITAL: Final = re.compile(r"_([a-z])")
@@ -49,6 +59,33 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     if candidates:
         document["candidates"] = [candidates[index] for index in sorted(candidates)]
     return document
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the chunks of an answer; the last one of a candidate has its reason, the very last one the usage."""
+    document = camel(document)
+    head = without_keys(document, "candidates", "usageMetadata", "error")
+    chunks: list[JsonObject] = []
+    for place, candidate in enumerate(as_objects(document.get("candidates"))):
+        content = as_object(candidate.get("content"))
+        pieces = [piece for part in as_objects(content.get("parts")) for piece in _split_part(camel(part), split)]
+        contents: list[JsonObject] = [{**content, "parts": [piece]} for piece in pieces]
+        choices: list[JsonObject] = [
+            {"index": candidate.get("index", place), "content": item} for item in contents or [content]
+        ]
+        choices[-1] = {**choices[-1], **without_keys(candidate, "content")}
+        chunks += [make_object(head, candidates=[choice]) for choice in choices]
+    if "usageMetadata" in document:
+        chunks[-1:] = [{**chunk, "usageMetadata": document["usageMetadata"]} for chunk in chunks[-1:] or [head]]
+    yield from (Frame(value=chunk) for chunk in chunks or [head])
+
+
+def _split_part(part: JsonObject, split: Split) -> list[JsonObject]:
+    if not isinstance(text := part.get("text"), str):
+        return [part]
+    thought: JsonObject = {"thought": part["thought"]} if "thought" in part else {}
+    pieces: list[JsonObject] = [{"text": piece, **thought} for piece in pieces_of(text, split)]
+    return [*pieces[:-1], {**part, **pieces[-1]}]
 
 
 def has_ended(body: Body) -> bool | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire.answer import not_written
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, as_object
@@ -37,4 +38,5 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    compose=not_written,
 )

@@ -5,15 +5,16 @@ Source: https://github.com/ollama/ollama/blob/main/docs/api.md
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
-from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
+from freezeframe_schemas.wire.frames import Body, Form, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     Message,
@@ -142,6 +143,48 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     return document
 
 
+# -- writing ------------------------------------------------------------------------------------------------------------
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a chat or (for a prompt) a generate answer."""
+    calls: list[JsonValue] = [
+        {"id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}} for call in answer.tool_calls
+    ]
+    said: JsonObject = {"response": answer.text}
+    if "messages" in request:
+        said = {"message": {"role": "assistant", "content": answer.text, **({"tool_calls": calls} if calls else {})}}
+    head: JsonObject = {
+        "model": answer.model,
+        "created_at": "1970-01-01T00:00:00Z",
+        **said,
+        "done": True,
+        "done_reason": "stop",
+    }
+    return {**head, "total_duration": 0, "prompt_eval_count": 0, "eval_count": 0}
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the lines of an answer; the last has all that is no text."""
+    head: JsonObject = {**{key: document[key] for key in ("model", "created_at") if key in document}, "done": False}
+    message = document.get("message")
+    if isinstance(message, dict):
+        for key in ("thinking", "content"):
+            if text := as_text(message.get(key)):
+                for piece in pieces_of(text, split):
+                    yield Frame(value={**head, "message": {"role": message.get("role"), "content": "", key: piece}})
+        last: JsonObject = {**without_keys(message, "thinking"), "content": ""}
+        yield Frame(value={**without_keys(document, "error"), "message": last})
+        return
+    for key in ("thinking", "response"):
+        if text := as_text(document.get(key)):
+            yield from (Frame(value={**head, "response": "", key: piece}) for piece in pieces_of(text, split))
+    yield Frame(value={**without_keys(document, "error", "thinking"), **({"response": ""} if "response" in document else {})})
+
+
+def _error_body(status: int, message: str) -> JsonObject:
+    del status
+    return {"error": message}
+
+
 # -- embed --------------------------------------------------------------------------------------------------------------
 def read_embed_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of an embed (``input``) or embeddings (``prompt``) request."""
@@ -157,6 +200,12 @@ def read_embed_response(document: JsonObject, out: AttributeWriter) -> None:
     if isinstance(vector, list):
         out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, len(vector))
     _read_usage(document, out)
+
+
+def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return the vectors of embed, or the vector of embeddings, which asks with a prompt."""
+    vectors = answer.embeddings()
+    return {"embedding": vectors[0]} if "prompt" in request else {"model": answer.model, "embeddings": vectors}
 
 
 def has_ended(body: Body) -> bool | None:
@@ -175,6 +224,11 @@ CHAT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    streams_as=Form.LINES,
+    streams_unasked=True,
+    error_body=_error_body,
     set_system=prompts.message,
     settings={"options": _OPTIONS},
 )
@@ -188,6 +242,11 @@ GENERATE: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    streams_as=Form.LINES,
+    streams_unasked=True,
+    error_body=_error_body,
     set_system=prompts.field("system"),
     settings={"options": _OPTIONS},
 )
@@ -201,5 +260,7 @@ EMBED: Final = WireDialect(
     read_response=read_embed_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    compose=compose_embed,
+    error_body=_error_body,
     set_system=prompts.without,
 )

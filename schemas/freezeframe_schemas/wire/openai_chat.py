@@ -8,11 +8,13 @@ Source: https://platform.openai.com/docs/api-reference/chat
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer, ToolCall
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
@@ -24,9 +26,10 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
+from freezeframe_schemas.wire.frames import METRICS
 from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
-from freezeframe_schemas.wire.openai_stream import assemble, has_ended
+from freezeframe_schemas.wire.openai_stream import assemble, disassemble, has_ended
 
 TRANSIENT_FIELDS: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
 
@@ -54,7 +57,7 @@ _REQUEST_FIELDS: Final = frozenset(
 )
 _ANSWER_FIELDS: Final = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "error", "x_groq"}
-    | {"p", "obfuscation"}  # padding of streams
+    | {"p", "obfuscation", METRICS}  # padding of streams, Bedrock's counts
 )
 _CHOICE_FIELDS: Final = frozenset({"index", "message", "delta", "finish_reason", "finish_details", "logprobs"})
 """Logprobs say one number a token; who wants them reads the body."""
@@ -159,6 +162,32 @@ def _first_integer(values: Sequence[JsonValue]) -> int | None:
     return next((number for value in values if (number := as_integer(value)) is not None), None)
 
 
+# -- writing ------------------------------------------------------------------------------------------------------------
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a chat completion."""
+    message: JsonObject = {"role": "assistant", "content": answer.text if answer.pieces else None}
+    if answer.tool_calls:
+        message["tool_calls"] = [write_call(call) for call in answer.tool_calls]
+    reason = "tool_calls" if answer.tool_calls else "stop"
+    return write_completion(answer, request, "chat.completion", {"message": message, "finish_reason": reason})
+
+
+def write_completion(answer: Answer, request: JsonObject, kind: str, choice: JsonObject) -> JsonObject:
+    """Return what chat and text completions share around one choice."""
+    document: JsonObject = {"id": answer.id, "object": kind, "created": 0, "model": answer.model}
+    document["choices"] = [{"index": 0, **choice}]
+    # A stream has a chunk without choices for the usage, and only clients that ask for it expect one.
+    if not request.get("stream") or as_object(request.get("stream_options")).get("include_usage"):
+        document["usage"] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    return document
+
+
+def write_call(call: ToolCall) -> JsonObject:
+    """Return a call that the model asks for."""
+    arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
 DIALECT: Final = WireDialect(
     name="openai.chat",
     operation=genai.OP_CHAT,
@@ -168,6 +197,8 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
     set_system=prompts.message,
     call_path="/chat/completions",
     waits_as_told=True,

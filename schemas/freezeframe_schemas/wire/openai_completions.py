@@ -5,17 +5,18 @@ Source: https://platform.openai.com/docs/api-reference/completions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire.answer import Answer, Split, pieces_of
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, finish_reason_of
-from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_completion, read_sampling
-from freezeframe_schemas.wire.openai_stream import has_ended, merge_top_level
+from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_completion, read_sampling, write_completion
+from freezeframe_schemas.wire.openai_stream import chunks_of, has_ended, merge_top_level
 
 _REQUEST_FIELDS: Final = frozenset(
     {
@@ -100,6 +101,22 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     return document
 
 
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a text completion."""
+    choice: JsonObject = {"text": answer.text, "logprobs": None, "finish_reason": "stop"}
+    return write_completion(answer, request, "text_completion", choice)
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the chunks of a text completion."""
+    return chunks_of(
+        document,
+        "text_completion",
+        lambda choice: [{"text": piece} for piece in pieces_of(choice.get("text") or "", split)],
+        "text",
+    )
+
+
 DIALECT: Final = WireDialect(
     name="openai.completions",
     operation=genai.OP_TEXT_COMPLETION,
@@ -109,6 +126,8 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
     call_path="/completions",
     waits_as_told=True,
 )

@@ -6,11 +6,14 @@ Source: https://platform.openai.com/docs/api-reference/embeddings
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
@@ -50,6 +53,21 @@ def dimensions(vector: JsonValue) -> int | None:
     return None
 
 
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a list of embeddings, in the encoding that the request asks for."""
+    encoded = request.get("encoding_format") == "base64"
+    rows: list[JsonValue] = [
+        {"object": "embedding", "index": index, "embedding": _base64(vector) if encoded else list(vector)}
+        for index, vector in enumerate(answer.vectors)
+    ]
+    usage: JsonObject = {"prompt_tokens": 0, "total_tokens": 0}
+    return {"object": "list", "data": rows, "model": answer.model, "usage": usage}
+
+
+def _base64(vector: Sequence[float]) -> str:
+    return b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
 DIALECT: Final = WireDialect(
     name="openai.embeddings",
     operation=genai.OP_EMBEDDINGS,
@@ -59,6 +77,7 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=never_streamed,
     has_ended=never_tells,
+    compose=compose,
     set_system=prompts.without,
     call_path="/embeddings",
     waits_as_told=True,

@@ -5,23 +5,21 @@ Source: https://platform.openai.com/docs/api-reference/responses and /responses-
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
+from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by
+from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
-    as_integer,
-    as_list,
     as_object,
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.messages import (
     BlobPart,
     FilePart,
@@ -38,6 +36,7 @@ from freezeframe_schemas.wire.messages import (
 )
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS
 from freezeframe_schemas.wire.openai_content import read_url
+from freezeframe_schemas.wire.openai_responses_stream import assemble, disassemble, has_ended
 
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
 _REQUEST_FIELDS: Final = frozenset(
@@ -229,77 +228,29 @@ def _finish_reason(document: JsonObject) -> str | None:
     return as_text(as_object(document.get("incomplete_details")).get("reason")) or status
 
 
-# -- stream -------------------------------------------------------------------------------------------------------------
-def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the response of the last event that carries it; where that came without output (cut, or a proxy that leaves it
-    out), with the items that the other events amount to.
-    """
-    document: JsonObject = {}
-    items: dict[int, JsonObject] = {}
-    for frame in frames:
-        event = as_object(frame.value)
-        kind = as_text(event.get("type")) or frame.event or ""
-        response = event.get("response")
-        if isinstance(response, dict):
-            document = {**document, **response}
-        elif kind == "error":  # code, message and param stand in the event itself
-            document["error"] = event.get("error") or {k: v for k, v in event.items() if k != "type"}
-        elif "output_index" in event:
-            _extend_item(items.setdefault(as_integer(event["output_index"]) or 0, {}), kind, event)
-    if not as_list(document.get("output")) and items:
-        document["output"] = [items[index] for index in sorted(items)]
-    return document
-
-
-def _extend_item(item: JsonObject, kind: str, event: JsonObject) -> None:
-    if kind in ("response.output_item.added", "response.output_item.done"):
-        item.update(as_object(event.get("item")))
-        return
-    delta = as_text(event.get("delta"))
-    if delta is None:
-        return
-    match kind:
-        case "response.function_call_arguments.delta" | "response.mcp_call_arguments.delta":
-            item["arguments"] = (as_text(item.get("arguments")) or "") + delta
-        case "response.custom_tool_call_input.delta":
-            item["input"] = (as_text(item.get("input")) or "") + delta
-        case "response.code_interpreter_call_code.delta":
-            item["code"] = (as_text(item.get("code")) or "") + delta
-        case "response.output_text.delta":
-            _extend_block(item, "content", event.get("content_index"), "output_text", "text", delta)
-        case "response.refusal.delta":
-            _extend_block(item, "content", event.get("content_index"), "refusal", "refusal", delta)
-        case "response.reasoning_text.delta":
-            _extend_block(item, "content", event.get("content_index"), "reasoning_text", "text", delta)
-        case "response.reasoning_summary_text.delta":
-            _extend_block(item, "summary", event.get("summary_index"), "summary_text", "text", delta)
-        case _:
-            pass
-
-
-def _extend_block(item: JsonObject, key: str, index: JsonValue, kind: str, field: str, delta: str) -> None:
-    blocks = as_list(item.get(key))
-    item[key] = blocks
-    place = as_integer(index) or 0
-    if place > len(blocks):
-        place = len(blocks)  # an index out of turn: keep the text, in order of arrival
-    if place == len(blocks):
-        blocks.append({"type": kind, field: ""})
-    block = blocks[place]
-    if isinstance(block, dict):
-        block[field] = (as_text(block.get(field)) or "") + delta
-
-
-_LAST_EVENTS: Final = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
-
-
-def has_ended(body: Body) -> bool | None:
-    """Tell whether the event came that says how the response ended."""
-    return ended_by(body, lambda frame: _type_of(frame) in _LAST_EVENTS, lambda frame: _type_of(frame).startswith("response."))
-
-
-def _type_of(frame: Frame) -> str:
-    return as_text(as_object(frame.value).get("type")) or ""
+# -- writing ------------------------------------------------------------------------------------------------------------
+def compose(answer: Answer, request: JsonObject) -> JsonObject:
+    """Return a response whose items are a message and the calls."""
+    del request
+    output: list[JsonValue] = []
+    if answer.pieces:
+        content: JsonObject = {"type": "output_text", "text": answer.text, "annotations": []}
+        message: JsonObject = {"id": f"msg_{answer.id}", "type": "message", "status": "completed", "role": "assistant"}
+        output.append({**message, "content": [content]})
+    for call in answer.tool_calls:
+        item: JsonObject = {"id": f"fc_{call.id}", "type": "function_call", "status": "completed", "call_id": call.id}
+        output.append({**item, "name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)})
+    usage: JsonObject = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+    usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    document: JsonObject = {
+        "id": answer.id,
+        "object": "response",
+        "created_at": 0,
+        "model": answer.model,
+        "status": "completed",
+    }
+    document |= {"error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True}
+    return {**document, "tool_choice": "auto", "tools": [], "output": output, "usage": usage}
 
 
 DIALECT: Final = WireDialect(
@@ -311,6 +262,9 @@ DIALECT: Final = WireDialect(
     read_response=read_response,
     assemble=assemble,
     has_ended=has_ended,
+    compose=compose,
+    disassemble=disassemble,
+    error_frame=lambda error: None,
     set_system=prompts.field("instructions"),
     call_path="/responses",
     waits_as_told=True,

@@ -1,4 +1,4 @@
-"""Chunks of an OpenAI chat completions stream, put together to the completion that they amount to.
+"""Chunks of an OpenAI chat completions stream, put together to the completion that they amount to, and back.
 
 Covered additions of other providers: Azure's empty first chunk, Mistral's content that turns from blocks to text, badly
 numbered tool calls, running usage (DeepSeek), ``reasoning_details`` blocks (OpenRouter).
@@ -6,10 +6,12 @@ numbered tool calls, running usage (DeepSeek), ``reasoning_details`` blocks (Ope
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
 
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_object, as_objects
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.answer import Split, pieces_of, without_keys
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_object, as_objects, as_text, make_object
+from freezeframe_schemas.wire.frames import DONE, Body, Frame
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
@@ -152,3 +154,69 @@ def _extend_function(function: JsonObject, delta: JsonObject) -> None:
             function[key] = before + value
         elif value or (value is not None and key in ("arguments", "input")):
             function[key] = value
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+_IN_EACH: Final = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
+_TEXTS: Final = frozenset({"content", "refusal", "reasoning", "reasoning_content"})
+
+
+def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
+    """Yield the chunks of a chat completion; usage in one of its own, as with ``include_usage``."""
+    return chunks_of(
+        document, "chat.completion.chunk", lambda choice: _deltas(as_object(choice.get("message")), split), "message"
+    )
+
+
+def chunks_of(
+    document: JsonObject, kind: str, pieces: Callable[[JsonObject], Iterable[JsonObject]], taken: str
+) -> Iterator[Frame]:
+    """Yield the chunks of a completion whose choices come in `pieces`; the field `taken` is in them."""
+    head = {key: document[key] for key in _IN_EACH if key in document}
+    if "object" in head:
+        head["object"] = kind
+    rest: JsonObject = without_keys(document, *_IN_EACH, "choices", "usage", "error")
+    chunks: list[JsonObject] = []
+    for place, choice in enumerate(as_objects(document.get("choices"))):
+        at: JsonObject = {"index": choice.get("index", place)}
+        chunks += [make_object(head, choices=[{**at, **piece, "finish_reason": None}]) for piece in pieces(choice)]
+        end: JsonObject = {"text": ""} if taken == "text" else {"delta": {}}
+        chunks.append({**head, "choices": [{**at, **end, **without_keys(choice, "index", "delta", taken)}]})
+    if usage := document.get("usage"):
+        chunks.append({**head, "choices": [], "usage": usage})
+    chunks[:1] = [{**rest, **chunk} for chunk in chunks[:1] or [head]]
+    yield from (Frame(value=chunk) for chunk in chunks)
+    yield DONE
+
+
+def _deltas(message: JsonObject, split: Split) -> Iterator[JsonObject]:
+    """Yield ``{"delta": ...}`` for each piece of a message; the first has the role."""
+    deltas: list[JsonObject] = []
+    for key, value in message.items():
+        if key == "tool_calls":
+            deltas += [make_object(tool_calls=[piece]) for piece in _calls(as_objects(value), split)]
+        elif isinstance(value, str) and key in _TEXTS:
+            deltas += [make_object({key: piece}) for piece in pieces_of(value, split)]
+        elif key == "function_call" and isinstance(text := as_object(value).get("arguments"), str):
+            first, *more = pieces_of(text, split)
+            deltas.append({key: {**as_object(value), "arguments": first}})
+            deltas += [make_object({key: {"arguments": piece}}) for piece in more]
+        elif value is not None and key != "role":
+            deltas.append({key: value})
+    role: JsonObject = {"role": message["role"]} if "role" in message else {}
+    deltas[:1] = [{**role, **delta} for delta in deltas[:1] or [{}]]
+    yield from (make_object(delta=delta) for delta in deltas)
+
+
+def _calls(calls: list[JsonObject], split: Split) -> Iterator[JsonObject]:
+    for place, call in enumerate(calls):
+        at: JsonObject = {"index": call.get("index", place)}
+        kind = as_text(call.get("type")) or "function"
+        inner = as_object(call.get(kind))
+        written = next((name for name in ("arguments", "input") if isinstance(inner.get(name), str)), None)
+        if written is None:
+            yield {**call, **at}
+            continue
+        first, *more = pieces_of(inner[written], split)
+        yield {**at, **without_keys(call, "index"), kind: {**inner, written: first}}
+        yield from (make_object(at, {kind: {written: piece}}) for piece in more)

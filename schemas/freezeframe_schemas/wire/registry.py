@@ -21,6 +21,7 @@ from freezeframe_schemas.wire import (
     bedrock_converse,
     bedrock_invoke,
     cohere,
+    cohere_v1,
     gemini,
     generic,
     ollama,
@@ -203,7 +204,7 @@ ROUTES: Final = (
     Route(dialect=openai_chat.DIALECT, path=r"/chat/completions$"),
     Route(dialect=openai_chat.DIALECT, path=r"/v1/chat$", providers=frozenset({"writer"})),
     Route(dialect=cohere.DIALECT, path=r"/v2/chat$", providers=frozenset({"cohere"})),
-    Route(dialect=cohere.V1, path=r"/v1/chat$", providers=frozenset({"cohere"})),
+    Route(dialect=cohere_v1.DIALECT, path=r"/v1/chat$", providers=frozenset({"cohere"})),
     Route(dialect=cohere.EMBED, path=r"/v[12]/embed$", providers=frozenset({"cohere"})),
     Route(dialect=openai_responses.DIALECT, path=r"/v1/responses$|/openai/responses$|/codex/responses$"),
     Route(dialect=openai_completions.DIALECT, path=r"/v1/completions$"),
@@ -267,6 +268,12 @@ def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (),
 def find_dialect_of(request: Request) -> Match | None:
     """Return what a recorded request speaks."""
     return find_dialect(request.method, request.url, request.headers, request.body)
+
+
+def dialect_of(request: Request, name: str | None) -> WireDialect | None:
+    """Return the dialect of a recorded request, or else the one of that `name`."""
+    match = find_dialect_of(request)
+    return dialect_named(name) if match is None else match.dialect
 
 
 def find_provider(name: str) -> Provider:

@@ -1,0 +1,96 @@
+"""Answer: what a model says, before it is written in a provider's words. A fork writes one, and so does a stub. Pure.
+
+A dialect writes it in two steps: `compose` gives the synchronous answer, `disassemble` the frames of the stream that amounts
+to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, dump
+from freezeframe_schemas.wire.frames import Frame
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call that the model asks for."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model says. `pieces` are joined to the text; a stream sends one a chunk."""
+
+    pieces: Sequence[str] = ()
+    tool_calls: Sequence[ToolCall] = ()
+    vectors: Sequence[Sequence[float]] = ()
+    """Embeddings, of a model that gives nothing else."""
+    id: str = "answer"
+    model: str = "stub"
+
+    @property
+    def text(self) -> str:
+        """Return the text as one."""
+        return "".join(self.pieces)
+
+    def split(self, text: str) -> Sequence[str]:
+        """Return the pieces that a text of the answer is streamed in."""
+        return self.pieces if text == self.text else (text,)
+
+    def embeddings(self) -> list[JsonValue]:
+        """Return the vectors as JSON."""
+        return [list(vector) for vector in self.vectors]
+
+
+Split = Callable[[str], Sequence[str]]
+"""Cuts a text into the pieces that come one by one."""
+Compose: TypeAlias = "Callable[[Answer, JsonObject], JsonObject]"
+"""Answer and request -> the synchronous answer. The request has the model of the URL in it."""
+Disassemble: TypeAlias = "Callable[[JsonObject, Split], Iterable[Frame]]"
+"""The reverse of `assemble`: synchronous answer -> frames."""
+ErrorBody: TypeAlias = "Callable[[int, str], JsonObject]"
+"""Status and message -> the body in which the provider refuses."""
+
+
+def whole(text: str) -> Sequence[str]:
+    """Leave a text in one piece."""
+    return (text,)
+
+
+def in_one_piece(document: JsonObject, split: Split) -> Iterable[Frame]:
+    """Return the answer as the only frame: the `disassemble` of an API that does not stream, or that we cannot read."""
+    del split
+    return (Frame(value=document),)
+
+
+def pieces_of(text: JsonValue, split: Split) -> Sequence[str]:
+    """Return the pieces of a text or, of another value, of its JSON; an empty text is one empty piece."""
+    return split(text if isinstance(text, str) else dump(text)) or ("",)
+
+
+def without_keys(document: JsonObject, *taken: str) -> JsonObject:
+    """Return the object without some of its fields."""
+    return {key: value for key, value in document.items() if key not in taken}
+
+
+def not_written(answer: Answer, request: JsonObject) -> JsonObject:
+    """Refuse: the `compose` of a format that has no place for a text."""
+    del answer, request
+    raise WireError("has no known place for a text")
+
+
+def error_kind(status: int) -> str:
+    """Return OpenAI's and Anthropic's word for a refusal."""
+    return "rate_limit_error" if status == 429 else "api_error" if status >= 500 else "invalid_request_error"
+
+
+def error_object(status: int, message: str) -> JsonObject:
+    """Return OpenAI's form of an error, which most others took over."""
+    return {"error": {"type": error_kind(status), "message": message}}
