@@ -90,6 +90,74 @@ def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Seque
     assert compared or name in NOT_RECORDED
 
 
+SIGNED: dict[str, dict[str, Any]] = {
+    "https://generativelanguage.googleapis.com/v1beta/models/m:generateContent": {
+        "candidates": [
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [
+                        {"text": "I think", "thought": True, "thoughtSignature": "s1"},
+                        {"text": "Lyon", "thoughtSignature": "s2"},
+                        {"functionCall": {"name": "find", "args": {"n": 1}}, "thoughtSignature": "s3"},
+                    ],
+                },
+                "finishReason": "STOP",
+                "safetyRatings": [{"category": "HARM", "probability": "LOW"}],
+            }
+        ],
+        "promptFeedback": {"safetyRatings": []},
+    },
+    "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse": {
+        "output": {
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"reasoningContent": {"reasoningText": {"text": "I think", "signature": "s1"}}},
+                    {"reasoningContent": {"redactedContent": "c2VjcmV0"}},
+                    {"text": "Lyon"},
+                    {"citationsContent": {"content": [{"text": "Lyon"}], "citations": [{"title": "map"}]}},
+                    {"toolUse": {"toolUseId": "t1", "name": "find", "input": {"n": 1}}},
+                ],
+            }
+        },
+        "stopReason": "tool_use",
+        "usage": {"inputTokens": 1, "outputTokens": 2, "cacheReadInputTokens": 3},
+        "trace": {"guardrail": {}},
+    },
+    "https://api.anthropic.com/v1/messages": {
+        "type": "message",
+        "content": [
+            {"type": "thinking", "thinking": "I think", "signature": "s1"},
+            {"type": "redacted_thinking", "data": "secret"},
+            {"type": "text", "text": "Lyon", "citations": [{"title": "map"}]},
+            {"type": "server_tool_use", "id": "t1", "name": "web_search", "input": {"query": "Lyon"}},
+        ],
+        "stop_reason": "pause_turn",
+        "container": {"id": "c1"},
+        "usage": {"input_tokens": 1, "output_tokens": 2},
+    },
+    "http://localhost:11434/api/generate": {
+        "model": "m",
+        "response": "Lyon",
+        "thinking": "I think",
+        "done": True,
+        "eval_count": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("url", SIGNED)
+def test_signatures_citations_and_what_else_the_recordings_lack_survive_too(url: str) -> None:
+    match = find_dialect("POST", url)
+    assert match is not None
+    first = read(match.dialect, match.dialect.write(SIGNED[url]))
+    for form in (match.dialect.streams_as, Form.DOCUMENT):
+        written = match.dialect.write(SIGNED[url], form=form, split=cutter(url))
+        assert read(match.dialect, written) == first
+    assert "Lyon" in str(first)
+
+
 OPENAI, ANTHROPIC, COHERE, OLLAMA = (
     "https://api.openai.com/v1",
     "https://api.anthropic.com/v1",

@@ -23,8 +23,7 @@ from freezeframe_schemas.wire.document import (
     as_text,
 )
 from freezeframe_schemas.wire.frames import Body, Frame
-from freezeframe_schemas.wire.openai_chat import write_call
-from freezeframe_schemas.wire.openai_content import read_message, read_tool
+from freezeframe_schemas.wire.openai_content import read_message, read_tool, write_call
 
 SAMPLING_FIELDS: Final = frozenset(
     {

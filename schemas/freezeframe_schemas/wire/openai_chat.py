@@ -8,13 +8,12 @@ Source: https://platform.openai.com/docs/api-reference/chat
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
-from freezeframe_schemas.wire.answer import Answer, ToolCall
+from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
@@ -28,7 +27,7 @@ from freezeframe_schemas.wire.document import (
 )
 from freezeframe_schemas.wire.frames import METRICS
 from freezeframe_schemas.wire.messages import Message
-from freezeframe_schemas.wire.openai_content import read_message, read_tool
+from freezeframe_schemas.wire.openai_content import read_message, read_tool, write_call
 from freezeframe_schemas.wire.openai_stream import assemble, disassemble, has_ended
 
 TRANSIENT_FIELDS: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
@@ -180,12 +179,6 @@ def write_completion(answer: Answer, request: JsonObject, kind: str, choice: Jso
     if not request.get("stream") or as_object(request.get("stream_options")).get("include_usage"):
         document["usage"] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     return document
-
-
-def write_call(call: ToolCall) -> JsonObject:
-    """Return a call that the model asks for."""
-    arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 DIALECT: Final = WireDialect(

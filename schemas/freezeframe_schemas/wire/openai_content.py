@@ -6,8 +6,10 @@ content and bare ``image_url`` texts, legacy ``function_call``. Message keys tha
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
+from freezeframe_schemas.wire.answer import ToolCall
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text
 from freezeframe_schemas.wire.messages import (
     BlobPart,
@@ -179,3 +181,9 @@ def read_tool(tool: JsonObject) -> JsonValue:
     outer: JsonObject = {key: value for key, value in tool.items() if key != kind}
     flat: JsonObject = {**outer, **inner, "type": kind} if isinstance(inner, dict) else {**tool, "type": kind}
     return flat if "name" in flat else {**flat, "name": kind}
+
+
+def write_call(call: ToolCall) -> JsonObject:
+    """Return a call that the model asks for."""
+    arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
