@@ -47,11 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             config, faults = read_config(options.config, os.environ, overrides)
             # Imported here, as below: --help needs no redactor and no gRPC.
-            from freezeframe_collector.check import cautions, file_faults
+            from freezeframe_collector.check import file_faults, warnings
 
             refuse([*faults, *file_faults(config)])
-            for caution in cautions(config):
-                print(f"warning: {caution}")
+            for warning in warnings(config):
+                print(f"warning: {warning}")
             print("the configuration is valid")
             return 0
         config = load_config(options.config, os.environ, overrides)
@@ -60,10 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return asyncio.run(serve_reading(Path(config.store_dsn.removeprefix("chdb://"))))
         from freezeframe_collector.service import run
-        from freezeframe_collector.telemetry import configure_logging, quote_no_exceptions
+        from freezeframe_collector.telemetry import configure_logging, hide_exception_text
 
         configure_logging(config.service.log_level)
-        quote_no_exceptions()
+        hide_exception_text()
         _leave_no_core()
         return asyncio.run(run(config, lambda: load_config(options.config, os.environ, overrides)))
     except FreezeframeError as error:

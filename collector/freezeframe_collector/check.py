@@ -39,7 +39,7 @@ def file_faults(config: CollectorConfig) -> Iterator[str]:
             yield str(error)
 
 
-def cautions(config: CollectorConfig) -> Iterator[str]:
+def warnings(config: CollectorConfig) -> Iterator[str]:
     """Yield a line for each door that stands open beyond this machine: no fault, since a network may be closed elsewhere."""
     receivers = [("http", config.http.host)] + ([("grpc", config.grpc.host)] if config.grpc.enabled else [])
     for name, host in receivers:

@@ -77,7 +77,7 @@ class DirectoryLock:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(self._descriptor)
             raise ConfigError(
-                f"{directory}: another collector (process {holder}) works on this directory",
+                f"{directory}: another collector (process {holder}) is using this directory",
                 do="stop it, or give this one its own directory with --data",
             ) from None
         os.ftruncate(self._descriptor, 0)

@@ -148,7 +148,7 @@ def _event_name(record: LogRecord) -> str:
 def _fault(record: LogRecord, limits: Limits) -> SpanFault | None:
     ids = {"trace_id": record.trace_id.hex()[:32], "span_id": record.span_id.hex()[:16]}
     if len(record.trace_id) != 16 or len(record.span_id) != 8:
-        return SpanFault(reason="event without a span", detail="the log record names no trace and span", **ids)
+        return SpanFault(reason="event without a span", detail="the log record has no trace id or no span id", **ids)
     counts = (("bytes", record.ByteSize(), limits.span_bytes), ("attributes", len(record.attributes), limits.attributes))
     for what, found, limit in counts:
         if found > limit:

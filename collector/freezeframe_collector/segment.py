@@ -93,7 +93,7 @@ class Segment:
             for record in content.records:
                 decoded = decode_traces(record.otlp, _NO_LIMITS)
                 spans.extend(decoded.spans)
-                fault = fault or next((f"a span of it cannot be read: {item.reason}" for item in decoded.faults), "")
+                fault = fault or next((f"one of its spans cannot be read: {item.reason}" for item in decoded.faults), "")
             if len(spans) != self.span_count and not fault:
                 fault = f"{self.path.name}: {content.damage or 'the file was changed'}"
         except WireError as error:

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
-from freezeframe_collector.check import cautions
+from freezeframe_collector.check import warnings
 from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, is_reloaded, parse_tenant_days
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import (
@@ -140,8 +140,8 @@ class Service:
             grpc, http = await asyncio.to_thread(self._pool.start)
         self.ports = Ports(grpc=grpc, http=http, clickhouse=clickhouse, pages=await self._open_pages())
         replace_durably(config.data_directory / PORTS_FILE, json.dumps(self._describe()).encode())
-        for caution in cautions(config):
-            _LOG.warning("%s", caution)
+        for warning in warnings(config):
+            _LOG.warning("%s", warning)
         _LOG.info("ready: grpc %d, http %d, clickhouse %d, data %s", grpc, http, clickhouse, config.data_directory)
 
     async def _open_pages(self) -> int:

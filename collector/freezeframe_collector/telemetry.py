@@ -56,7 +56,7 @@ def _innermost(record: logging.LogRecord) -> str:
     return f"{os.path.basename(traceback.tb_frame.f_code.co_filename)}:{traceback.tb_lineno}"
 
 
-def _tell_a_clients_fault(record: logging.LogRecord) -> bool:
+def _log_client_error(record: logging.LogRecord) -> bool:
     """Make one line of what aiohttp reports as an error of its own: a client that went away, or that sent no valid HTTP."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, ConnectionError):
@@ -79,13 +79,13 @@ def configure_logging(level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # aiohttp's access log names every request; the metrics count them.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
-    logging.getLogger("aiohttp.server").addFilter(_tell_a_clients_fault)
+    logging.getLogger("aiohttp.server").addFilter(_log_client_error)
     # Each try of a server that is away is a line of the writer's already.
     for name in ("urllib3", "clickhouse_connect"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
 
-def quote_no_exceptions() -> None:
+def hide_exception_text() -> None:
     """Have what nobody catches told like any error: its type and place, never its text or the arguments of a call.
 
     Python prints exceptions that end a thread or the process with their text, and asyncio callbacks with their arguments:

@@ -71,7 +71,7 @@ class Log:
         self._recover()
         self._open: Segment | None = None
         self._descriptor = -1
-        self._company = 0
+        self._last_group_size = 0
         """Requests of the last group commit."""
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._ended = threading.Event()
@@ -245,7 +245,7 @@ class Log:
             group, closing = self._next_group()
             seal = closing or any(waiting.batch is None for waiting in group)
             batches = [waiting for waiting in group if waiting.batch is not None]
-            self._company = len(batches) if batches else self._company
+            self._last_group_size = len(batches) if batches else self._last_group_size
             try:
                 if batches:
                     self._write(batches)
@@ -271,7 +271,7 @@ class Log:
         size_bytes = 0
         with contextlib.suppress(queue.Empty):
             item = self._queue.get(timeout=timeout)
-            if self._company > 1:
+            if self._last_group_size > 1:
                 # Several senders wait at once: a moment more lets the others of this round into the same sync.
                 time.sleep(_GATHER_S)
             while item is not None:

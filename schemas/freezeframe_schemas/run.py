@@ -281,7 +281,7 @@ KIT: tuple[KitField, ...] = (
         2,
         Scope.TOLD_TOOL,
         (genai.TOOL_CALL_ARGUMENTS,),
-        "arguments, as another instrumentation tells them",
+        "arguments, as another instrumentation reports them",
     ),
     _kit(
         "told_tool_response",

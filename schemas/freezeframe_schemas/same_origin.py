@@ -54,7 +54,7 @@ def why_foreign(
         follows_link = links and headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
         return None if site in _OURS or follows_link else f"a page of another origin (Sec-Fetch-Site {site!r:.40})"
     if origin is None and not links and headers.get("User-Agent", "").startswith(_BROWSER) and not _authorized(headers):
-        return "a browser that does not say which page asks"
+        return "a browser that does not say which page sent the request"
     return None
 
 

@@ -11,7 +11,7 @@ import pytest
 from settings_pages import DOCS, pages
 
 from freezeframe_collector.__main__ import main
-from freezeframe_collector.check import cautions
+from freezeframe_collector.check import warnings
 from freezeframe_collector.config import SETTINGS, CollectorConfig
 from freezeframe_collector.config_file import load_config
 from freezeframe_schemas.errors import ConfigError
@@ -223,6 +223,6 @@ def test_a_tenants_policy_that_cannot_be_is_a_fault(
 def test_a_door_that_is_open_beyond_this_machine_is_told_of(values: dict[str, dict[str, Any]], told: list[str]) -> None:
     """It is no fault: the network may be closed elsewhere. `--check` and the log at the start name what gets in."""
     sections = {name: type(getattr(CollectorConfig(), name))(**section) for name, section in values.items()}
-    found = list(cautions(CollectorConfig(**sections)))
+    found = list(warnings(CollectorConfig(**sections)))
     assert len(found) == len(told)
     assert all(line.startswith(start) for line, start in zip(found, told, strict=True))

@@ -285,11 +285,11 @@ def test_keys_and_what_holds_them_print_no_secret(tmp_path: Path) -> None:
 
 _STRAY = """
 import asyncio, gc, sys, threading
-from freezeframe_collector.telemetry import configure_logging, quote_no_exceptions
+from freezeframe_collector.telemetry import configure_logging, hide_exception_text
 
 VALUE = sys.argv[1]
 configure_logging("debug")
-quote_no_exceptions()
+hide_exception_text()
 
 def fail(value):
     raise ValueError(value)

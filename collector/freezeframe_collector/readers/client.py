@@ -80,7 +80,7 @@ class ReaderHost:
                     return Reader(self, self._number, socket.socket(fileno=descriptors[0]))
                 _LOG.warning("the reader host died (try %d); starting another", attempt)
                 self._forget()
-        raise PermanentStoreError("the reader host does not start", do="look for its error on the collector's stderr")
+        raise PermanentStoreError("the reader host did not start", do="look for its error on the collector's stderr")
 
     def kill(self, number: int) -> None:
         """End a reader, whatever it is doing. May be called for one that has ended."""
@@ -168,7 +168,7 @@ class Reader:
                 case FrameKind.BOUND:
                     seconds = bound_of(payload)
                     self._patience_s = seconds + _GRACE_S
-                    self._late = f"Timeout exceeded: the statement was ended after {seconds:g} seconds"
+                    self._late = f"Timeout exceeded: the statement was stopped after {seconds:g} seconds"
                 case FrameKind.HEAD:
                     yield head_of(payload)
                 case FrameKind.PIECE:

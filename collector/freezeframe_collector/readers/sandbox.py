@@ -96,7 +96,7 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 
 
 NOT_PROTECTED: Final = (
-    "SQL is still checked and granted reading only, but a hole in either would reach every file of the collector's user;"
+    "SQL is still checked and limited to reading, but a flaw in either would expose every file of the collector's user;"
     " give the collector its own user and container"
 )
 

@@ -114,5 +114,5 @@ class PagesReceiver:
 
     def _verdict(self, request: web.Request, fault: str) -> web.Response:
         if fault and self._refusal(request):
-            fault = "not well; show a token to see why"
+            fault = "not healthy; send a token to see why"
         return web.Response(text=f"{fault or 'ok'}\n", status=503 if fault else 200)

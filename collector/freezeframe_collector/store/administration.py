@@ -107,7 +107,7 @@ def _delete(store: Store, order: Order) -> dict[str, Any]:
     """Delete a run, a user or a tenant; with ``dry_run`` only say how much there is."""
     names = [name for name in deleting.SUBJECTS if name in order]
     if len(names) != 1:
-        raise ConfigError(f"store delete: found {', '.join(names) or 'none'} of run, user and tenant, expected one of them")
+        raise ConfigError(f"store delete: expected exactly one of run, user and tenant, found {', '.join(names) or 'none'}")
     subject = names[0]
     name = _run(store, order) if subject == "run" else _text(order, subject)
     if order.get("dry_run"):

@@ -198,7 +198,7 @@ def _check_copy(store: Store, table: str, day: dt.date, keep: str) -> None:
     if copied < there:
         raise PermanentStoreError(
             f"{table}, day {day}: copied {copied} rows of the runs to keep, expected {there}; the day was not dropped",
-            do="run the sweep again; if it stays so, look for a full disk or a damaged part in the log",
+            do="run the sweep again; if it fails again, look for a full disk or a damaged part in the log",
         )
 
 

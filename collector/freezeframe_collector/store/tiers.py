@@ -125,7 +125,7 @@ def _look_for(engine: Engine, policy: str, *volumes: str) -> None:
     if missing := [volume for volume in volumes if volume not in found]:
         raise ConfigError(
             f"store.cold_volume: storage policy {policy!r} has no volume {missing[0]!r}, found {', '.join(found)}",
-            do="it needs the named volume and the volume that holds the tables now (of the policy default: default)",
+            do="it requires the named volume and the volume that holds the tables now (of the policy default: default)",
         )
 
 

@@ -23,7 +23,7 @@ from freezeframe_collector.config import config_from_values
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.pipeline import Pipeline
-from freezeframe_collector.telemetry import configure_logging, quote_no_exceptions
+from freezeframe_collector.telemetry import configure_logging, hide_exception_text
 from freezeframe_collector.workers.channel import Channel, Kind, Message, pack_batch, unpack_appended, unpack_busy
 from freezeframe_schemas.errors import FreezeframeError
 
@@ -105,7 +105,7 @@ class Owner:
 async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     config = config_from_values(values)
     configure_logging(config.service.log_level)
-    quote_no_exceptions()
+    hide_exception_text()
     owner = Owner(channel)
     own_spans = build_own_spans(config, owner)
     pipeline = owner.pipeline = build_pipeline(config, owner, build_redaction(config), own_spans)

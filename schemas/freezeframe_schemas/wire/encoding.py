@@ -63,7 +63,7 @@ def _inflate(body: bytes, coding: str, window_bits: int) -> bytes:
     except zlib.error as error:
         if out:
             return bytes(out)
-        raise WireError(f"content-encoding: {len(body)} bytes said to be {coding} are not: {error}") from error
+        raise WireError(f"content-encoding: body ({len(body)} bytes) is not valid {coding}: {error}") from error
     return bytes(out)
 
 
@@ -78,8 +78,8 @@ def _decode_with(modules: tuple[str, ...], body: bytes, coding: str) -> bytes:
                 return bytes(module.ZstdDecompressor().decompressobj().decompress(body))
             return bytes(module.decompress(body))
         except Exception as error:  # each library has an error class of its own, known only where it is installed
-            raise WireError(f"content-encoding: {len(body)} bytes said to be {coding} are not: {error}") from error
+            raise WireError(f"content-encoding: body ({len(body)} bytes) is not valid {coding}: {error}") from error
     raise WireError(
-        f"content-encoding: body is {coding} and no module here reads it",
+        f"content-encoding: body is {coding} and no installed module decodes it",
         do=f"install one of: {', '.join(modules)}",
     )
