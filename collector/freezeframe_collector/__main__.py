@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_no_core() -> None:
-    """Have the system write no core if this process or one that it starts crashes: its memory holds what is not redacted yet.
+    """Let the system write no core if this process or one that it starts crashes: its memory holds what is not redacted yet.
 
     On Linux a limit of one byte stops a handler of cores, too, which is handed everything under a limit of none.
 

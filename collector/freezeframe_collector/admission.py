@@ -1,4 +1,4 @@
-"""Admission: how many bytes of requests may be on their way in, and in work, at once.
+"""Admission: how many bytes of requests may be on their way in, and in progress, at once.
 
 A request on its way in holds a lease, which grows as bytes arrive or come out of a decompressor: what is only announced holds
 nothing. When a budget is spent, a request waits a little. If there is still no room, a request on its way in gives its room up:
@@ -108,7 +108,7 @@ class ByteBudget:
         return BudgetState(used_bytes=self.used_bytes, limit_bytes=self.limit_bytes, refused=self.refused)
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in work; return whether that came about."""
+        """Wait until nothing is in progress; return whether that came about."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             return self._changed.wait_for(lambda: self.used_bytes == 0, timeout=max(0.0, deadline - time.monotonic()))
@@ -155,7 +155,7 @@ class ByteBudget:
                 self._release(victim)
 
     def settle(self, lease: Lease) -> None:
-        """Keep the lease's room until its end: its request is in work.
+        """Keep the lease's room until its end: its request is in progress.
 
         Raises:
             BusyError: the lease had to give its room up.
@@ -252,7 +252,7 @@ class Lease:
         raise budget.busy(size_bytes)
 
     def settle(self) -> None:
-        """Keep the room until the end: the request is in work.
+        """Keep the room until the end: the request is in progress.
 
         Raises:
             BusyError: the lease had to give its room up.

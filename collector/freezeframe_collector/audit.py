@@ -42,7 +42,7 @@ class Audit:
 
     @property
     def missing(self) -> int:
-        """Return how many spans are unaccounted for; anything but 0 is a bug of ours."""
+        """Return how many spans are unaccounted for; anything but 0 is our bug."""
         counts = self.counts
         return counts.received - counts.stored - counts.duplicate - counts.rejected - counts.lost - self.in_log
 

@@ -1,7 +1,7 @@
 """Who may come in: the one answer of every listener to a bearer token.
 
 A collector makes two tokens in its data directory, one to send and one to read (`freezeframe_schemas.local_tokens`). The one to
-read is also the password of SQL's user ``default``. Tenants have tokens of their own, in a file that takes the place of the one
+read is also the password of SQL's user ``default``. Tenants have their own tokens, in a file that takes the place of the one
 to send. It holds only hashes, and is read again when it changes.
 
 **Shape** of the tokens file::
@@ -48,7 +48,7 @@ class Authenticator:
             tokens_file: tokens of tenants, who then are the only ones to send.
             sender_token: sends, as no tenant.
             reader_token: sees the pages.
-            open_senders: everybody may send, as no tenant.
+            open_senders: everyone may send, as no tenant.
 
         Raises:
             ConfigError: the file has faults; all are named.

@@ -43,7 +43,7 @@ def build_redaction(config: CollectorConfig) -> RedactStage:
 
 
 def build_sealer(config: CollectorConfig) -> Sealer | None:
-    """Return what seals originals; None where the configuration does not ask for it."""
+    """Return what seals originals; None if the configuration does not ask for it."""
     redaction = config.redaction
     if not redaction.vault:
         return None
@@ -151,7 +151,7 @@ class Front:
         self._pipeline.renew(stages=stages, limits=_limits(config))
 
     async def stop(self, timeout_s: float) -> None:
-        """Take no more requests and answer the ones in work, for up to about `timeout_s`."""
+        """Take no more requests and answer the ones in progress, for up to about `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         if self._grpc is not None:
             await asyncio.to_thread(self._grpc.stop, max(0.1, timeout_s / 2))

@@ -52,7 +52,7 @@ class Gathering:
 
     def _call_back(self, loop: asyncio.AbstractEventLoop, group: Sequence[_Member], done: Future[Appended]) -> None:
         """Bring the answer from the log's thread into the loop's."""
-        if not loop.is_closed():  # at the end of a service nobody is left to hear it
+        if not loop.is_closed():  # at the end of a service no one is left to hear it
             loop.call_soon_threadsafe(self._answer, loop, group, done.exception() or done.result().duplicate)
 
     def _answer(self, loop: asyncio.AbstractEventLoop, group: Sequence[_Member], result: int | BaseException) -> None:

@@ -45,7 +45,7 @@ class LateStore:
         return self._opened().holds(spans)
 
     def close(self) -> None:
-        """Close the connection, where there is one."""
+        """Close the connection if there is one."""
         if self._store is not None:
             self._store.close()
 

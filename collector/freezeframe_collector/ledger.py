@@ -37,7 +37,7 @@ class Ledger:
 
 
 def load_ledger(directory: Path) -> Ledger:
-    """Return the directory's ledger, a new one (written) where there is none.
+    """Return the directory's ledger, a new one (written) if there is none.
 
     Raises:
         StoreError: the ledger cannot be read, or is of a version that this code does not know.

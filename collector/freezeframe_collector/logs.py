@@ -2,7 +2,7 @@
 
 Some instrumentations send the content of a call not on its span but as log records beside it (semantic conventions 1.28 to
 1.36, and ``gen_ai.client.inference.operation.details`` today). The record may come before or after the span, in another
-request. So it is kept as a span of its own, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
+request. So it is kept as a separate span, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
 Every other log record is counted and let go: logs are not ours to keep.
 
 Source: opentelemetry-proto v1, ``logs.proto``.

@@ -1,6 +1,6 @@
 """The collector's own spans: what it did, in the form that it takes itself. Off by default.
 
-They go to an OTLP endpoint, or into the collector's own log beside everybody's. Nothing of a payload is in them: names and
+They go to an OTLP endpoint, or into the collector's own log beside everyone's. Nothing of a payload is in them: names and
 numbers. They are no reason for further ones: they enter behind the receivers, and a segment that holds no other spans is
 carried to the store without a span about it.
 """
@@ -36,7 +36,7 @@ _TIMEOUT_S: Final = 5.0
 
 
 class OwnSpans:
-    """Takes what happened and sends it now and then, from a thread of its own."""
+    """Takes what happened and sends it now and then, from its own thread."""
 
     def __init__(self, target: str, sample: float, log: LogDoor) -> None:
         """`target` is ``off``, ``self`` or the URL of an OTLP/HTTP endpoint; `sample` the share of requests that get a span."""

@@ -43,7 +43,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a request came to. Its accepted and duplicate spans are durable."""
+    """The outcome of a request. Its accepted and duplicate spans are durable."""
 
     received: int
     duplicate: int
@@ -164,7 +164,7 @@ class Pipeline:
             return self._note(batch, duplicate, len(body), started_ns)
 
     def _note(self, batch: Batch, duplicate: int, size_bytes: int, started_ns: int) -> Outcome:
-        """Return what a request that is durable came to, and count it."""
+        """Return the outcome of a durable request, and count it."""
         rejected = batch.rejected
         received = len(batch.encoded) + len(rejected)
         if rejected:
@@ -227,7 +227,7 @@ class Pipeline:
                 # Our own errors name places and kinds, never content.
                 return _rejected(span, f"{stage.name} failed", error.message, tenant)
             except Exception as error:
-                # A bug of ours costs one span, which is named here, and not the service. The message may quote content.
+                # Our bug costs one span, which is named here, and not the service. The message may quote content.
                 _LOG.error("span %s: %s failed: %s", span.span_id, stage.name, type(error).__name__)
                 return _rejected(span, f"{stage.name} failed", type(error).__name__, tenant)
         return span

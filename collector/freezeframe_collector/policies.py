@@ -31,7 +31,7 @@ def load_policies(config: RedactionConfig) -> Policies:
     """Return the policies that the configuration names.
 
     Raises:
-        ConfigError: one of them cannot be read, or is no policy.
+        ConfigError: one of them cannot be read, or is not a policy.
     """
     tenants = {tenant: load_policy(name) for tenant, name in parse_tenant_policies(config.tenants).items()}
     return Policies(default=load_policy(config.policy), tenants=tenants)

@@ -23,7 +23,7 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 _DAMAGED: Final = ".damaged"
-"""Files of the log that did not hold what was written to them are kept under this ending, and read by nobody."""
+"""Files of the log that did not hold what was written to them are kept under this ending, and read by no one."""
 _NO_LIMITS: Final = Limits(values=1 << 62, span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
 """What is in the log was accepted: a limit that has changed since, or that a stage went over, takes nothing back."""
 
@@ -145,7 +145,7 @@ def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledge
     """Join the segments of dead processes, in order, to few of up to `most_bytes`: each costs the store an insert.
 
     The store may have begun with the first: it stays by itself, or with those that it was joined to before. A number that is
-    not among them stands for a file that somebody deleted, since numbers follow each other.
+    not among them stands for a file that someone deleted, since numbers follow each other.
     """
     first = ledger.through + 1 if ledger.through else min(found, default=1)  # a ledger that was lost begins anew
     numbers = range(first, max(found, default=0) + 1)
@@ -162,7 +162,7 @@ def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledge
 
 
 def _missing_segment(number: int, directory: Path, log: str) -> Segment:
-    """Return what stands for a segment whose file somebody deleted before the store had its spans; nobody knows how many."""
+    """Return what stands for a segment whose file someone deleted before the store had its spans; no one knows how many."""
     path = directory / f"{number:016d}{SEALED_SUFFIX}"
     damage = f"{path.name} is missing, and it is not known what it held"
     _LOG.error("%s: %s", directory, damage)

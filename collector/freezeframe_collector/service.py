@@ -153,7 +153,7 @@ class Service:
         return await listen(self._pages, pages.host, pages.port, "pages")
 
     async def stop(self) -> bool:
-        """Stop taking requests, answer the ones in work, store what is in the log; return whether all of it was stored.
+        """Stop taking requests, answer the ones in progress, store what is in the log; return whether all of it was stored.
 
         What is not stored in time stays in the log and is stored at the next start.
         """
@@ -181,7 +181,7 @@ class Service:
         return ended and not left
 
     async def reload(self, config: CollectorConfig) -> None:
-        """Work by the new configuration in all that needs no restart; name the settings that do. Nothing in work is dropped.
+        """Apply the new configuration, except what needs a restart, which is named. Nothing in progress is dropped.
 
         With workers each in turn is replaced by one with the new settings, while the others serve.
 
@@ -215,7 +215,7 @@ class Service:
         return self._reporter.health()
 
     def _note(self, policies: Policies) -> None:
-        """Have the store know the text of each policy, before the first span that went through it comes there."""
+        """Give the store the text of each policy, before the first span that went through it comes there."""
         self._policies.update({policy.label: policy.text for policy in policies})
 
     def _budget_state(self) -> BudgetState:

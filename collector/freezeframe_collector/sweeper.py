@@ -1,4 +1,4 @@
-"""The sweeper: drops the days that are over from the embedded store, once an hour, but for failed and pinned runs.
+"""The sweeper: drops the days that are over from the embedded store, once an hour, except failed and pinned runs.
 
 The first sweep is an hour after the start, so that a collector that was started on old data by mistake can be stopped in time.
 A server's retention is the business of whoever runs it: `freezeframe store expire --store URL`.

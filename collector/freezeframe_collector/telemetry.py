@@ -57,7 +57,7 @@ def _innermost(record: logging.LogRecord) -> str:
 
 
 def _log_client_error(record: logging.LogRecord) -> bool:
-    """Make one line of what aiohttp reports as an error of its own: a client that went away, or that sent no valid HTTP."""
+    """Make one line of what aiohttp reports as its own error: a client that went away, or that sent no valid HTTP."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, ConnectionError):
         fault = "a client disconnected in the middle of its request"
@@ -86,7 +86,7 @@ def configure_logging(level: str) -> None:
 
 
 def hide_exception_text() -> None:
-    """Have what nobody catches told like any error: its type and place, never its text or the arguments of a call.
+    """Log an uncaught exception like any error: its type and place, never its text or the arguments of a call.
 
     Python prints exceptions that end a thread or the process with their text, and asyncio callbacks with their arguments:
     either may hold what was being read.

@@ -16,7 +16,7 @@ def grpc_credentials(config: TlsConfig) -> grpc.ServerCredentials | None:
     """Return the gRPC server's credentials, or None for plain text. With an authority set, clients must show a certificate.
 
     Raises:
-        ConfigError: the files are no certificate and its key.
+        ConfigError: the files are not a certificate and its key.
     """
     if not config.cert_file:
         return None
@@ -29,7 +29,7 @@ def http_context(config: TlsConfig) -> ssl.SSLContext | None:
     """Return the HTTP server's context, or None for plain text.
 
     Raises:
-        ConfigError: the files are no certificate and its key.
+        ConfigError: the files are not a certificate and its key.
     """
     if not config.cert_file:
         return None

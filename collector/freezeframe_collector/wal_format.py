@@ -13,7 +13,7 @@ its rejected spans.
 **What was acked.** An extent says how much of the file was synced when it was written, and what is in that much. The one at
 the start of the file is replaced after each sync and before the ack; each record holds the one before its own group. So the
 reader knows from two places what has to be there: a fault within the extent is damage of acked records, and says how many spans
-are lost. A fault behind it is a torn tail, which nobody was told is stored.
+are lost. A fault behind it is a torn tail, which no one was told is stored.
 
 **Damage.** The reader goes on at the next mark behind a fault. The mark is a segment's own and secret, so that neither a
 payload nor an old block of the disk is taken for a record.
@@ -217,7 +217,7 @@ class _Found:
 
 
 def _read_header(data: bytes) -> tuple[bytes, Extent] | None:
-    """Return the mark and the synced extent, or None where the checksum does not fit."""
+    """Return the mark and the synced extent, or None if the checksum does not fit."""
     said = data[len(_LEAD) : HEADER_BYTES - _CHECKSUM.size]
     if (
         len(data) < HEADER_BYTES
@@ -229,7 +229,7 @@ def _read_header(data: bytes) -> tuple[bytes, Extent] | None:
 
 def _refuse_other_version(data: bytes) -> None:
     (version,) = struct.unpack_from("<H", data, len(MAGIC)) if len(data) >= len(_LEAD) else (0,)
-    # Zeros are no version: the machine ended before the first sync.
+    # Zeros are not a version: the machine ended before the first sync.
     if data.startswith(MAGIC) and version not in (0, VERSION):
         raise WireError(f"log version {version}, this collector knows version {VERSION}")
 

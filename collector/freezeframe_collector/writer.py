@@ -71,7 +71,7 @@ class WriterState:
     retries: int = 0
     set_aside: int = 0
     busy_since: float | None = None
-    """Monotonic seconds when the segment in work was taken."""
+    """Monotonic seconds when the segment in progress was taken."""
     last_error: str = ""
     """Empty after a success."""
 
@@ -240,7 +240,7 @@ class Writer:
         return []
 
     def _confirm(self, refused: Sequence[_Refusal]) -> list[_Refusal]:
-        """Try each refused span once more: the store may have been mended while the others were tried."""
+        """Try each refused span once more: the store may have been repaired while the others were tried."""
         return [again for span, _, token in refused for again in self._halve([span], token, _Hunt(patience=1))]
 
     def _put_aside(self, refused: Sequence[_Refusal], token: str) -> None:

@@ -1,7 +1,7 @@
 """Read the bytes of a body as text, and write the text back as the same bytes.
 
 Redaction and matching must read a body alike: what one replaces, the other must find again. Nothing is lost on the way: bytes
-that are no text come back as they were.
+that are not text come back as they were.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MARKS: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-
 _GZIP: Final = b"\x1f\x8b\x08"
 _MOST_BYTES: Final = 64_000_000
 _MIXED: Final = "mixed"
-"""UTF-8 with parts that are no text, as an upload has them: each of their bytes is a lone surrogate."""
+"""UTF-8 with parts that are not text, as an upload has them: each of their bytes is a lone surrogate."""
 _BYTES: Final = "latin-1"
 """Every byte is a character."""
 

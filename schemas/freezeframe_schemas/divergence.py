@@ -44,7 +44,7 @@ class Divergence:
 
     kind: DivergenceKind
     step: int | None = None
-    """Number of the recorded step, from 1, as reports print it; None where no step is concerned."""
+    """Number of the recorded step, from 1, as reports print it; None if no step is concerned."""
     lane: str = ""
     call_kind: str = ""
     name: str = ""
@@ -120,7 +120,7 @@ class LiveCall:
     call_kind: str
     name: str
     step: int | None = None
-    """The recorded step in whose place it was made: itself, or the nearest one; None where none is near."""
+    """The recorded step in whose place it was made: itself, or the nearest one; None if none is near."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +235,7 @@ class Report:
 
     @property
     def identical(self) -> bool:
-        """Tell whether the verdict is identical; `freezeframe_schemas.verdict` defines it."""
+        """Return whether the verdict is identical; `freezeframe_schemas.verdict` defines it."""
         from freezeframe_schemas.verdict import Verdict, verdict
 
         return verdict(self) is Verdict.IDENTICAL

@@ -22,7 +22,7 @@ from __future__ import annotations
 class FreezeframeError(Exception):
     """Base of every error that freezeframe raises on purpose.
 
-    `do` is what the reader can do about it; command lines print it on a line of its own.
+    `do` is what the reader can do about it; command lines print it on its own line.
     """
 
     def __init__(self, message: str, *, do: str | None = None) -> None:

@@ -231,7 +231,7 @@ def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
 
 
 def exchange_from_span(span: SpanRecord) -> Exchange | None:
-    """Return the exchange that the span holds, or None where it holds none.
+    """Return the exchange that the span holds, or None if it holds none.
 
     Raises:
         WireError: the span says that it is an exchange, and its attributes contradict each other.

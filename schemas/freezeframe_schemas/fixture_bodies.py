@@ -13,7 +13,7 @@ from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Chunk
 
 BLOB_LIMIT: Final = 64 * 1024
-"""Bodies over this many bytes go to a file of their own."""
+"""Bodies over this many bytes go to their own file."""
 
 _FORMS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("compact", {"ensure_ascii": False, "separators": (",", ":")}),

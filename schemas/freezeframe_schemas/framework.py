@@ -48,7 +48,7 @@ def state_attributes(state: FrameworkState) -> dict[str, AttributeValue]:
 
 
 def state_from_span(span: SpanRecord) -> FrameworkState | None:
-    """Return the state that the span holds, or None where it holds none."""
+    """Return the state that the span holds, or None if it holds none."""
     state = span.text(genai.FRAMEWORK_STATE)
     if state is None:
         return None

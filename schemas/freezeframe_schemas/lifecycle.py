@@ -1,7 +1,7 @@
 """How a run stands (ok, failed, unfinished), and the pending span that says a run began, until its entry span comes.
 
 OpenTelemetry knows a span only once it has ended, so a process that is killed would take its run's entry with it. A *pending
-span* goes out when an entry point begins. It is a child of the entry span, with an id of its own: a backend that keeps the
+span* goes out when an entry point begins. It is a child of the entry span, with its own id: a backend that keeps the
 first of two spans with one id would otherwise never show the entry's end. It holds what the entry point began with. Wherever
 we read a run, `settle` puts the entry span in its place; where that never came, the pending span stands for it, and the run is
 *unfinished*: still running, or killed.
@@ -60,7 +60,7 @@ def status_sql(*, unfinished: str, failed: str) -> str:
 
 
 def is_pending(span: SpanRecord) -> bool:
-    """Tell whether the span says that an entry point began."""
+    """Return whether the span says that an entry point began."""
     return genai.ENTRY_BEGUN in span.attributes
 
 

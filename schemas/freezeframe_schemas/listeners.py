@@ -14,7 +14,7 @@ _LISTEN: Final = "0A"
 
 
 def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Tell whether a server could listen there now."""
+    """Return whether a server could listen there now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -25,7 +25,7 @@ def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def who_listens(port: int) -> str | None:
-    """Return ``"pid 4711 (python -m http.server)"`` for whoever listens on `port`; None where the system does not say."""
+    """Return ``"pid 4711 (python -m http.server)"`` for whoever listens on `port`; None if the system does not say."""
     inodes = set(_listening_inodes(port))
     if not inodes:
         return None
@@ -36,7 +36,7 @@ def who_listens(port: int) -> str | None:
 
 
 def _open_files(folder: Path) -> Iterable[str]:
-    with contextlib.suppress(OSError):  # somebody else's process, or one that just ended
+    with contextlib.suppress(OSError):  # someone else's process, or one that just ended
         for entry in (folder / "fd").iterdir():
             with contextlib.suppress(OSError):  # a file that was just closed
                 yield os.readlink(entry)

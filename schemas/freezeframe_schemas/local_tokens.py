@@ -1,6 +1,6 @@
-"""The tokens of a data directory: what opens a collector's ports to whoever can read its files, and to nobody else.
+"""The tokens of a data directory: what opens a collector's ports to whoever can read its files, and to no one else.
 
-Three files, because they travel differently: containers are given the sender's, a notebook the reader's, nobody the admin's.
+Three files, because they travel differently: containers are given the sender's, a notebook the reader's, no one the admin's.
 The collector makes the first two before it listens; what stands in such a file already is taken.
 """
 

@@ -53,7 +53,7 @@ def _lost(value: Any, path: str, depth: int) -> Iterator[Lost]:
 
 
 def _changed(value: Any, kind: type) -> bool | None:
-    """Return None where the value comes back as it is, else whether nothing does."""
+    """Return None if the value comes back as it is, else whether nothing does."""
     text = values.encode(value)
     if values.is_opaque(text):
         return True
@@ -70,7 +70,7 @@ def _changed(value: Any, kind: type) -> bool | None:
 
 
 def _holds_more(value: Any) -> bool:
-    """Tell whether an object has state that its fields do not show."""
+    """Return whether an object has state that its fields do not show."""
     if dataclasses.is_dataclass(value):
         return (
             bool(vars(value).keys() - {field.name for field in dataclasses.fields(value)})

@@ -79,7 +79,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Tell whether the run's outermost span ended in an error."""
+        """Return whether the run's outermost span ended in an error."""
         return self.entry.error is not None or any(
             span.status_code is StatusCode.ERROR for span in self.spans if span.span_id == self.entry.span_id
         )
@@ -226,7 +226,7 @@ class KitField:
     omitted: str | None = None
 
     def carried_by(self, attributes: Attributes) -> bool:
-        """Tell whether a span (or its resource) with these attributes carries the field."""
+        """Return whether a span (or its resource) with these attributes carries the field."""
         return any(name in attributes for name in self.attributes) and (self.omitted is None or self.omitted not in attributes)
 
 
@@ -314,7 +314,7 @@ class Readiness:
 
     @property
     def cold(self) -> bool:
-        """Tell whether the run cannot be re-enacted by itself: a cold case."""
+        """Return whether the run cannot be re-enacted by itself: a cold case."""
         return self.level < RE_ENACTED_FROM
 
 

@@ -1,4 +1,4 @@
-"""Who a request over HTTP comes from: a program, a page of ours, or a page of somebody else's in a browser on this machine.
+"""Who a request over HTTP comes from: a program, a page of ours, or a page of someone else's in a browser on this machine.
 
 A page of any origin can have its visitor's browser send requests to loopback. It cannot choose the headers that are read here:
 ``Host``, ``Origin`` and ``Sec-Fetch-*`` are the browser's. Every HTTP listener of ours asks `why_foreign`, and sends
@@ -22,7 +22,7 @@ LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE)
 _BROWSER: Final = "Mozilla/"
 _OURS: Final = frozenset({"same-origin", "none"})
-"""What ``Sec-Fetch-Site`` says of a page of the same origin, and of an address that somebody typed."""
+"""What ``Sec-Fetch-Site`` says of a page of the same origin, and of an address that someone typed."""
 
 
 def why_foreign(
@@ -38,7 +38,7 @@ def why_foreign(
         headers: the request's, looked up without regard to case.
         names: what ``Host`` may name, without its port; None for any, where strangers are expected.
         origins: pages of others that may ask.
-        links: whether a link on a page of somebody else's may lead here. The browser shows the answer; the page never sees it.
+        links: whether a link on a page of someone else's may lead here. The browser shows the answer; the page never sees it.
     """
     host = headers.get("Host", "")
     name = host_name(host)
@@ -65,12 +65,12 @@ def host_name(host: str) -> str | None:
 
 
 def _authorized(headers: Mapping[str, str]) -> bool:
-    """Tell whether the request has a header that a page can only send after a preflight."""
+    """Return whether the request has a header that a page can only send after a preflight."""
     return any(name in headers for name in ("Authorization", "X-ClickHouse-User", "X-ClickHouse-Key"))
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether what listens on this address is reached from this machine only."""
+    """Return whether what listens on this address is reached from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -81,7 +81,7 @@ def declared(config: type, prefix: str = "") -> dict[str, Setting]:
 
 
 def no_such(where: str, name: str, known: Iterable[str]) -> str:
-    """Return the fault of a name that is no setting."""
+    """Return the fault of a name that is not a setting."""
     import difflib
 
     near = difflib.get_close_matches(name, list(known), n=1)

@@ -72,12 +72,12 @@ def decode_exception(text: str) -> BaseException:
 
 
 def is_opaque(text: str) -> bool:
-    """Tell whether tagged JSON `text` holds a value that cannot be rebuilt."""
+    """Return whether tagged JSON `text` holds a value that cannot be rebuilt."""
     return _OPAQUE_MARK in text
 
 
 def is_exception(text: str) -> bool:
-    """Tell whether tagged JSON is that of an exception."""
+    """Return whether tagged JSON is that of an exception."""
     value = json.loads(text)
     return isinstance(value, dict) and value.get(TAG) == "exception"
 

@@ -136,7 +136,7 @@ def headline(report: Report) -> str:
 
 
 def why_nothing_to_check(fixture: Fixture) -> str | None:
-    """Return why a recording cannot be checked at all, or None where it holds anything of ours: a call, input, or outcome."""
+    """Return why a recording cannot be checked at all, or None if it holds anything of ours: a call, input, or outcome."""
     entry = fixture.entry
     if fixture.steps or any(text is not None for text in (entry.input, entry.output, entry.error)):
         return None
@@ -170,7 +170,7 @@ def judged_to_json(report: Report) -> str:
 
 
 def _why_open(report: Report) -> str | None:
-    """Return why a report without a divergence still does not make an identical replay, or None where it does."""
+    """Return why a report without a divergence still does not make an identical replay, or None if it does."""
     if report.stopped is not None:
         return f"it was stopped before step {report.stopped.step}, as asked"
     asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
@@ -257,7 +257,7 @@ def _enumerated(parts: tuple[str, ...]) -> str:
 
 
 def _asked_nothing(report: Report) -> bool:
-    """Tell whether the program ended without any call and without an outcome: it did not start, or is another program.
+    """Return whether the program ended without any call and without an outcome: it did not start, or is another program.
 
     A function that returns early has an outcome, and that is a change of behaviour.
     """

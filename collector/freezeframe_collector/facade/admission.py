@@ -1,4 +1,4 @@
-"""How many statements run at a time: in all, and for one user and one address, so that nobody takes every place."""
+"""How many statements run at a time: in all, and for one user and one address, so that no one takes every place."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def build_app(
         users: who may ask; none means ``default`` without a password, right for loopback only.
         hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
         admin_token: who knows it may give orders to the store (`orders`) and insert into the tables that are the user's own, as
-            user ``admin`` with the token as password; None: nobody may.
+            user ``admin`` with the token as password; None: no one may.
         max_workers: statements that run at a time; more wait.
 
     Raises:
@@ -208,7 +208,7 @@ class _Facade:
             raise denied(why)
 
     async def _watch(self, http: web.Request, query_id: str) -> None:
-        """Stop the statement once nobody waits for its answer any more."""
+        """Stop the statement once no one waits for its answer any more."""
         while (transport := http.transport) is not None and not transport.is_closing():
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)

@@ -79,7 +79,7 @@ def _decompressed(method: int, squeezed: bytes, plain_bytes: int) -> bytes:
         if method == _LZ4:
             return lz4.block.decompress(squeezed, uncompressed_size=plain_bytes)
         if method == _ZSTD:
-            # the frame has a size of its own, which is not to be trusted with memory
+            # the frame has its own size, which is not to be trusted with memory
             if zstandard.frame_content_size(squeezed) not in {plain_bytes, -1}:
                 raise _damaged("the two sizes of a block differ")
             return zstandard.ZstdDecompressor().decompress(squeezed, max_output_size=plain_bytes)

@@ -39,7 +39,7 @@ class Insert:
 
 
 def is_insert(sql: bytes) -> bool:
-    """Tell whether a statement begins as an INSERT."""
+    """Return whether a statement begins as an INSERT."""
     return _IS_INSERT.match(sql) is not None
 
 

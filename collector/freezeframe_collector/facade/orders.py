@@ -40,7 +40,7 @@ class Orders:
             order = None
         if not isinstance(order, dict):
             return web.json_response({"error": "the body is not a JSON object"}, status=400)
-        # a thread of its own: orders take their time, and the workers are for readers
+        # its own thread: orders take their time, and the workers are for readers
         return await asyncio.to_thread(self._carry_out, order)
 
     def _carry_out(self, order: dict[str, Any]) -> web.Response:

@@ -158,7 +158,7 @@ class _Lz4Encoder:
 
 
 def make_encoder(request: Request) -> Encoder | None:
-    """Return a compressor for the answer, where one was asked for: of blocks, or of a Content-Encoding."""
+    """Return a compressor for the answer if one was asked for: of blocks, or of a Content-Encoding."""
     if request.blocks:
         return BlockEncoder()
     match request.encoding:
@@ -222,5 +222,5 @@ def _pick_encoding(accepted: str) -> str | None:
 
 
 def is_on(value: str | None) -> bool:
-    """Tell whether a parameter of the URL is set."""
+    """Return whether a parameter of the URL is set."""
     return value in {"1", "true"}

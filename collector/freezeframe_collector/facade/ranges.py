@@ -80,7 +80,7 @@ class Results:
 
 
 def is_asked_in_parts(http: web.Request, request: Request) -> bool:
-    """Tell whether a request is for a part of a result, or for its size; never where a session or blocks decide the bytes."""
+    """Return whether a request is for a part of a result, or for its size; never where a session or blocks decide the bytes."""
     asks = http.method == "HEAD" or (http.method == "GET" and _slice(http) is not None)
     return asks and request.session_id is None and not request.blocks
 

@@ -26,7 +26,7 @@ class ProseReader:
     """
 
     def __init__(self, sink: SpanSink, policies: Policies, keys: KeyRing, sealer: Sealer | None = None) -> None:
-        """Load the model, where a policy asks for it; `sealer` keeps the originals.
+        """Load the model if a policy asks for it; `sealer` keeps the originals.
 
         Raises:
             ConfigError: it is not installed.
@@ -57,7 +57,7 @@ class ProseReader:
 
     def _read(self, span: SpanRecord) -> SpanRecord:
         if not span.text(genai.REDACTION_POLICY):
-            return span  # about the collector itself, which writes no prose of anybody
+            return span  # about the collector itself, which writes no prose of anyone
         try:
             tenant = _tenant(span)
             redactor = self._redactor(tenant)
@@ -73,7 +73,7 @@ class ProseReader:
             ) from None
 
     def _redactor(self, tenant: str) -> Redactor | None:
-        """Return what reads this tenant's prose, None where its policy does not ask for it."""
+        """Return what reads this tenant's prose, None if its policy does not ask for it."""
         if tenant not in self._redactors:
             policy = self._policies.of(tenant)
             reads = policy.model_tier and policy.redacts
@@ -84,5 +84,5 @@ class ProseReader:
 
 
 def _tenant(span: SpanRecord) -> str:
-    """Return whose key the rules used: where nobody needs a token, what a span says of its tenant proves nothing."""
+    """Return whose key the rules used: where no one needs a token, what a span says of its tenant proves nothing."""
     return (span.text(genai.REDACTION_KEY_ID) or "").rpartition(",")[2].rpartition("/")[0] or "default"

@@ -1,6 +1,6 @@
 """The redaction stage: each tenant's spans through its policy, with its own key. Fails closed: see `Stage`.
 
-The model tier, where the policy asks for it, comes later: see `read_prose`.
+The model tier, if the policy asks for it, comes later: see `read_prose`.
 """
 
 from __future__ import annotations

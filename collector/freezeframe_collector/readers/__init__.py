@@ -1,4 +1,4 @@
-"""Where the SQL of strangers runs: in a process of its own that has nothing to steal and can be killed.
+"""Where the SQL of strangers runs: in its own process that has nothing to steal and can be killed.
 
     collector                      host (warm, one thread)            reader (one statement)
     ReaderHost.take() ----------->  fork  -------------------------->  sandbox, open, check, run, answer, exit

@@ -1,6 +1,6 @@
 """The host of readers: a warm process with one thread that forks a reader for each statement.
 
-Started by the collector as a program of its own, never forked from it: a fork of a process with an engine in it hangs. The
+Started by the collector as a separate program, never forked from it: a fork of a process with an engine in it hangs. The
 control socket is its standard input. It answers ``T`` (take) with a channel to a reader, and ends the reader on ``K`` (kill).
 
 A reader sees the parts that were there when it opened. After a question one is made ahead, and given out if nothing in the

@@ -1,7 +1,7 @@
 """Bounds open HTTP connections, in all and of one address: idle ones, and those whose request never completes.
 
-A connection too many costs the address that holds the most: one without a request in work is closed, first one that never sent
-a whole request, the oldest first. Senders whose idle connection was closed open another.
+A connection too many costs the address that holds the most: one without a request in progress is closed, first one that
+never sent a whole request, the oldest first. Senders whose idle connection was closed open another.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
 
 @web.middleware
 async def _note_work(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Mark the request's connection as in work until the answer is there."""
+    """Mark the request's connection as in progress until the answer is there."""
     connection = request.transport.get_protocol() if isinstance(request.transport, asyncio.Transport) else None
     if not isinstance(connection, Connection):
         return await handler(request)

@@ -242,6 +242,6 @@ class GrpcReceiver:
         self._server.start()
 
     def stop(self, grace_s: float) -> None:
-        """Take no new requests; wait for the ones in work up to `grace_s`."""
+        """Take no new requests; wait for the ones in progress up to `grace_s`."""
         self._server.stop(grace_s).wait(grace_s + 1.0)
         self._receiving.stop()

@@ -75,14 +75,14 @@ class HttpReceiver:
     def __init__(
         self, config: HttpConfig, pipeline: Pipeline, pages: Pages, authenticator: Authenticator, bodies: ByteBudget
     ) -> None:
-        """`bodies` bounds what all connections together have sent of requests that are not in work yet."""
+        """`bodies` bounds what all connections together have sent of requests that are not in progress yet."""
         self._bodies = bodies
         self._authenticator = authenticator
         self._config = config
         self._pipeline = pipeline
         self._pages = PagesReceiver(pages, authenticator)
         self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
-        # Large bodies have threads of their own, so that small ones never stand in line behind them.
+        # Large bodies have their own threads, so that small ones never stand in line behind them.
         self._workers_on_large = ThreadPoolExecutor(max(1, config.workers // 4), thread_name_prefix="freezeframe-http-large")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:

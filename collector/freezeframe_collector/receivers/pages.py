@@ -1,6 +1,6 @@
 """The collector's own pages: health, readiness, metrics, status, and the order to flush. No payload is in them.
 
-Health and readiness answer everybody, by status alone: the probes of a supervisor, a container or a balancer carry no token.
+Health and readiness answer everyone, by status alone: the probes of a supervisor, a container or a balancer carry no token.
 What is wrong is told to whoever has one.
 """
 
@@ -46,7 +46,7 @@ class Pages(Protocol):
 
 
 class PagesReceiver:
-    """The routes to the pages: beside OTLP over HTTP, and on a listener of their own where that one speaks TLS."""
+    """The routes to the pages: beside OTLP over HTTP, and on their own listener where that one speaks TLS."""
 
     def __init__(self, pages: Pages, authenticator: Authenticator) -> None:
         self._pages = pages

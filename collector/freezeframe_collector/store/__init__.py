@@ -1,4 +1,4 @@
-"""The store: spans in, durable on return; SQL out. Embedded (chDB) and server (ClickHouse) are the same but for the engine.
+"""The store: spans in, durable on return; SQL out. Embedded (chDB) and server (ClickHouse) are the same except for the engine.
 
 store = open_store("chdb:///var/lib/freezeframe")   # or clickhouse://user:password@host:8123/freezeframe
 store.migrate()

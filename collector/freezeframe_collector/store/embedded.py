@@ -161,7 +161,7 @@ def insert_rows(handle: Any, statement: str, format_name: str, data: bytes) -> N
 
     chDB 26.9 gives no error where a streamed insert fails while its rows are written: on a full disk `finish` returns the
     count of the rows, and there are none. The counters of ``system.errors`` tell. They are the whole engine's, but readers have
-    engines of their own. If another statement of the collector met the fault, the insert is repeated without need; its token
+    their own engines. If another statement of the collector met the fault, the insert is repeated without need; its token
     makes that harmless.
 
     Raises:

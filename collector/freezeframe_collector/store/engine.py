@@ -45,7 +45,7 @@ RETRYABLE_CODES: Final = frozenset(
         516,  # AUTHENTICATION_FAILED
     }
 )
-"""What waiting or an operator mends; of every other answer the rows may be the cause."""
+"""What waiting or an operator fixes; of every other answer the rows may be the cause."""
 
 
 INSERT_SETTINGS: Final[Mapping[str, int]] = {
@@ -63,7 +63,7 @@ class Engine(Protocol):
 
     @property
     def embedded(self) -> bool:
-        """Tell whether the engine lives in this process."""
+        """Return whether the engine lives in this process."""
         ...
 
     def command(self, sql: str) -> None:

@@ -177,7 +177,7 @@ def _drop_day(store: Store, day: dt.date, keep: str, *, dry_run: bool) -> Expire
 
 
 def _delete_over(store: Store, day: dt.date, condition: str, *, kept: int, dry_run: bool) -> Expired | None:
-    """Take some runs out of a day; None where there are none."""
+    """Take some runs out of a day; None if there are none."""
     place = f"kept = {kept} AND toDate(run_hour) = {_date(day)}"
     over = runs_where(store, f"{place} AND {condition}")
     if not over:

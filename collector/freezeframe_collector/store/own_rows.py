@@ -1,7 +1,7 @@
 """Rows that the store writes about itself, one at a time: pins, prices, policies, the audit, the ledger of migrations.
 
 The engine takes a block that it has had for one that is sent again, and drops it: a run that was pinned, unpinned and pinned
-would stay unpinned. So each of these comes under a token of its own. (``insert_deduplicate = 0`` is ignored by 26.9, and what
+would stay unpinned. So each of these comes under its own token. (``insert_deduplicate = 0`` is ignored by 26.9, and what
 stands in its place is not known to older engines.)
 """
 

@@ -49,7 +49,7 @@ class ColdTier:
 
 
 def cold_directory(data: Path, wanted: str) -> Path | None:
-    """Return the cold directory of the embedded store in `data`, made or remembered; None where it has none.
+    """Return the cold directory of the embedded store in `data`, made or remembered; None if it has none.
 
     Raises:
         ConfigError: it is another one than before, or another store's.
@@ -80,12 +80,12 @@ def disks_xml(directory: Path) -> str:
 
 
 def set_cold_tier(engine: Engine, database: str, stored: Mapping[str, str], tier: ColdTier) -> None:
-    """Have the tables move their days as `tier` says; 0 days have an embedded store move none, and leave a server as it is.
+    """Make the tables move their days as `tier` says; 0 days have an embedded store move none, and leave a server as it is.
 
     Args:
         engine: where the tables are.
         database: theirs.
-        stored: the tables that have rows of their own, each with how a statement names it.
+        stored: the tables that have their own rows, each with how a statement names it.
         tier: what is asked for.
 
     Raises:

@@ -46,7 +46,7 @@ class Kind(IntEnum):
     BUSY = 8
     """Owner: nothing was taken; the reason as JSON."""
     STOP = 9
-    """Owner: answer what is in work and end; the seconds for it as JSON."""
+    """Owner: answer what is in progress and end; the seconds for it as JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,7 +86,7 @@ class WorkerPool:
         return config_values(config) | self._ports | {"admission.in_flight_bytes": share}
 
     def stop(self, timeout_s: float) -> None:
-        """Have the workers answer what they have in work and end; end the ones that do not in time."""
+        """Let the workers finish what is in progress and end; end the ones that do not in time."""
         self._stopping.set()
         deadline = time.monotonic() + timeout_s
         for worker in self._workers:
@@ -214,7 +214,7 @@ class _Worker:
             raise ConfigError(self._failure or f"a worker was not replaced in {timeout_s + _START_S:g} s")
 
     def ask_to_stop(self, timeout_s: float) -> None:
-        """Tell the process to answer what it has in work and end."""
+        """Tell the process to answer what it has in progress and end."""
         if self._channel is not None:
             try:
                 self._channel.send(Message(kind=Kind.STOP, payload=json.dumps(timeout_s).encode()))

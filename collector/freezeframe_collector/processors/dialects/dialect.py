@@ -75,7 +75,7 @@ def plain(value: AttributeValue) -> JsonValue:
 
 
 def json_of(span: SpanRecord, name: str) -> JsonValue:
-    """Return the JSON that the attribute's text holds, its plain value where it is no text, or None."""
+    """Return the JSON that the attribute's text holds, its plain value if it is not text, or None."""
     value = span.attributes.get(name)
     return parse(value) if isinstance(value, str) else plain(value)
 

@@ -1,4 +1,4 @@
-"""Semantic Kernel: message events as log records, which the history reads, and the finish reason in a form of its own.
+"""Semantic Kernel: message events as log records, which the history reads, and the finish reason in its own form.
 
 The messages of its agent spans are OpenAI's under the conventions' name; they stay as they were sent, as all does.
 
@@ -24,7 +24,7 @@ def _fits(span: SpanRecord) -> bool:
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     reason = span.text(genai.PAST_FINISH_REASON)
     if reason:
-        # Python's name of the member: FinishReason.TOOL_CALLS, None where there was none.
+        # Python's name of the member: FinishReason.TOOL_CALLS, None if there was none.
         word = reason.rpartition(".")[2].lower()
         out.texts(genai.RESPONSE_FINISH_REASONS, None if word == "none" else word)
 
