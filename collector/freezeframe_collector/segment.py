@@ -18,14 +18,12 @@ from freezeframe_collector.ledger import Ledger
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal_format import SEALED_SUFFIX, Extent, file_header, read_segment, segment_mark
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.otlp.decode import Limits, decode_traces
+from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
 from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 _DAMAGED: Final = ".damaged"
 """Files of the log that did not hold what was written to them are kept under this ending, and read by no one."""
-_NO_LIMITS: Final = Limits(values=1 << 62, span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
-"""What is in the log was accepted: a limit that has changed since, or that a stage went over, takes nothing back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +89,7 @@ class Segment:
         try:
             content = read_segment(self.path, self.mark, self.size_bytes)
             for record in content.records:
-                decoded = decode_traces(record.otlp, _NO_LIMITS)
+                decoded = decode_traces(record.otlp, NO_LIMITS)
                 spans.extend(decoded.spans)
                 fault = fault or next((f"one of its spans cannot be read: {item.reason}" for item in decoded.faults), "")
             if len(spans) != self.span_count and not fault:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from freezeframe._export import Deadline, Fate
     from freezeframe._instrument import Handle
 
-_EPOCH_NS = 1_700_000_000_000_000_000
-
 
 class MemoryExporter:
     """Keeps what it is given."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import Decoded, Limits, decode_traces, decode_value
 from freezeframe_schemas.otlp.encode import encode_traces, request_parts
 from freezeframe_schemas.otlp.json_body import decode_json_traces
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
@@ -162,6 +164,15 @@ def _varint(number: int) -> bytes:
         number >>= 7
     parts.append(number)
     return bytes(parts)
+
+
+def test_a_parent_of_zeros_is_no_parent_in_either_form() -> None:
+    span = SpanRecord(
+        trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2, parent_span_id="0" * 16
+    )
+    as_json = json.dumps(spans_to_otlp_json([span])).encode()
+    for decoded in (decode_traces(encode_traces([span])), decode_json_traces(as_json, Limits())):
+        assert [found.parent_span_id for found in decoded.spans] == [""]
 
 
 def test_a_bad_byte_behind_a_backslash_is_refused_whatever_the_mark_is() -> None:

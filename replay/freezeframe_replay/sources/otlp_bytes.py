@@ -5,10 +5,10 @@ behind its length in four bytes, as the file exporter of the OpenTelemetry Colle
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
 from freezeframe_schemas.span import SpanRecord
 
 _LENGTH: Final = 4
@@ -18,22 +18,16 @@ def spans_of_bytes(body: bytes) -> list[SpanRecord]:
     """Return the spans of OTLP protobuf.
 
     Raises:
-        WireError: the bytes are not OTLP, or hold no span.
+        WireError: the bytes are not OTLP, hold no span, or one that cannot be read.
     """
-    from google.protobuf.json_format import MessageToDict
-    from google.protobuf.message import DecodeError
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
     for pieces in ([body], _framed(body)):
-        spans: list[SpanRecord] = []
         try:
-            for piece in pieces or ():
-                message = ExportTraceServiceRequest.FromString(piece)
-                document: Any = MessageToDict(message, use_integers_for_enums=True)
-                spans += spans_of_document(document)
-        except (DecodeError, UnicodeDecodeError, RecursionError):
+            requests = [decode_traces(piece, NO_LIMITS) for piece in pieces or ()]
+        except WireError:
             continue
-        if spans:
+        if spans := [span for request in requests for span in request.spans]:
+            for fault in (fault for request in requests for fault in request.faults):
+                raise WireError(f"span {fault.span_id or '(no id)'} of the file: {fault.reason}: {fault.detail}")
             return spans
     raise WireError(f"{len(body):,} bytes that are not OTLP protobuf with spans in it")
 

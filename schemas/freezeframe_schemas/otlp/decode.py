@@ -48,6 +48,10 @@ class Limits:
     links: int = 10_000
 
 
+NO_LIMITS: Final = Limits(spans=1 << 62, values=1 << 62, span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
+"""For what the log accepted (a limit that has changed since, or that a stage went over, takes nothing back), and for files."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanFault:
     """A span that could not be read. Holds ids where they could be read, never content."""
@@ -169,7 +173,7 @@ def _span(span: RawSpan, trace_id: str, span_id: str, resource: Resource, scope:
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_span_id=parent.hex(),
+        parent_span_id=parent.hex() if parent.strip(b"\0") else "",  # some senders write zeros at a root
         name=span.name.decode(),
         start_time_unix_nano=start,
         end_time_unix_nano=end,
