@@ -40,8 +40,8 @@ from freezeframe_collector.readers.sandbox import sandbox_state
 from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.pages import PagesReceiver
 from freezeframe_collector.store import Store, open_store
-from freezeframe_collector.store.keeping import Retention
 from freezeframe_collector.store.parts import PartWatch
+from freezeframe_collector.store.retention import Retention
 from freezeframe_collector.store.tiers import ColdTier
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter

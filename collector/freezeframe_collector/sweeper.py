@@ -12,7 +12,7 @@ import threading
 from typing import Final
 
 from freezeframe_collector.store import Store
-from freezeframe_collector.store.keeping import Retention, expire
+from freezeframe_collector.store.retention import Retention, expire
 from freezeframe_schemas.errors import FreezeframeError
 
 _LOG = logging.getLogger(__name__)

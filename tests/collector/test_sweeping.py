@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from freezeframe_collector.store import Store
-from freezeframe_collector.store.keeping import Retention
+from freezeframe_collector.store.retention import Retention
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_schemas.errors import RetryableStoreError
 

@@ -21,7 +21,7 @@ from freezeframe_collector.logs import decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_collector.store import store as store_module
-from freezeframe_collector.store.keeping import Retention, expire, pin
+from freezeframe_collector.store.retention import Retention, expire, pin
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.otlp.decode import Limits, decode_traces

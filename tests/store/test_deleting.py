@@ -12,7 +12,7 @@ import pytest
 import freezeframe_collector.store.deleting as deleting
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_collector.store.administration import administer
-from freezeframe_collector.store.keeping import enable_search, pin
+from freezeframe_collector.store.retention import enable_search, pin
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 

@@ -11,7 +11,7 @@ import pytest
 
 from freezeframe_collector.config import parse_tenant_days
 from freezeframe_collector.store import Store
-from freezeframe_collector.store.keeping import Retention
+from freezeframe_collector.store.retention import Retention
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_schemas.errors import ConfigError
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_collector.facade import orders, ranges
+from freezeframe_collector.facade import admin, ranges
 from freezeframe_collector.facade.admission import Admission
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
@@ -69,7 +69,7 @@ def build_app(
         store: an embedded store. (A server has its own HTTP port.)
         users: who may ask; none means ``default`` without a password, right for loopback only.
         hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
-        admin_token: who knows it may give orders to the store (`orders`) and insert into the tables that are the user's own, as
+        admin_token: who knows it may administer the store (`admin`) and insert into the tables that are the user's own, as
             user ``admin`` with the token as password; None: no one may.
         max_workers: statements that run at a time; more wait.
 
@@ -92,7 +92,7 @@ def build_app(
     )
     app = _app(facade)
     if admin_token is not None:
-        app.router.add_post(orders.PATH, orders.Orders(store, admin_token).post)
+        app.router.add_post(admin.PATH, admin.Admin(store, admin_token).post)
     return app
 
 

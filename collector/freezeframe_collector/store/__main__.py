@@ -1,4 +1,4 @@
-"""``python -m freezeframe_collector.store DSN``: one order on stdin, its answer on stdout, both JSON; see `administration`.
+"""``python -m freezeframe_collector.store DSN``: one request on stdin, its answer on stdout, both JSON; see `administration`.
 
 For a store that no collector holds: a server, or the files of a collector that is stopped.
 """
@@ -15,13 +15,13 @@ from freezeframe_schemas.errors import FreezeframeError
 
 
 def main() -> int:
-    """Carry out the order; 1 where it failed, with ``{"error": ...}``."""
-    order: dict[str, Any] = json.load(sys.stdin)
+    """Carry out the request; 1 where it failed, with ``{"error": ...}``."""
+    request: dict[str, Any] = json.load(sys.stdin)
     try:
         store = open_store(sys.argv[1])
         try:
             store.migrate()
-            answer = administer(store, order)
+            answer = administer(store, request)
         finally:
             store.close()
     except FreezeframeError as error:

@@ -1,6 +1,6 @@
-"""Orders to a store as JSON, answers as JSON: what `freezeframe store` asks for, whoever holds the store.
+"""Administration of a store: requests as JSON, answers as JSON: what `freezeframe store` asks for, whoever holds the store.
 
-A running collector takes orders on its ClickHouse HTTP port, from whoever can read the token in its data directory; where none
+A running collector takes requests on its ClickHouse HTTP port, from whoever can read the token in its data directory; if none
 runs, and for a server, ``python -m freezeframe_collector.store DSN`` takes one on stdin. Both end here.
 
     {"action": "delete", "user": "anna#3f", "note": "asked on 3 May"} -> {"runs": 2, "spans": 31, "left": 0}
@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_collector.config import parse_tenant_days
-from freezeframe_collector.store import deleting, keeping
+from freezeframe_collector.store import deleting, retention
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.rewriting import rewrite
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, RunError
 
-Order = Mapping[str, Any]
+Request = Mapping[str, Any]
 
 TABLES: Final = ("piece_rows", "span_rows", "run_rows", "call_rows")
 _BODIES: Final = "piece_rows"
@@ -31,20 +31,20 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _LEAST_DIGITS: Final = 4
 
 
-def administer(store: Store, order: Order) -> dict[str, Any]:
-    """Carry out one order and return what was done.
+def administer(store: Store, request: Request) -> dict[str, Any]:
+    """Carry out one request and return what was done.
 
     Raises:
         ConfigError: no such action, or it lacks a field.
         FreezeframeError: as the action itself raises.
     """
-    action = _ACTIONS.get(str(order.get("action")))
+    action = _ACTIONS.get(str(request.get("action")))
     if action is None:
-        raise ConfigError(f"store: found action {order.get('action')!r}, expected one of {', '.join(sorted(_ACTIONS))}")
-    return action(store, order)
+        raise ConfigError(f"store: found action {request.get('action')!r}, expected one of {', '.join(sorted(_ACTIONS))}")
+    return action(store, request)
 
 
-def _stats(store: Store, order: Order) -> dict[str, Any]:
+def _stats(store: Store, request: Request) -> dict[str, Any]:
     stats = store.stats()
     by_name = {table.table: table for table in stats.tables}
     _, counted = store.query(f"SELECT count() FROM {store.database}.span_rows FINAL")
@@ -91,50 +91,50 @@ def _stats(store: Store, order: Order) -> dict[str, Any]:
     }
 
 
-def _pin(store: Store, order: Order) -> dict[str, Any]:
-    run = _run(store, order)
-    keeping.pin(store, run, note=str(order.get("note", "")))
+def _pin(store: Store, request: Request) -> dict[str, Any]:
+    run = _run(store, request)
+    retention.pin(store, run, note=str(request.get("note", "")))
     return {"run": run, "pinned": True}
 
 
-def _unpin(store: Store, order: Order) -> dict[str, Any]:
-    run = _run(store, order)
-    keeping.unpin(store, run, note=str(order.get("note", "")))
+def _unpin(store: Store, request: Request) -> dict[str, Any]:
+    run = _run(store, request)
+    retention.unpin(store, run, note=str(request.get("note", "")))
     return {"run": run, "pinned": False}
 
 
-def _delete(store: Store, order: Order) -> dict[str, Any]:
+def _delete(store: Store, request: Request) -> dict[str, Any]:
     """Delete a run, a user or a tenant; with ``dry_run`` only say how much there is."""
-    names = [name for name in deleting.SUBJECTS if name in order]
+    names = [name for name in deleting.SUBJECTS if name in request]
     if len(names) != 1:
         raise ConfigError(f"store delete: expected exactly one of run, user and tenant, found {', '.join(names) or 'none'}")
     subject = names[0]
-    name = _run(store, order) if subject == "run" else _text(order, subject)
-    if order.get("dry_run"):
+    name = _run(store, request) if subject == "run" else _text(request, subject)
+    if request.get("dry_run"):
         return {**asdict(deleting.count(store, subject, name)), "dry_run": True}
-    deleted = deleting.delete(store, subject, name, note=str(order.get("note", "")))
+    deleted = deleting.delete(store, subject, name, note=str(request.get("note", "")))
     return {**asdict(deleted), "left": deleting.count(store, subject, name).spans}
 
 
-def _rewrite(store: Store, order: Order) -> dict[str, Any]:
+def _rewrite(store: Store, request: Request) -> dict[str, Any]:
     """Put the spans of a file, redacted again, in the place of a run's."""
-    done = rewrite(store, _text(order, "run"), Path(_text(order, "file")), note=str(order.get("note", "")))
-    return {"run": order["run"], **asdict(done)}
+    done = rewrite(store, _text(request, "run"), Path(_text(request, "file")), note=str(request.get("note", "")))
+    return {"run": request["run"], **asdict(done)}
 
 
-def _backup(store: Store, order: Order) -> dict[str, Any]:
-    directory = Path(_text(order, "directory"))
+def _backup(store: Store, request: Request) -> dict[str, Any]:
+    directory = Path(_text(request, "directory"))
     return {"directory": str(directory), "rows": backup(store, directory)}
 
 
-def _restore(store: Store, order: Order) -> dict[str, Any]:
-    directory = Path(_text(order, "directory"))
+def _restore(store: Store, request: Request) -> dict[str, Any]:
+    directory = Path(_text(request, "directory"))
     rows = restore(store, directory)
-    again = 0 if order.get("with_deleted") else deleting.delete_again(store)
+    again = 0 if request.get("with_deleted") else deleting.delete_again(store)
     return {"directory": str(directory), "rows": rows, "deleted_again": again}
 
 
-def _optimize(store: Store, order: Order) -> dict[str, Any]:
+def _optimize(store: Store, request: Request) -> dict[str, Any]:
     """Merge each table's parts into one a day: smaller, and quicker to read."""
     before = store.stats().disk_bytes
     for table in TABLES:
@@ -142,7 +142,7 @@ def _optimize(store: Store, order: Order) -> dict[str, Any]:
     return {"disk_bytes_before": before, "disk_bytes": store.stats().disk_bytes}
 
 
-def _check(store: Store, order: Order) -> dict[str, Any]:
+def _check(store: Store, request: Request) -> dict[str, Any]:
     """Read every part of the store and compare it with its checksums."""
     damaged: list[dict[str, str]] = []
     for table in TABLES:
@@ -156,23 +156,23 @@ def _check(store: Store, order: Order) -> dict[str, Any]:
     return {"damaged": damaged}
 
 
-def _expire(store: Store, order: Order) -> dict[str, Any]:
-    retention = keeping.Retention(
-        days=int(order.get("days", 14)),
-        failed_days=int(order.get("failed_days", 90)),
-        tenant_days=parse_tenant_days(str(order.get("tenants", ""))),
+def _expire(store: Store, request: Request) -> dict[str, Any]:
+    rule = retention.Retention(
+        days=int(request.get("days", 14)),
+        failed_days=int(request.get("failed_days", 90)),
+        tenant_days=parse_tenant_days(str(request.get("tenants", ""))),
     )
-    dry_run = bool(order.get("dry_run"))
-    done = keeping.expire(store, retention, today=dt.datetime.now(dt.UTC).date(), dry_run=dry_run)
+    dry_run = bool(request.get("dry_run"))
+    done = retention.expire(store, rule, today=dt.datetime.now(dt.UTC).date(), dry_run=dry_run)
     return {"days": [{**asdict(day), "day": day.day.isoformat()} for day in done], "dry_run": dry_run}
 
 
-def _search_index(store: Store, order: Order) -> dict[str, Any]:
-    keeping.enable_search(store)
+def _search_index(store: Store, request: Request) -> dict[str, Any]:
+    retention.enable_search(store)
     return {"search_index": True}
 
 
-_ACTIONS: Final[Mapping[str, Callable[[Store, Order], dict[str, Any]]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[Store, Request], dict[str, Any]]]] = {
     "stats": _stats,
     "pin": _pin,
     "unpin": _unpin,
@@ -187,20 +187,20 @@ _ACTIONS: Final[Mapping[str, Callable[[Store, Order], dict[str, Any]]]] = {
 }
 
 
-def _text(order: Order, name: str) -> str:
-    value = order.get(name)
+def _text(request: Request, name: str) -> str:
+    value = request.get(name)
     if not isinstance(value, str) or not value:
-        raise ConfigError(f"store {order.get('action')}: found {value!r}, expected text in the field {name!r}")
+        raise ConfigError(f"store {request.get('action')}: found {value!r}, expected text in the field {name!r}")
     return value
 
 
-def _run(store: Store, order: Order) -> str:
-    """Return the trace id of the run that an order names: by it, by its first digits, as ``last`` or as ``last-failed``.
+def _run(store: Store, request: Request) -> str:
+    """Return the trace id of the run that a request names: by it, by its first digits, as ``last`` or as ``last-failed``.
 
     Raises:
         RunError: no such run, or several.
     """
-    name = _text(order, "run")
+    name = _text(request, "run")
     if _TRACE_ID.fullmatch(name):
         return name
     if name in {"last", "last-failed"}:

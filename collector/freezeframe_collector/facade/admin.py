@@ -1,4 +1,4 @@
-"""Orders to the embedded store, over the port that readers use: pin, delete, back up; see `store.administration`.
+"""Administration of the embedded store, over the port that readers use: pin, delete, back up; see `store.administration`.
 
 Only for whoever can read the token in the data directory, which is to say for whoever could touch the files themselves.
 """
@@ -20,8 +20,8 @@ PATH: Final = "/store"
 _SCHEME: Final = "Bearer "
 
 
-class Orders:
-    """Takes one order at a time."""
+class Admin:
+    """Carries out one action at a time."""
 
     def __init__(self, store: Store, token: str) -> None:
         self._store = store
@@ -29,24 +29,24 @@ class Orders:
         self._one = threading.Lock()
 
     async def post(self, request: web.Request) -> web.Response:
-        """Answer ``POST /store`` with a JSON order in the body."""
+        """Answer ``POST /store`` with the action as JSON in the body."""
         given = request.headers.get("Authorization", "")
         if not hmac.compare_digest(given.encode(), (_SCHEME + self._token).encode()):
             text = "no valid token, expected `authorization: Bearer TOKEN`; it is in the file admin-token of the data directory"
             return web.json_response({"error": text}, status=401, headers={"WWW-Authenticate": "Bearer"})
         try:
-            order: Any = await request.json()
+            action: Any = await request.json()
         except ValueError:
-            order = None
-        if not isinstance(order, dict):
+            action = None
+        if not isinstance(action, dict):
             return web.json_response({"error": "the body is not a JSON object"}, status=400)
-        # its own thread: orders take their time, and the workers are for readers
-        return await asyncio.to_thread(self._carry_out, order)
+        # its own thread: actions take their time, and the workers are for readers
+        return await asyncio.to_thread(self._carry_out, action)
 
-    def _carry_out(self, order: dict[str, Any]) -> web.Response:
+    def _carry_out(self, action: dict[str, Any]) -> web.Response:
         try:
             with self._one:
-                return web.json_response(administer(self._store, order))
+                return web.json_response(administer(self._store, action))
         except FreezeframeError as error:
             status = 503 if isinstance(error, RetryableStoreError) else 422
             return web.json_response({"error": str(error)}, status=status)

@@ -14,7 +14,8 @@ import pytest
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.deleting import delete
-from freezeframe_collector.store.keeping import (
+from freezeframe_collector.store.migrate import migrate
+from freezeframe_collector.store.retention import (
     Retention,
     enable_search,
     expire,
@@ -22,7 +23,6 @@ from freezeframe_collector.store.keeping import (
     set_price,
     unpin,
 )
-from freezeframe_collector.store.migrate import migrate
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.span import SpanRecord, StatusCode
