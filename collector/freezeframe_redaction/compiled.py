@@ -43,11 +43,6 @@ def load_or_compile(expressions: Sequence[tuple[bytes, int]]) -> Any:
     return database
 
 
-def as_trigger(pattern: str) -> str:
-    """Return the pattern as the trigger engine reads it, one byte a character: a letter beyond Latin-1 is any such letter."""
-    return scan_bytes(pattern).decode("latin-1")
-
-
 def fires_in(pattern: str, text: str) -> bool:
     """Whether the trigger engine meets the pattern in the text, where that stands among others. It folds no case but ASCII's.
 
@@ -55,7 +50,7 @@ def fires_in(pattern: str, text: str) -> bool:
         hyperscan.error: the engine cannot look for the pattern.
     """
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-    database.compile(expressions=[as_trigger(pattern).encode("latin-1")], flags=[0])
+    database.compile(expressions=[scan_bytes(pattern)], flags=[0])
     ends: list[int] = []
     data = b"\x1f" + scan_bytes(text) + b"\x1f"
     database.scan(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Final
 
 from freezeframe_redaction import linear
-from freezeframe_redaction.compiled import as_trigger
 from freezeframe_redaction.invented import holds_invented, invent
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.policy import CustomClass, Policy
@@ -30,13 +29,13 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
                 Detector(
                     name=f"custom: {entry.name}",
                     class_=entry.name,
-                    triggers=(_LANE + as_trigger(entry.pattern),),
+                    triggers=(_LANE + entry.pattern,),
                     find=_by_pattern(entry),
                     examples=(Example(text=entry.example, value=entry.example),),
                 )
             )
         if entry.keys:
-            names = "|".join(as_trigger(re.escape(key)) for key in entry.keys)
+            names = "|".join(map(re.escape, entry.keys))
             out.append(
                 Detector(
                     name=f"custom: {entry.name} by key",

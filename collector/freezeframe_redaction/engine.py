@@ -45,7 +45,8 @@ class Engine:
             for trigger in own:
                 lane, expression = lane_of(trigger)
                 number = len(self._finds)
-                lanes.setdefault(lane, []).extend((one.encode("latin-1"), number) for one in one_by_one(expression))
+                scanned = dict.fromkeys(map(scan_bytes, one_by_one(expression)))
+                lanes.setdefault(lane, []).extend((one, number) for one in scanned)
             self._finds.append(detector.find)
             self._names.append(detector.name)
         self._lanes: list[Any] = [load_or_compile(lane) for lane in lanes.values()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-AT_SAID = r"(?:@|(?i:at|\xe4t|ma[\u0142l]pa|arroba|arobase|chiocciola|zavin\xe1\u010d|apenstaartje|snabel-?a))"
+AT_SAID = r"(?:@|(?i:at|ät|ma[łl]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a))"
 _DOT_SAID = r"(?:\.|(?i:dot|punkt|punto|point|ponto|kropka|punt))"
 AT = rf"(?:@|=40|\s?[\[({{<]\s?{AT_SAID}\s?[\])}}>]\s?)"
 DOT = rf"(?:\.|=2E|\s?[\[({{<]\s?{_DOT_SAID}\s?[\])}}>]\s?)"

@@ -55,7 +55,10 @@ class Detector:
     name: str
     class_: str
     triggers: tuple[str, ...]
-    """Vectorscan expressions over the scan bytes; about one match per candidate. Without a word, one names its lane."""
+    """Vectorscan expressions; about one match per candidate. Without a word, one names its lane.
+
+    The engine reads one byte a character: a letter beyond Latin-1 (or ``\\xe9``; a capital ``\\xc9``) is any such letter.
+    """
     find: Find
     examples: tuple[Example, ...]
     others: frozenset[str] = frozenset()

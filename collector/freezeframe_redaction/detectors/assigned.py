@@ -25,9 +25,13 @@ _REFERENCE = re.compile(
     re.IGNORECASE,
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
-_STRONG = re.compile(
-    r"(?:passw(?:or)?[dt]?|passwd|pwd|passphrase|passwort|kennwort|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|senha|has[łl]o|wachtwoord|parola|lösenord|heslo|lozinka|[sş]ifre|jelsz[oó]|salasana|kodeord|adgangskode|passord|parool|slaptažodis|geslo|mật khẩu|kata sandi|\bpsk|\bp/w|sshpass|\bpw|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$"
+_IN_OTHER_LANGUAGES = "passwort|kennwort|senha|wachtwoord|parola|lösenord|heslo|salasana|mật khẩu|kata sandi"
+"""Words for a password that need no border in front, alike wherever one is told by name."""
+_NAME_OF_PASSWORD = (
+    r"passw(?:or)?[dt]?|passwd|pwd|passphrase|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|has[łl]o|lozinka|[sş]ifre|kodeord"
+    rf"|adgangskode|passord|parool|slaptažodis|geslo|\bpsk|\bp/w|sshpass|\bpw|{_IN_OTHER_LANGUAGES}"
 )
+_STRONG = re.compile(rf"(?:{_NAME_OF_PASSWORD}|jelsz[oó]|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$")
 _KEYISH = re.compile(r"(?:token|key)$")
 
 
@@ -253,8 +257,9 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _NAMES = (
-    r"(?:api[_\- ]?key|apikey|access[_\- ]?key|secret|token|passw(?:or)?[dt]?|passwd|pwd|\bpw|passphrase|passwort|kennwort|contrase(?:\xf1|n)a|\bclave|senha|has(?:\xe9|l)o|parola|l\xf6senord|heslo|lozinka|(?:\xe9|s)ifre|jelsz\xf3|salasana|kodeord|adgangskode|passord|parool|slapta\xe9odis|geslo|m\xe9t kh\xe9u|kata sandi|\bpass|_pass"
-    r"|mot[ _]de[ _]passe|wachtwoord|credentials?|accountkey|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session|\bpsk|\bp/w|sshpass)"
+    rf"(?:{_NAME_OF_PASSWORD}|jelszó|\bpass|_pass|api[_\- ]?key|apikey|access[_\- ]?key|secret|token|credentials?|accountkey"
+    r"|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]"
+    r"|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session)"
 )
 
 _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
@@ -266,10 +271,10 @@ DETECTORS = (
         shows=('password: "⟦Tr0ub4dor&3⟧"', 'api_key = os.environ["OPENAI_API_KEY"]',
                "Authorization: Basic ⟦YWRtaW46UzNjcmV0UGFzczk5⟧", "token = get_token(user)")),
     row("secret: spoken", CLASS, lambda text, low, high, at: _spoken(text, low, high, at - 1),
-        r"(?i)\b(?:password|pass|pwd?|passphrase|passwort|kennwort|contrase\xf1a|clave|senha|parola|l\xf6senord(?:et)?|passordet|salasana|heslo|has\xe9o|jelsz\xf3|kata sandi|m\xe9t kh\xe9u|mot de passe|wachtwoord|api key|secret key|access token|pin) ",
+        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|pass|pwd?|passphrase|contraseña|clave|lösenordet|passordet|hasło|jelszó|mot de passe|api key|secret key|access token|pin) ",
         shows=("my password is ⟦hunter2secret⟧!", "the password is wrong")),
     row("secret: spoken, with what it is for", CLASS, _spoken_for,
-        r"(?i)\b(?:password|passwd|pwd?|passphrase|passcode|passwort|kennwort|mot de passe|contrase\xf1a|clave|senha|wachtwoord|has\xe9o|heslo|kata sandi|parola|l\xf6senord|salasana|m\xe9t kh\xe9u|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | \xe9 | \xe8 | jest |: | : | -> )",
+        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|passwd|pwd?|passphrase|passcode|mot de passe|contraseña|clave|hasło|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | é | è | jest |: | : | -> )",
         shows=("the password for staging is ⟦Winter2023⟧!", "the password for staging is weak")),
     row("secret: in SQL", CLASS, _in_sql, r"(?i)\b(?:password|identified by|psk) ['\"]",
         shows=("ALTER USER bob WITH PASSWORD '⟦Fern#grove71⟧';", "a password 'policy' is set")),

@@ -88,7 +88,7 @@ DETECTORS = (
     row("bank: account in a SWIFT message", CLASS, _of_message, r":(?:50[A-Z]|5[79][A-Z]?):/[/A-Z0-9]",
         shows=(":59:/⟦4417882031⟧\nMAX MUSTER", ":59:/ACMEBANK")),
     row("bank: account number", CLASS, _named,
-        r"(?i)(?:\xedslo \xfa\xe9tu|\xfa\xe9et \xe9\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[\xfau]mero de cuenta|n[\xba\xb0] de compte|num\xe9ro de compte|n\xfamero da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
+        r"(?i)(?:íslo účtu|účet č\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[úu]mero de cuenta|n[º°] de compte|numéro de compte|número da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
         shows=("account number: ⟦12345678⟧", "account number is required", "sort code ⟦20-00-00⟧")),
     row("bank: account beside a bank's code", CLASS, _named,
         r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto|kto)\b",

@@ -11,11 +11,11 @@ from freezeframe_redaction.rows import around, never, reaching, row, value
 from freezeframe_redaction.shapes import digits_of
 
 _WORDS = (
-    r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?pr\xfcf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
-    r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|eng\xe5ngskod|(?:kod|c\xf3digo|code|kode|codice|m\xe3|koodi) (?:pin|otp|cvv)|clave din\xe1mica"
-    r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|c\xf3digo de (?:seguridad|verificaci\xf3n|seguran\xe7a|verifica\xe7\xe3o|acceso)"
-    r"|code de (?:s\xe9curit\xe9|v\xe9rification|confirmation|validation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal|toegangs)code|code d'acc\xe8s|codice di accesso|kod dost\xe9pu|best\xe4tigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpiecze\xe9stwa|kod sms|do\xe9rulama kodu(?:nuz)?"
-    r"|kode verifikasi|m\xe3 x\xe9c (?:nh\xe9n|th\xe9c)|ov\xe9\xe9ovac\xed k\xf3d|cod de verificare|bekr\xe6ftelseskode|verifieringskod|vahvistuskoodi|ellen\xe9rz\xe9 k\xf3d)"
+    r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?prüf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
+    r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|engångskod|(?:kod|código|code|kode|codice|mã|koodi) (?:pin|otp|cvv)|clave dinámica"
+    r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|código de (?:seguridad|verificación|segurança|verificação|acceso)"
+    r"|code de (?:sécurité|vérification|confirmation|validation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal|toegangs)code|code d'accès|codice di accesso|kod dostępu|bestätigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpieczeństwa|kod sms|doğrulama kodu(?:nuz)?"
+    r"|kode verifikasi|mã x\xe9c (?:nhận|thực)|ověřovací kód|cod de verificare|bekræftelseskode|verifieringskod|vahvistuskoodi|ellenőrző kód)"
 )
 _VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war|(?:has been |was )?(?:set|changed|reset) to|của bạn là|là)"
 _VALUE = re.compile(
@@ -135,12 +135,12 @@ DETECTORS = (
         shows=("4000056655665556|12/27|⟦911⟧", "1234:12/27:911")),
     # Whose it is, is asked behind: the engine would follow every "your" and "je" for a nanosecond a byte.
     row("secret: your code", CLASS, _find_said,
-        r"(?i)\b(?:code|c\xf3digo|codice|kod)(?: is| lautet| ist| es| est| \xe8| \xe9| to|:)",
+        r"(?i)\b(?:code|código|codice|kod)(?: is| lautet| ist| es| est| è| é| to|:)",
         r"(?i)\bcode (?:that )?you (?:just )?(?:texted|sent|emailed|mailed|gave|messaged) me (?:is|was)\b",
         shows=("Ihr Code lautet ⟦482913⟧", "your code is 2000 lines long", "the code you texted me is ⟦829 114⟧",
                "the code you sent me is 200 lines")),
     row("secret: code, word behind", CLASS, _find_before,
-        r"(?i)[0-9]{3} (?:is|ist|es|est|\xe8|\xe9) (?:your|the|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
+        r"(?i)[0-9]{3} (?:is|ist|es|est|è|é) (?:your|the|dein|ihr|tu|su|votre|ton|il tuo|o seu)\b",
         r"(?i)\b(?:use|enter|type) [0-9]{4,8} (?:as|for|to)\b",
         shows=("⟦583920⟧ is your verification code", "2019 was your best year")),
     row("secret: code, other scripts", CLASS, _find_foreign, r"(?#rare)[\x80-\xff]{2}[ :\xb7\[]*[0-9]{3}",

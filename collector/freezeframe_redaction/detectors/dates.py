@@ -52,8 +52,8 @@ def is_surrogate(value: str) -> bool:
 
 _WORDS = (
     r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.(?:-?datum)?"
-    r"|date de naissance|n[\xe9e]e?(?: le)|n\xe9\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
-    r"|data urodzenia|urodzon[ya]|f\xf6delsedatum|f\xf6dd(?: den)?|f\xf8dt|f\xf8dselsdato|do.um(?: tarihi(?:m|n.z)?)?|do.umluyum|nac[i\xed]|nasc[i\xed](?: em)?|\bur\.|naissance|ng\xe0y sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|s\xfcnniaeg|f\xe6\xf0ingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[\xe1a]?|datum narozen\xed|sz\xfcletett|sz\xfclet\xe9si d\xe1tum|syntynyt|tanggal lahir|lahir|syntym\xe4aika|birth)[^A-Za-z0-9]"
+    r"|date de naissance|n[ée]e?(?: le)|né\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
+    r"|data urodzenia|urodzon[ya]|födelsedatum|född(?: den)?|født|fødselsdato|do.um(?: tarihi(?:m|n.z)?)?|do.umluyum|nac[ií]|nasc[ií](?: em)?|\bur\.|naissance|ngày sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|sünniaeg|fæðingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[áa]?|datum narození|született|születési dátum|syntynyt|tanggal lahir|lahir|syntymäaika|birth)[^A-Za-z0-9]"
 )
 
 
@@ -90,7 +90,7 @@ def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
 
 DETECTORS = (
     row("date of birth, word behind", CLASS, _find_before, r"(?#rare)[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
-        r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|n\xe9|f\xf6dd|f\xf8dt|urodzon)",
+        r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|né|född|født|urodzon)",
         shows=("am ⟦4. März 1985⟧ geboren", "im Jahr 1985 geboren")),
     # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
     row("date of birth", CLASS, _find, _WORDS,

@@ -90,8 +90,8 @@ def _zone(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     row("identity card", "NATID", _finder("NATID", _CARD),
-        r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identit\xe9|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[\xe9e]dula(?: de (?:ciudadan\xeda|identidad))?|\bdni(?: peruano| argentino)?|carn[\xe9e]t de identidad|carta d'identit\xe0|identiteitskaart"
-        r"|cart\xe3o (?:de )?cidad\xe3o|bilhete de identidade|dow\xf3d(?: osobisty)?|dowodu|ob\xe9ansk\xfd pr\xe9kaz|obe\xe9ansk\xfd preukaz|osobna iskaznica|li\xe9na karta|osebna izkaznica|szem(?:\xe9lyi|\.) ?ig(?:azolv\xe1ny|\.)(?: sz\xe1m)?|henkil\xf6kortti|id-kort|legitimation|n\xfcfus c\xfczdan\xfd|isikutunnistus|civil id|id-nr\.?|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
+        r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identité|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[ée]dula(?: de (?:ciudadanía|identidad))?|\bdni(?: peruano| argentino)?|carn[ée]t de identidad|carta d'identità|identiteitskaart"
+        r"|cartão (?:de )?cidadão|bilhete de identidade|dowód(?: osobisty)?|dowodu|občanský průkaz|obe\xe9anský preukaz|osobna iskaznica|lična karta|osebna izkaznica|szem(?:élyi|\.) ?ig(?:azolvány|\.)(?: szám)?|henkilökortti|id-kort|legitimation|nüfus cüzdaný|isikutunnistus|civil id|id-nr\.?|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
         shows=("Personalausweis ⟦L01X00T47⟧", "identity card required")),
     row("identity number", "NATID", _identity_number, r"(?i)\bid ?(?:no|number|nr)\b",
         shows=("Huduma/ID No. ⟦27718829⟧", "order id number 27718829")),
@@ -103,10 +103,10 @@ DETECTORS = (
     row("machine-readable zone", "PASSPORT", _zone, r"[A-Z]<<[A-Z]", r"(?#digits)[0-9]{7}[MFX<][0-9]{7}",
         shows=("⟦L898902C36UTO7408122F1204159ZE184226B<<<<<10⟧", "1234567M7654321")),
     row("passport", "PASSPORT", _finder("PASSPORT", _PASSPORT),
-        r"(?i)(?:passport|passeport|pasaporte|passaporte|passaporto|reisepass|reisepa\xdf|paspoort|paszport|pasaport|passi?nummer|travel document)(?:e?(?:nummer|numarasi|u|s)?)(?:[^A-Za-z0-9]|_|$)",
+        r"(?i)(?:passport|passeport|pasaporte|passaporte|passaporto|reisepass|reisepaß|paspoort|paszport|pasaport|passi?nummer|travel document)(?:e?(?:nummer|numarasi|u|s)?)(?:[^A-Za-z0-9]|_|$)",
         shows=("passport no. ⟦SJ4952908⟧ expires 2030", "passport control at 10:30", "Reisepassnummer ⟦C01X00T47⟧")),
     row("driving licence", "DRIVING_LICENCE", _finder("DRIVING_LICENCE", _LICENCE),
-        r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|f\xfchrerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condu\xe7\xe3o|rijbewijs|prawo jazdy|\bcnh|k\xf6rkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+        r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|führerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condução|rijbewijs|prawo jazdy|\bcnh|körkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
         shows=("driver's license ⟦D1234-56789-01234⟧", "driving licence required", "driving licence ⟦MORGA657054SM9IJ⟧",
                "NHS, then DVLA ⟦MORGA657054SM9IJ⟧", "the DVLA answered in 2 weeks")),
 )  # fmt: skip

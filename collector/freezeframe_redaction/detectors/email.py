@@ -21,7 +21,7 @@ _LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
 _LOCAL_ENCODED = re.compile(r"[\w+-](?:[\w+.-]{0,63})$")
 _LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{DOT}[\w+-]{{1,40}}){{0,4}}$")
-_SIGN_SAID = re.compile(r"\s(?:ma[ł\xe9l]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
+_SIGN_SAID = re.compile(r"\s(?:ma[łél]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
 """What is said for the sign and nothing else."""
 _PROVIDERS = frozenset(
     "gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol gmx web t-online freenet posteo proton protonmail zoho yandex mail"
@@ -106,11 +106,11 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     row("email", CLASS, _find, r"[A-Za-z0-9_%+\-'\"\xc0-\xff]@[A-Za-z0-9\xc0-\xff]", r"[A-Za-z0-9_]=40[A-Za-z0-9]",
-        r"(?i)[\[({<] ?(?:at|@|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|zavin\xe1\xe9|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
+        r"(?i)[\[({<] ?(?:at|@|ät|ma[łl]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
         shows=("reach me at ⟦b.smith@gmail.com⟧, please", "npm i lodash@4.17.21", "https://x.io/?e=⟦bob%40gmail.com⟧&p=1",
                "img@2x.png", "⟦bob [at] gmail [dot] com⟧", "git@github.com:org/repo.git")),
     row("email, spoken", CLASS, _spoken,
-        r"(?i)[a-z0-9] (?:at|\xe4t|ma[\xe9l]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
+        r"(?i)[a-z0-9] (?:at|ät|ma[łl]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
         shows=("it is ⟦john dot smith at gmail dot com⟧, ok", "look at line 3 dot com files",
                "or ⟦j.smith at acme.com⟧, any time", "java.io.IOException at com.acme.Shop.open")),
 )  # fmt: skip

@@ -72,6 +72,6 @@ DETECTORS = (
     row("medical: record number that says so", CLASS, _said, r"\bMRN[\-_]?[0-9]{5}",
         shows=("admitted as ⟦MRN4482719⟧", "MRN12")),
     row("medical: record number", CLASS, _named,
-        r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|num\xe9ro de dossier|n\xb0 de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adh\xe9rent n\xb0|n\xb0 adh\xe9rent|num\xe9ro d.adh\xe9rent|historia cl\xednica|dossier m\xe9dical|prontu\xe1rio|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
+        r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|numéro de dossier|n° de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adhérent n°|n° adhérent|numéro d.adhérent|historia clínica|dossier médical|prontuário|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
         shows=("MRN: ⟦00482913⟧", "MRN is required")),
 )  # fmt: skip

@@ -51,7 +51,7 @@ DETECTORS = (
     row("address: postcode by itself, other scripts", CLASS, _beyond_latin, r"(?#rare)[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",
         shows=("邮编：⟦100020⟧", "订单：100020")),
     row("address: postcode by itself", CLASS, _find,
-        r"(?i)\b(?:zip(?:[ _]?code)?|postal[ _]?code|post[ _]?code|postleitzahl|plz|code postal|c\xf3digo postal|cod(?:igo)?[ _]?postal|codice postale|postnummer|postinumero|postcode|kod pocztowy|irsz|ir\xe1ny\xedt\xf3sz\xe1m|posta kodu|kode pos|eircode|cep)\b",
-        r"(?i)\bps[\xc9\xe9][ :]",
+        r"(?i)\b(?:zip(?:[ _]?code)?|postal[ _]?code|post[ _]?code|postleitzahl|plz|code postal|código postal|cod(?:igo)?[ _]?postal|codice postale|postnummer|postinumero|postcode|kod pocztowy|irsz|irányítószám|posta kodu|kode pos|eircode|cep)\b",
+        r"(?i)\bps[Čč][ :]",
         shows=("zip code: ⟦94117⟧", "zip 3 files, postcode is required", "my postcode is ⟦SW1A 1AA⟧")),
 )  # fmt: skip

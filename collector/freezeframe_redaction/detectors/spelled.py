@@ -9,7 +9,6 @@ from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, phone
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card, is_marked_nanp, is_marked_subscriber
-from freezeframe_redaction.view import scan_bytes
 
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or behind it."""
@@ -50,7 +49,7 @@ DETECTORS = (
         class_=phone.CLASS,
         triggers=tuple(
             # One for each language: together they cost four times as much.
-            rf"(?i)(?:(?:{scan_bytes(digit).decode('latin-1')})[ ,.\-]{{1,3}}){{3}}"
+            rf"(?i)(?:(?:{digit})[ ,.\-]{{1,3}}){{3}}"
             for digit in spoken.DIGITS
         ),
         find=_find,

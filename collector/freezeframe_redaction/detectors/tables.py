@@ -18,7 +18,6 @@ from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.plans import national_kind
 from freezeframe_redaction.rows import row
 from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_identifier, is_marked_number, is_marked_subscriber
-from freezeframe_redaction.view import scan_bytes
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -328,6 +327,6 @@ DETECTORS = (
     row("column of a table", "PERSON", _find,
         r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
         r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
-        rf"(?i)(?:{scan_bytes(_WORDS).decode('latin-1')})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
+        rf"(?i)(?:{_WORDS})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
         shows=("id,last_name,birth_date\n1,⟦Krzyzewski⟧,1991-03-05\n", "field,last_name,birth_date\ntype,string(20),date\n"), others=frozenset(column.class_ for column in _COLUMNS)),
 )  # fmt: skip

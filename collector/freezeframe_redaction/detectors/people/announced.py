@@ -42,9 +42,8 @@ _CLOSINGS = (
 
 
 def as_alternatives(phrases: Iterable[str]) -> str:
-    """Return phrases as the trigger engine reads them, one byte a character."""
-    scanned = (names.scanned(phrase) for phrase in sorted(set(phrases)))
-    return "|".join(re.escape(one).replace(r"\ ", " ") for one in scanned)
+    """Return phrases as a trigger has them."""
+    return "|".join(re.escape(phrase).replace(r"\ ", " ") for phrase in sorted(set(phrases)))
 
 
 ANNOUNCING = frozenset(word.lower() for phrase in (*SAYS_NAME, *_ANNOUNCERS, *_CLOSINGS) for word in phrase.split())
@@ -192,7 +191,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _SIGN_OFF = rf"(?i:{as_alternatives(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n|-)?)"
-_CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SE\xd1ORA?|REV|CAPT)"
+_CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SEÑORA?|REV|CAPT)"
 
 DETECTORS = (
     # Compiled ten times quicker with the border than with a class before it.

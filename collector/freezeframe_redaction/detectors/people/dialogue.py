@@ -32,7 +32,7 @@ _QUESTION = r"(?i:name[^?\n]*\?[\"']?\r?\n[a-z0-9 .]*[:>-] ?(?:(?:yes|sure|of co
 _WROTE = re.compile(
     rf"(?:^|[\n,>] ?|[0-9] |schrieb |at |um )((?:{names.TOKEN}\.? ){{1,4}})(?:<[^>\n]{{3,80}}> )?(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał(?:\(a\)|a)?|написал(?:а)?|yazdı)"
 )
-_WROTE_AS_SCANNED = "(?:wrote|a \xe9crit|escribi\xf3|ha scritto|schreef|skrev|escreveu|napisa\xe9|yazd\xe9) ?:"
+_WROTE_AS_SCANNED = "(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał|yazdı) ?:"
 
 
 def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

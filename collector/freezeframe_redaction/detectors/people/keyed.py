@@ -14,8 +14,8 @@ _PERSON_KEY = (
     r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|from|to|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[e\xe9]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[e\xe9]|nazwisko|f[o\xf6]rnamn|efternamn|etunimi|sukunimi"
-    r"|jm[e\xe9]no|p.\xe9jmen[i\xed]|vezet[e\xe9]kn[e\xe9]v|keresztn[e\xe9]v|soyad[i\xe9]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
+    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[eé]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[eę]|nazwisko|f[oö]rnamn|efternamn|etunimi|sukunimi"
+    r"|jm[eé]no|p.\xe9jmen[ií]|vezet[eé]kn[eé]v|keresztn[eé]v|soyad[iı]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _LOOSE_KEYS = (
@@ -174,12 +174,12 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
 
 
 _LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}
-_LABEL_ENDS = "|".join(sorted({names.scanned(label.split()[-1][-4:]) for label in _LABELS if label[-1].isascii()}))
+_LABEL_ENDS = "|".join(sorted({label.split()[-1][-4:] for label in _LABELS if label[-1].isascii()}))
 """What the engine looks for: far fewer states than the labels themselves, which are looked up behind it."""
 _OTHER_LABEL_ENDS = "|".join(
     sorted(
         {
-            names.scanned(made.split()[-1][-4:]).replace(".", r"\.")
+            made.split()[-1][-4:].replace(".", r"\.")
             for label in _LABELS
             if not label[-1].isascii()
             for made in (label, label.upper())

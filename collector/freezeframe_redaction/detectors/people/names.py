@@ -10,7 +10,6 @@ from itertools import pairwise
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.view import scan_bytes
 
 CLASS = "PERSON"
 
@@ -43,7 +42,7 @@ MARKS = _ranges(code for code in _MARKED_SCRIPTS if unicodedata.category(chr(cod
 
 # For triggers, which read one byte a character.
 START = r"[^A-Za-z0-9_\xc0-\xff]"
-CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
+CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-Þ]", r"[a-z'\xdf-\xff]"
 
 NOT_NAMES = frozenset(
     "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
@@ -152,11 +151,6 @@ def is_title(word: str) -> bool:
 def is_brand(words: Sequence[str]) -> bool:
     """Whether two words in a row are a company, a product or a method that bears people's names: ``Wells Fargo``."""
     return any(f"{one} {next_}".lower() in NAMED_AFTER for one, next_ in pairwise(words))
-
-
-def scanned(phrase: str) -> str:
-    """Return the phrase as the trigger engine sees it, one byte a character."""
-    return scan_bytes(phrase).decode("latin-1")
 
 
 def title_start(text: str, low: int, start: int) -> int:

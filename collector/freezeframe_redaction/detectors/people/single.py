@@ -181,7 +181,7 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     row("name: given name alone", names.CLASS, _single,
-        rf"\b(?:{'|'.join(map(names.scanned, (*_LEADS_TO, *_BEGIN_WITH_THEM)))}|com [oa]|loop in|shouted at|ex-[A-Z][a-z]+) {names.CAPITAL}[a-z\xdf-\xff]{{2}}",
+        rf"\b(?:{'|'.join((*_LEADS_TO, *_BEGIN_WITH_THEM))}|com [oa]|loop in|shouted at|ex-[A-Z][a-z]+) {names.CAPITAL}[a-z\xdf-\xff]{{2}}",
         r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]", r"(?#names), [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
         r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}", r"(?#names)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
         r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
