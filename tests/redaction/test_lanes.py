@@ -22,7 +22,7 @@ def ends(expressions: list[tuple[str, int]]) -> set[tuple[int, int]]:
     """Return (id, end) of every match in the examples of all detectors."""
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     database.compile(
-        expressions=[expression.encode("latin-1") for expression, _ in expressions],
+        expressions=[scan_bytes(expression) for expression, _ in expressions],
         ids=[id_ for _, id_ in expressions],
         elements=len(expressions),
         flags=[0] * len(expressions),

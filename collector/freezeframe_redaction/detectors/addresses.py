@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import COMMON
+from freezeframe_redaction.detectors.lexicon import COMMON, phrases
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import reaching, row
@@ -333,9 +333,7 @@ def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate
 _STREET_WORD = re.compile(r"[^\W\d_][\w.'’-]*")
 
 
-_BEFORE_STREET = frozenset(
-    "i live lives lived living reside at to in is are for from and or ship send deliver address adresse adres wohne wohnt wohnhaft bitte nach table figure page version section chapter".split()
-)
+_BEFORE_STREET = frozenset(phrases("addresses.before_street"))
 
 
 DETECTORS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import after, never, reaching, row, value
@@ -154,10 +155,7 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _PHRASE = re.compile(
     r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?!(?<=\n)[a-z]+ ?[:=])(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
 )
-_NO_PHRASE = frozenset(
-    "the and for with that this are was not can has have had must should shall will may from when which who your you its our their any all but use used be been"
-    " required needed stored missing optional words characters letters phrase phrases".split()
-)
+_NO_PHRASE = frozenset(phrases("assigned.no_phrase"))
 _SEED_WORDS = 12
 """Words of the shortest recovery phrase. Source: BIP-39, "Generating the mnemonic"."""
 

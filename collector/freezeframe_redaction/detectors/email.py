@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.prf import BASE32
@@ -23,10 +24,7 @@ _LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{DOT}[\w+-]{{1,40}}){{0,4}}$")
 _SIGN_SAID = re.compile(r"\s(?:ma[łél]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
 """What is said for the sign and nothing else."""
-_PROVIDERS = frozenset(
-    "gmail googlemail yahoo ymail hotmail outlook live msn icloud me mac aol gmx web t-online freenet posteo proton protonmail zoho yandex mail"
-    " wp o2 onet interia seznam libero orange free laposte wanadoo sfr terra uol bol qq 163 126 sina naver hanmail daum rediffmail fastmail tutanota".split()
-)
+_PROVIDERS = frozenset(phrases("email.providers"))
 _PACKAGE = re.compile(r"(?:com|org|net|io|java|javax|jdk|sun|kotlin|scala|akka|app|dev)\.", re.IGNORECASE)
 """A stack trace says where: ``java.io.IOException at com.acme.Shop.open``."""
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")

@@ -17,3 +17,17 @@ NAMED_AFTER = frozenset((files("freezeframe_redaction") / "lexicon" / "named_aft
 """Companies, products, places and methods of two words that bear the names of people."""
 COUNTRIES = frozenset((files("freezeframe_redaction") / "lexicon" / "countries.txt").read_text("utf-8").splitlines())
 """Countries and territories, but for those that are given names more often (Chad, Georgia, Jordan)."""
+
+
+def _load_phrases() -> dict[str, tuple[str, ...]]:
+    _, *blocks = (files("freezeframe_redaction") / "lexicon" / "phrases.txt").read_text("utf-8").strip().split("\n\n")
+    named = (block.partition(":\n") for block in blocks)
+    return {name: tuple(" ".join(one.split()) for one in listed.split("|")) for name, _, listed in named}
+
+
+_PHRASES = _load_phrases()
+
+
+def phrases(name: str) -> tuple[str, ...]:
+    """Return a list of `lexicon/phrases.txt` by its name."""
+    return _PHRASES[name]

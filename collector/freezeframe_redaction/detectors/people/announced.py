@@ -5,54 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
+from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
 
-SAYS_NAME = tuple(
-    "my name is|name is|name's|called me|call me|I am called|I go by|signed by|signed|under the name|under the name of|in the name of|lady called|lady named|man called|man named|guy called|guy named|woman called|woman named|girl called|girl named|boy called|boy named|booking is under|reservation is under|account is under|order is under|booked under|booking under|reservation under|name on the card is|name on card is|name on the account is|the undersigned|de M.|par M.|avec M.|et M.|pour M.|chez M.|à M.|mein Name ist|ich heiße|ich heisse|mon nom est|je m'appelle|me llamo|mi nombre es|mi chiamo"
-    "|il mio nome è|meu nome é|me chamo|mijn naam is|ik heet|jag heter|jeg heter|jeg hedder|mitt namn är|navnet mitt er|mit navn er|nazywam się|mam na imię|benim adım|adım|minun nimeni on|nimeni on"
-    "|mă numesc|mă cheamă|numele meu este|jmenuji se|jmenuju se|volám sa|a nevem|zovem se|ime mi je|kalbėti su|mano vardas|mani sauc|minu nimi on|nama saya|nama saya adalah|jina langu ni|naitwa|ako po si|ako si|ang pangalan ko ay"
-    "|tên tôi là|tên em là|mình tên là|igama lami ngu|oruko mi ni|aha m bu|sunana|ég heiti|is mise|fy enw i yw|nire izena|em dic|el meu nom és|chamo-me|quedo a nombre de"
-    "|меня зовут|моё имя|мое имя|мене звати|моє ім'я|казвам се|зовем се|се викам|менің атым|με λένε|ονομάζομαι|λέγομαι|իմ անունը".split(
-        "|"
-    )
-)
+SAYS_NAME = phrases("announced.says_name")
 """Behind these a word is a name, whatever it looks like."""
 STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
-_ANNOUNCERS = (
-    "named|the deceased|the plaintiff|the defendant|the claimant|the applicant|the patient|the victim|Grandma|Grandpa|Granny|Auntie|Uncle|Aunt|Chancellor|Mayor|Governor|Judge|Nurse|ben|spelled|spelt|this is|it's|It's|its|Its|ich bin|soy|je suis|I'm|I am|Im|menovite|Patient|patient|Customer|customer|client|Client|passenger|Passenger|attendee|employee|applicant|Applicant|tenant|resident|cardholder|beneficiary"
-    "|spoke with|spoke to|met with|talked to|assigned to|Assigned to|reassigned to|escalated to|Escalated to|reference for|Reference for|on behalf of|Attn|attn|c/o|Contact|contact"
-    "|Dear|Hi|Hello|Hey|Hallo|Liebe|Lieber|Sehr geehrte|Sehr geehrter|Cher|Chère|Bonjour|Estimado|Estimada|Querido|Querida|Hola|Salut|Coucou|Ciao|Servus|Moin|Ahoj|Szia|Merhaba|Selam|Namaste|Good morning|Good afternoon|Good evening|Buongiorno|Bonsoir|Caro|Cara|Gentile|Egregio|Spettabile|Prezado|Prezada|Olá|Beste|Geachte|Kära|Hej"
-    "|Szanowny|Szanowna|Vážený|Vážená|Vážený pane|Milý pane|Milá paní|Tisztelt|Kedves|Stimate|Stimată|Draga|Dragi|Poštovani|Poštovana|Sayın|Hyvä|Arvoisa|Kære|Kjære|Kính gửi|Yth.|Mahal na|Ndugu"
-    "|Уважаемый|Уважаемая|Дорогой|Дорогая|Шановний|Шановна|Уважаеми|Уважаема|Поштовани|Поштована|Αγαπητέ|Αγαπητή|Αξιότιμε|Αξιότιμη|передайте|Передайте|позвоните|сообщите"
-    "|wife|husband|son|daughter|mother|father|brother|sister|boss|colleague|manager|friend"
-).split("|")
+_ANNOUNCERS = phrases("announced.announcers")
 """Behind these a word is a name where it looks like one."""
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
 """The engine knows borders of ASCII words only."""
-_CLOSINGS = (
-    "regards|rgds|br|thx|tks|ty|sent from my iphone|sent from my phone|best|best wishes|warmly|yours|love|sincerely|cheers|thanks|thank you|thanks so much|thank you so much|thanks a lot|thank you very much|thanks again|thank you again|many thanks|yours truly|yours faithfully|respectfully|respectfully yours|take care|all the best|xoxo|grüßen|grüssen|grüße|grüsse|gruß|gruss|mfg|lg|vg|hochachtungsvoll"
-    "|cordialement|merci|merci d'avance|danke|vielen dank|gracias|muchas gracias|grazie|grazie mille|obrigado|obrigada|bedankt|tack|takk|dzięki|dziękuję|děkuji|köszönöm|teşekkürler|kiitos|mulțumesc|hvala|bien à vous|bien à toi|salutations|amicalement|bisous|saludos|abrazo|abrazos|atentamente|cordialmente|atenciosamente|cumprimentos|abraço|abraços|saluti|groet|groeten|groetjes|hälsning|hälsningar|mvh|hilsen|terveisin|ystävällisesti"
-    "|pozdrawiam|poważaniem|pozdravem|pozdravom|pozdrav|pozdravom|üdvözlettel|tisztelettel|stimă|respect|saygılarımla|saygılarımızla|sevgiler|kveðja|kveðju|trân trọng|hormat saya|salam|wassalam|kind regards"
-    "|с уважением|спасибо|дякую|с уважение|с поштовањем|з повагою|всего доброго|με εκτίμηση|φιλικά"
-).split("|")
+_CLOSINGS = phrases("announced.closings")
 """Ends of letters; the name stands behind them, on a line of its own or not."""
 
 
-def as_alternatives(phrases: Iterable[str]) -> str:
+def as_alternatives(listed: Iterable[str]) -> str:
     """Return phrases as a trigger has them."""
-    return "|".join(re.escape(phrase).replace(r"\ ", " ") for phrase in sorted(set(phrases)))
+    return "|".join(re.escape(phrase).replace(r"\ ", " ") for phrase in sorted(set(listed)))
 
 
 ANNOUNCING = frozenset(word.lower() for phrase in (*SAYS_NAME, *_ANNOUNCERS, *_CLOSINGS) for word in phrase.split())
 """Words that stand before a name and are no part of it."""
 
 
-def _either_case(phrases: tuple[str, ...]) -> tuple[str, ...]:
+def _either_case(listed: tuple[str, ...]) -> tuple[str, ...]:
     """Return the phrases with a small and with a capital first letter."""
-    return tuple(dict.fromkeys(made for one in phrases for made in (one, one[0].upper() + one[1:], one[0].lower() + one[1:])))
+    return tuple(dict.fromkeys(made for one in listed for made in (one, one[0].upper() + one[1:], one[0].lower() + one[1:])))
 
 
 _SAID = _either_case(SAYS_NAME)
@@ -87,10 +67,7 @@ def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -
     )
 
 
-_GREETINGS = tuple(
-    "dear hi hello hey hallo hej liebe lieber cher chère bonjour estimado estimada querido querida hola caro cara gentile prezado prezada olá beste geachte kära szanowny szanowna moin ciao salut oi ola"
-    " kære kjære hyvä draga dragi kedves merhaba selam coucou servus ahoj szia namaste morning afternoon evening buongiorno bonsoir".split()
-)
+_GREETINGS = phrases("announced.greetings")
 
 
 def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:

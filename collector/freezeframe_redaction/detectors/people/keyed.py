@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import SURNAMES
+from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
@@ -22,19 +22,7 @@ _LOOSE_KEYS = (
     r"(?i)[^A-Za-z_](?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created[ _]by|signed|driver|kunde|nom|naam|namn)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
-_PEOPLES_LABELS = tuple(
-    "patient|pt|passenger|organizer|organiser|petitioner|respondent|appellant|borrower|lender|cosigner|co-applicant|donor|mentor|mentee|traveler|traveller|payer|payor|deceased|signed for by|apologies|present|invited|invitees|recipients|crew|parents|children|assignee|sender|reviewer|approver|reported by|submitted by|raised by|logged by|closed by|owned by|edited by|posted by|uploaded by|filed by|cc|bcc|von|an|från|till|reporter|requester|requestor|submitter|created by|employee|doctor|dr|physician|attending|consultant|surgeon|nurse|midwife|anaesthetist|radiologist|referred by|gp"
-    "|applicant|claimant|claimants|defendant|plaintiff|witness|deponent|guarantor|signatory|attendee|attendees|participants|interviewer|interviewee|candidate|supervisor|line manager|teacher|student|pupil|guardian|mother|father|carer"
-    "|next of kin|nok|spouse|husband|wife|partner|beneficiary|policyholder|policy holder|insured|tenant|landlord|lessee|lessor|buyer|seller|grantor|grantee|trustee|executor|heir|notary|author|authors|maintainer|shipper|consignee|payee"
-    "|signed-off-by|co-authored-by|reviewed-by|tested-by|acked-by|reported-by|suggested-by|helped-by|approved-by|requested by|handled by|prepared by|approved by|booked by|issued to|sold to|bill to|ship to|deliver to|attention|prescriber|prescribed by|dispensed to|dispensed by|seen by|nominee|nominated by|lead|representative|instructor|lecturer|moderator|chair|panelist|panelists|recipient|guest|user|contact|customer contact|account manager|case worker|social worker|point of contact|poc|print name|printed name"
-    "|ansprechpartner|ansprechpartnerin|sachbearbeiter|sachbearbeiterin|kundin|patientin|mieter|mieterin|vermieter|versicherter|antragsteller|antragstellerin|kontaktperson|empfänger|absender|arzt|behandelnder arzt"
-    "|paciente|cliente|titular|solicitante|médico|destinatario|remitente|contacto|alumno|inquilino|paziente|medico|intestatario|mittente|patiënt|klant|contactpersoon|huurder|arts|médecin|titulaire|destinataire|expéditeur|locataire|demandeur"
-    "|klient|klientka|pacjent|pacjentka|zamawiający|odbiorca|nadawca|najemca|lekarz|müşteri|hasta|yetkili|alıcı|gönderen|asiakas|potilas|vastaanottaja|patient|kontaktperson|mottagare|avsändare|pasient|modtager|zákazník|zákaznice|pacient|pacientka|příjemce"
-    "|ügyfél|beteg|címzett|klijent|klijentica|pacijent|pacijentica|primatelj|client|pacient|destinatar|pelanggan|pasien|penerima|khách hàng|bệnh nhân|người nhận|mteja|mgonjwa|nguyên đơn"
-    "|клиент|клиентка|пациент|пациентка|заявитель|получатель|заказчик|отправитель|сотрудник|врач|фио|ф.и.о.|имя|клієнт|клієнтка|пацієнт|отримувач|замовник|піб|клиентът|получател|пациентът|пацијент|клијент|πελάτης|ασθενής|παραλήπτης|ονοματεπώνυμο|γιατρός".split(
-        "|"
-    )
-)  # fmt: skip
+_PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
 """Labels of people and of nobody else: what stands behind one need not be on any list."""
 
 _VALUE = re.compile(rf"{names.TOKEN}\.?(?:[ ,]{{1,2}}{names.TOKEN}\.?){{0,4}}")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
 
-_ENGLISH = (
-    "wife husband spouse partner fiance fiancé fiancee fiancée son daughter child mother father mum mom dad brother sister aunt uncle cousin nephew niece grandson granddaughter"
-    " grandmother grandfather girlfriend boyfriend neighbour neighbor roommate flatmate nanny carer caregiver therapist landlord stepson stepdaughter twins ex secretary supervisor"
-    " coworker co-worker lawyer solicitor accountant dentist"
-).split()
+_ENGLISH = phrases("kin.english")
 _OTHERS = {
     "meine?": "frau mann sohn tochter mutter vater bruder schwester",
     "mi": "esposa esposo marido mujer hijo hija madre padre hermano hermana",

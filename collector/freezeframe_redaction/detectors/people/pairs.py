@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
@@ -88,9 +88,7 @@ _VIETNAMESE = frozenset(
 )
 """Family names stand first; what follows is one to three short words."""
 
-_CHINESE = frozenset(
-    "wang li zhang liu chen yang zhao huang zhou wu xu sun hu zhu gao lin guo luo liang song zheng xie tang feng yu dong xiao cheng cao yuan deng fu shen zeng peng lu jiang cai jia wei xue yan qin shi tao hou".split()
-)
+_CHINESE = frozenset(phrases("pairs.chinese"))
 _PINYIN = re.compile(r"(?i:(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?(?:[iu]?[aeo](?:i|o|u|n|ng|r)?|[iu]n?g?|ui|iu|ua)){2}")
 """A given name of two syllables behind it: ``Xu Weiqiang``."""
 

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import SURNAMES
+from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.invented import is_invented
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
 
-_SPEECH = frozenset(
-    "is was has had said says asked asks told tells lives lived works worked wants wanted will would can could did does shouted called calls arrived likes liked loves loved went came got just"
-    " needs needed thinks thought knows knew replied answered wrote writes bought paid ordered moved left met who whose doesn't didn't won't isn't wasn't".split()
-)
-_DOING = frozenset(
-    "began spent listed shouted wrote runs ran gave given had has is was lives lived moved asked said says likes loves works worked wants wanted needs needed called calls joined quit started stopped"
-    " booked cancelled canceled flew drives drove owes paid plays played studied studies teaches taught sent sends signed submitted complained reported requested returned visited whispered laughed smiled"
-    " reminded emailed phoned texted agreed refused died married divorced grew turned thinks resigned retired confirmed approved declined promised prefers missed placed can could will would".split()
-)
-_BELONGINGS = frozenset(
-    "address addresses phone email e-mail number account accounts card order orders birthday house home car wife husband son daughter kid kids child children mother father mom dad brother sister family"
-    " friend boss manager doctor lawyer name surname appointment booking flight ticket tickets passport license licence salary bank password contact desk office team story song book novel music voice"
-    " life death killers killer wedding party dog cat insurance policy claim invoice room reservation".split()
-)
+_SPEECH = frozenset(phrases("single.speech"))
+_DOING = frozenset(phrases("single.doing"))
+_BELONGINGS = frozenset(phrases("single.belongings"))
 _CLAUSE = frozenset(
     ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
 )
 _PLAIN_PREPOSITIONS = frozenset(
     "pan o a both is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
 )
-_CLAUSE_END = frozenset(
-    "in at on about and from today tomorrow by so re for too also again back earlier later yesterday tonight instead directly personally or but if who because e und et y og och en".split()
-)
+_CLAUSE_END = frozenset(phrases("single.clause_end"))
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
-_LEADS_TO = tuple(
-    "both copy with by hired fired them birthday congratulations welcome pan told tell ask asked met meet saw calls called friend love loves thank thanks and including visit visited to from for about is why did does has said says me sister brother wife husband mother father kid son daughter aunt uncle him her was cc w/ greet call ping email text remind invite avec pour chez mit für von con para por bei given named heard starring between commenter but under early producer".split()
-)
+_LEADS_TO = phrases("single.leads_to")
 """Words that stand before people."""
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
