@@ -71,6 +71,18 @@ def test_the_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_page_of_the_architecture_says_what_the_contracts_allow() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    packages = set(settings["root_packages"])
+    forbidden = {package: {package} for package in packages}
+    for contract in settings["contracts"]:
+        for package in contract.get("source_modules", ()):
+            forbidden[package].update(contract["forbidden_modules"])
+    rows = re.findall(r"^\| `\w+` \| `(\w+)` \|.*\|([^|]*)\|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    told = {package: set(re.findall(r"`(\w+)`", allowed)) for package, allowed in rows}
+    assert told == {package: packages - refused for package, refused in forbidden.items()}
+
+
 def top_level_imports(tree: ast.Module) -> set[str]:
     """Return the modules that loading the module imports: all but those inside functions and ``if TYPE_CHECKING``."""
     found: set[str] = set()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from typing import Final
 
@@ -62,31 +63,24 @@ def migrations() -> list[tuple[str, str]]:
 
 def with_names(sql: str) -> str:
     """Fill in attribute names and operations, ``{ERROR_CHAIN}``, from `genai`, so that no SQL file spells one."""
+    return _NAME.sub(lambda match: _made_names().get(match[1]) or str(getattr(genai, match[1])), sql)
 
-    def value(match: re.Match[str]) -> str:
-        if match[1] == "MODEL_OPERATIONS":
-            return ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
-        if match[1] == "TELLS_OF_MODEL_CALL":
-            return _tells_of_model_call()
-        if match[1] == "CALL_COLUMNS":
-            return ", ".join(column.name for column in TOLD_COLUMNS)
-        if match[1] == "IS_EVENT":
-            return _is_event()
-        if match[1] == "RUN_STATUS":
-            return status_sql(unfinished=UNFINISHED, failed="r.entry.failed")
-        if match[1] == "UNFINISHED":
-            return RunStatus.UNFINISHED.value
-        if match[1] == "ATTRIBUTE_PAIRS":
-            return _column_pairs(ATTRIBUTE_COLUMNS)
-        if match[1] == "RESOURCE_PAIRS":
-            return _column_pairs(RESOURCE_COLUMNS)
-        if match[1] == "LARGE_ATTRIBUTES":
-            return _large_values("refs", "x.templates", "attribute_types")
-        if match[1] == "LARGE_RESOURCE_ATTRIBUTES":
-            return _large_values("resource_refs", "''", "resource_types")
-        return str(getattr(genai, match[1]))
 
-    return _NAME.sub(value, sql)
+@cache
+def _made_names() -> Mapping[str, str]:
+    """Return what stands for the names that are not of `genai`."""
+    return {
+        "MODEL_OPERATIONS": ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS)),
+        "TELLS_OF_MODEL_CALL": _tells_of_model_call(),
+        "CALL_COLUMNS": ", ".join(column.name for column in TOLD_COLUMNS),
+        "IS_EVENT": _is_event(),
+        "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed"),
+        "UNFINISHED": RunStatus.UNFINISHED.value,
+        "ATTRIBUTE_PAIRS": _column_pairs(ATTRIBUTE_COLUMNS),
+        "RESOURCE_PAIRS": _column_pairs(RESOURCE_COLUMNS),
+        "LARGE_ATTRIBUTES": _large_values("refs", "x.templates", "attribute_types"),
+        "LARGE_RESOURCE_ATTRIBUTES": _large_values("resource_refs", "''", "resource_types"),
+    }
 
 
 def _tells_of_model_call() -> str:
