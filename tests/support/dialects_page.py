@@ -51,8 +51,8 @@ local server) a known path is recognised all the same, and the provider is the d
 _TAIL: Final = """
 ## A new provider
 
-One module with four functions (`read_request`, `read_response`, `assemble`, `has_ended`) and a `WireDialect`, and one row in
-`freezeframe_schemas.wire.registry`. If it uses a format that is already listed, its host's row is enough.
+One module with the functions that read and write its format, and rows in `freezeframe_schemas.wire.registry`:
+[extending/provider.md](extending/provider.md). If it uses a format that is already listed, its host's row is enough.
 """
 
 

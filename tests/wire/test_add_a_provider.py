@@ -1,0 +1,121 @@
+"""docs/extending/provider.md, followed literally."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import freezeframe_schemas
+
+pytestmark = pytest.mark.long
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extending" / "provider.md"
+_BLOCK = re.compile(
+    r"^`(?P<file>[\w.]+)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|diff)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_LAWS = """
+import json
+import httpx
+from conventions_messages import from_json
+from dialects_page import dialects_page
+from freezeframe._environment import PACKAGES
+from freezeframe_collector.processors.dialects.genai_history import provider_of
+from freezeframe_replay.engine.request_edit import Part, RequestEdit, edit_request
+from freezeframe_replay.stub import model_stub
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Request
+from freezeframe_schemas.wire import find_dialect_of
+from freezeframe_schemas.wire.answer import Answer
+from freezeframe_schemas.wire.frames import Form
+from freezeframe_schemas.wire.registry import find_provider
+
+URL = "https://api.parrot.example/v1/speak"
+asked = {"model": "ara-1", "prompt": "hello", "preamble": "old", "settings": {"size": 1}, "loud": True}
+
+def request(**more):
+    return Request(method="POST", url=URL, body=json.dumps({**asked, **more}).encode())
+
+match = find_dialect_of(request())
+dialect, provider = match.dialect, match.provider
+assert (dialect.name, provider, provider_of("Polly")) == ("parrot.speak", "parrot", "parrot")
+said = dialect.request_attributes(request().body)
+assert said[genai.REQUEST_MODEL] == "ara-1" and json.loads(said[genai.REQUEST_PARAMETERS]) == {"loud": True}
+
+edits = [RequestEdit(part=Part.SYSTEM, value="new"), RequestEdit(part=Part.PARAMETER, name="temperature", value=0)]
+changed = json.loads(edit_request(request(), edits))
+assert changed == {**asked, "preamble": "new", "settings": {"size": 1, "temperature": 0}}
+
+answer = Answer(pieces=("Good ", "morn", "ing"), id="p1", model="ara-1")
+read = []
+for more in ({}, {"stream": True}):
+    written = dialect.write_answer(answer, request(**more))
+    kind = dict(written.headers)["content-type"]
+    read.append(dialect.response_attributes(written.body, content_type=kind, status=200))
+    assert dialect.is_whole(written.body, content_type=kind, streamed=bool(more)) is (True if more else None)
+whole, streamed = read
+assert whole == streamed
+assert from_json(whole[genai.OUTPUT_MESSAGES])[0].parts[0].content == "Good morning"
+last = sum(len(chunk.data) for chunk in written.chunks[:-1])
+for size in range(len(written.body)):
+    cut = dialect.response_attributes(written.body[:size], content_type=kind, status=200)
+    assert set(cut) <= set(streamed)
+    assert size >= last + 1 or genai.RESPONSE_FINISH_REASONS not in cut
+    assert size >= last + 1 or dialect.is_whole(written.body[:size], content_type=kind, streamed=True) is False
+refused = dialect.write_error(429, "later")
+assert "later" in dialect.response_attributes(refused.body, content_type="application/json", status=429)[genai.RESPONSE_ERROR]
+for body in (b"", b"\\xff", b"[]", b"{", b'{"text": 1, "counts": [], "settings": 2}', b'data: {"piece": {}}\\n\\n'):
+    dialect.request_attributes(body)
+    dialect.response_attributes(body, content_type="text/event-stream", status=200)
+
+with model_stub() as model:
+    model.reply("hello")
+    assert httpx.post(URL, json=asked).json()["text"] == "hello"
+row = find_provider("parrot")
+assert (row.key_variable, row.bases) == ("PARROT_API_KEY", (("PARROT_BASE_URL", "/v1"),)) and "parrot-sdk" in PACKAGES
+page = dialects_page()
+assert "| `parrot.speak` | `chat` | `/v1/speak` | `trace_id` |" in page and "| `parrot` | `api.parrot.example` |" in page
+print("held")
+"""
+
+
+def test_the_page_on_adding_a_provider_adds_one_that_keeps_the_laws(tmp_path: Path) -> None:
+    """Its code blocks, put into the files that it names and into no other, make a provider that every part knows."""
+    source = Path(freezeframe_schemas.__file__).parent
+    shutil.copytree(source, tmp_path / "schemas" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    touched = set[str]()
+    path = ""
+    for block in _BLOCK.finditer(PAGE.read_text("utf-8")):
+        if block["file"]:
+            path = f"{block['folder']}/{block['file']}"
+            continue
+        target = tmp_path / path
+        touched.add(path)
+        if block["kind"] == "python":
+            assert not target.exists()
+            target.write_text(block["code"], "utf-8")
+        else:
+            lines = block["code"].splitlines(keepends=True)
+            old = "".join(line[1:] for line in lines if line[0] in " -")
+            text = target.read_text("utf-8")
+            assert text.count(old) == 1, f"{path}: expected the lines of the page once:\n{old}"
+            target.write_text(text.replace(old, "".join(line[1:] for line in lines if line[0] in " +")), "utf-8")
+    assert len(touched) == 3
+    paths = [tmp_path / "schemas", ROOT / "tests" / "support"]
+    environment = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    done = subprocess.run(
+        [sys.executable, "-c", _LAWS], env=os.environ | environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout == "held\n", done.stderr
+    contracts = tomllib.loads((tmp_path / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract.get("containers") == ["freezeframe_schemas.wire"]]
+    listed = {name.strip() for layer in layers for name in re.split(r"[|:]", layer)}
+    assert listed == {file.stem for file in (tmp_path / "schemas" / source.name / "wire").glob("*.py")} - {"__init__"}
