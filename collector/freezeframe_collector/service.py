@@ -45,9 +45,9 @@ from freezeframe_collector.store.retention import Retention
 from freezeframe_collector.store.tiers import ColdTier
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 from freezeframe_collector.workers.pool import WorkerPool
-from freezeframe_collector.writer import RetrySettings, SpanSink, Writer
+from freezeframe_collector.writer import SpanSink, Writer
 from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_schemas.data_directory import PORTS_FILE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
@@ -82,11 +82,11 @@ class Service:
             # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
             redact_later = None if several else beside.submit(build_redaction, config)
             self._store = _open(config, self._policies)
-        self._log = Log(config.data_directory / "wal", _log_settings(config))
+        self._log = Log(config.data_directory / "wal", config.wal, retry_after_s=config.admission.retry_after_s)
         self._parts = PartWatch(self._store) if isinstance(self._store, Store) and self._store.engine.embedded else None
         self._own_spans = build_own_spans(config, self._log)
         self._writer = Writer(
-            self._log, _sink(config, self._store), config.data_directory / "set-aside", _retry_settings(config), self._own_spans
+            self._log, _sink(config, self._store), config.data_directory / "set-aside", config.store, self._own_spans
         )
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
@@ -262,18 +262,6 @@ def _sweeper(config: CollectorConfig, store: Store | LateStore) -> Sweeper | Non
     return Sweeper(store, Retention(days=retention.days, failed_days=retention.failed_days, tenant_days=tenants))
 
 
-def _log_settings(config: CollectorConfig) -> LogSettings:
-    wal = config.wal
-    return LogSettings(
-        flush_interval_s=wal.flush_interval_s,
-        segment_bytes=wal.segment_bytes,
-        max_bytes=wal.max_bytes,
-        memory_bytes=wal.memory_bytes,
-        remembered_spans=wal.remembered_spans,
-        retry_after_s=config.admission.retry_after_s,
-    )
-
-
 def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
     """Return what the writer writes to: the store, behind the model tier of redaction where a policy asks for it."""
     if not may_read_prose(config.redaction):
@@ -284,15 +272,6 @@ def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
     from freezeframe_collector.processors.read_prose import ProseReader
 
     return ProseReader(store, policies, load_or_create_keys(config.keys_directory), build_sealer(config))
-
-
-def _retry_settings(config: CollectorConfig) -> RetrySettings:
-    store = config.store
-    return RetrySettings(
-        initial_s=store.retry_initial_s,
-        max_s=store.retry_max_s,
-        permanent_attempts=store.permanent_attempts,
-    )
 
 
 async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]) -> int:

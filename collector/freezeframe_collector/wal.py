@@ -18,13 +18,14 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
 from freezeframe_collector.log_disk import LogDisk
@@ -37,24 +38,13 @@ _GROUP_BYTES: Final = 32 << 20
 _GATHER_S: Final = 0.001
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogSettings:
-    """How the log behaves; each is a setting of ``[wal]``."""
-
-    flush_interval_s: float = 5.0
-    segment_bytes: int = 64 << 20
-    max_bytes: int = 8 << 30
-    memory_bytes: int = 128 << 20
-    remembered_spans: int = 200_000
-    retry_after_s: float = 1.0
-
-
 class Log:
     """The log of one data directory. `append` and `seal` may be called from any thread; `next_sealed` from the writer's."""
 
-    def __init__(self, directory: Path, settings: LogSettings | None = None) -> None:
+    def __init__(self, directory: Path, config: WalConfig | None = None, *, retry_after_s: float = 1.0) -> None:
         self.directory = directory
-        self.settings = settings or LogSettings()
+        self._config = config or WalConfig()
+        self._retry_after_s = retry_after_s
         self.syncs = 0
         self.failures = 0
         self.torn_bytes = 0
@@ -64,7 +54,7 @@ class Log:
         self._lock = threading.Lock()
         """Guards what the books are made of: the ledger, the list of segments, the open one, the held bytes."""
         self._ledger = load_ledger(directory)
-        self._remembered = RememberedSpans(directory, self.settings.remembered_spans)
+        self._remembered = RememberedSpans(directory, self._config.remembered_spans)
         self._segments: dict[int, Segment] = {}
         self._sealed: queue.SimpleQueue[Segment | None] = queue.SimpleQueue()
         self._held_bytes = 0
@@ -132,10 +122,10 @@ class Log:
         Raises:
             BusyError: the log is full.
         """
-        if self.backlog_bytes + batch.size_bytes > self.settings.max_bytes:
+        if self.backlog_bytes + batch.size_bytes > self._config.max_bytes:
             raise BusyError(
-                f"the log holds {self.backlog_bytes} bytes for the store, the limit is {self.settings.max_bytes}",
-                retry_after_s=self.settings.retry_after_s,
+                f"the log holds {self.backlog_bytes} bytes for the store, the limit is {self._config.max_bytes}",
+                retry_after_s=self._retry_after_s,
             )
         return self._enqueue(Waiting(batch=batch))
 
@@ -211,7 +201,7 @@ class Log:
             self.torn_bytes += torn_bytes
             if segment is not None:
                 self._segments[number] = segment
-        gathered = gather_segments(self.directory, self._segments, self._ledger, self.settings.segment_bytes)
+        gathered = gather_segments(self.directory, self._segments, self._ledger, self._config.segment_bytes)
         self._segments = {segment.number: segment for segment in gathered}
         for segment in gathered:
             self._remembered.add(segment.keys)
@@ -237,7 +227,7 @@ class Log:
     def _refuse(self, group: Iterable[Waiting | None], why: str = "the log is closed") -> None:
         for waiting in group:
             if waiting is not None and not waiting.answer.done():  # what was written before is on the disk and answered
-                waiting.answer.set_exception(BusyError(why, retry_after_s=self.settings.retry_after_s))
+                waiting.answer.set_exception(BusyError(why, retry_after_s=self._retry_after_s))
 
     def _work(self) -> None:
         closing = False
@@ -266,7 +256,7 @@ class Log:
         """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""
         timeout: float | None = None
         if self._open is not None and self._writer_is_idle():
-            timeout = max(0.0, self._open.since_s + self.settings.flush_interval_s - time.monotonic())
+            timeout = max(0.0, self._open.since_s + self._config.flush_interval_s - time.monotonic())
         group: list[Waiting] = []
         size_bytes = 0
         with contextlib.suppress(queue.Empty):
@@ -288,12 +278,12 @@ class Log:
     def _is_due(self) -> bool:
         if self._open is None:
             return False
-        if self._open.size_bytes >= self.settings.segment_bytes:
+        if self._open.size_bytes >= self._config.segment_bytes:
             return True
         # While the writer is busy a segment gains nothing by being sealed: it goes on growing, so that a store that was down
         # for hours finds few large segments and not thousands of small ones. `retire` wakes this thread.
         age_s = time.monotonic() - self._open.since_s
-        return age_s >= self.settings.flush_interval_s and self._writer_is_idle()
+        return age_s >= self._config.flush_interval_s and self._writer_is_idle()
 
     def _writer_is_idle(self) -> bool:
         with self._lock:
@@ -352,7 +342,7 @@ class Log:
         if segment.spans is None:
             return
         size_bytes = batch.size_bytes
-        if batch.spans is None or self._held_bytes + size_bytes > self.settings.memory_bytes:
+        if batch.spans is None or self._held_bytes + size_bytes > self._config.memory_bytes:
             self._held_bytes -= segment.held_bytes
             segment.held_bytes, segment.spans = 0, None
             return

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from freezeframe_collector.config import StoreConfig
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.own_spans import OwnSpans, is_own
 from freezeframe_collector.segment import LoadedSpans, Segment
@@ -51,15 +52,6 @@ class SpanSink(Protocol):
     def holds(self, spans: Sequence[SpanRecord]) -> bool:
         """Return whether the store has all of these few spans, by looking."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetrySettings:
-    """Delays between tries, in seconds, and how often an all-refused segment is tried."""
-
-    initial_s: float = 0.2
-    max_s: float = 30.0
-    permanent_attempts: int = 5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +94,7 @@ class Writer:
         log: Log,
         sink: SpanSink,
         set_aside: Path,
-        settings: RetrySettings | None = None,
+        config: StoreConfig | None = None,
         own_spans: OwnSpans | None = None,
     ) -> None:
         self._own_spans = own_spans
@@ -110,7 +102,7 @@ class Writer:
         self._log = log
         self._sink = sink
         self._set_aside = set_aside
-        self._settings = settings or RetrySettings()
+        self._config = config or StoreConfig()
         self._stopping = threading.Event()
         self._retired = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="freezeframe-writer", daemon=True)
@@ -175,13 +167,13 @@ class Writer:
     def _load(self, segment: Segment) -> LoadedSpans:
         """Return the segment's spans, or those that a damaged file still gives: the ones behind it must not wait for ever."""
         loaded = LoadedSpans(spans=[])
-        for attempt in range(1, self._settings.permanent_attempts + 1):
+        for attempt in range(1, self._config.permanent_attempts + 1):
             loaded = segment.load_spans()
             if not loaded.fault:
                 return loaded
             self.state.retries += 1
             self.state.last_error = loaded.fault
-            if attempt < self._settings.permanent_attempts:
+            if attempt < self._config.permanent_attempts:
                 self._pause(attempt)
         _LOG.error("%s: %s; the file is kept with the ending .damaged", segment.path, loaded.fault)
         for faulty in loaded.faulty:
@@ -190,7 +182,7 @@ class Writer:
 
     def _insert(self, spans: Sequence[SpanRecord], token: str) -> list[_Refusal]:
         """Insert the spans; return the ones that the store refuses, each with its answer."""
-        for attempt in range(1, self._settings.permanent_attempts):
+        for attempt in range(1, self._config.permanent_attempts):
             try:
                 return self._confirm(self._halve(spans, token, _Hunt(patience=_SUSPICIOUS_REFUSALS)))
             except _AllRefusedError as error:
@@ -215,7 +207,7 @@ class Writer:
 
     def _shows(self, spans: Sequence[SpanRecord]) -> bool:
         """Return whether the store has the spans, at once or after the delays that a slow replica may need."""
-        for attempt in range(1, self._settings.permanent_attempts + 1):
+        for attempt in range(1, self._config.permanent_attempts + 1):
             if self._retry(lambda: self._sink.holds(spans)):
                 return True
             self.state.retries += 1
@@ -299,7 +291,7 @@ class Writer:
                 return result
 
     def _pause(self, attempt: int) -> None:
-        delay_s = min(self._settings.max_s, self._settings.initial_s * 2 ** min(attempt - 1, 20))
+        delay_s = min(self._config.retry_max_s, self._config.retry_initial_s * 2 ** min(attempt - 1, 20))
         if self._stopping.wait(delay_s):
             raise _StoppedError
 

@@ -19,14 +19,14 @@ from aiohttp import web
 
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.auth import Authenticator
-from freezeframe_collector.config import GrpcConfig, HttpConfig
+from freezeframe_collector.config import GrpcConfig, HttpConfig, StoreConfig, WalConfig
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.telemetry import Reporter
-from freezeframe_collector.wal import Log, LogSettings
-from freezeframe_collector.writer import RetrySettings, Writer
+from freezeframe_collector.wal import Log
+from freezeframe_collector.writer import Writer
 from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.span import Attributes, Resource, Scope, SpanRecord
 
@@ -101,7 +101,7 @@ class Options:
     """What a test may change."""
 
     stages: tuple[Stage, ...] = ()
-    log: LogSettings = field(default_factory=lambda: LogSettings(flush_interval_s=0.02))
+    log: WalConfig = field(default_factory=lambda: WalConfig(flush_interval_s=0.02))
     limits: Limits = field(default_factory=Limits)
     in_flight_bytes: int = 64 << 20
     retry_after_s: float = 0.3
@@ -111,7 +111,9 @@ class Options:
     tokens_file: Path | None = None
     grpc_credentials: grpc.ServerCredentials | None = None
     http_tls: ssl.SSLContext | None = None
-    retry: RetrySettings = field(default_factory=lambda: RetrySettings(initial_s=0.001, max_s=0.01, permanent_attempts=2))
+    retry: StoreConfig = field(
+        default_factory=lambda: StoreConfig(retry_initial_s=0.001, retry_max_s=0.01, permanent_attempts=2)
+    )
 
 
 class _Loop:
@@ -148,7 +150,7 @@ def start_collector(tmp_path: Path) -> Generator[CollectorStarter]:
     def start(store: MemoryStore | None = None, **changes: Any) -> Collector:
         options = Options(**changes)
         store = store or MemoryStore()
-        log = Log(tmp_path / "wal", options.log)
+        log = Log(tmp_path / "wal", options.log, retry_after_s=options.retry_after_s)
         writer = Writer(log, store, tmp_path / "set-aside", options.retry)
         budget = ByteBudget(options.in_flight_bytes, wait_s=0.05, retry_after_s=options.retry_after_s)
         pipeline = Pipeline(

@@ -17,7 +17,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
-from freezeframe_collector.wal import LogSettings
+from freezeframe_collector.config import WalConfig
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 
@@ -28,7 +28,7 @@ PROTOBUF = {"content-type": "application/x-protobuf"}
 @pytest.fixture
 def full(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> tuple[Any, threading.Event]:
     """Return a collector whose store hangs and whose log is full, and the event that lets the store go on."""
-    collector = start_collector(log=LogSettings(flush_interval_s=0.01, max_bytes=2048, retry_after_s=0.3))
+    collector = start_collector(log=WalConfig(flush_interval_s=0.01, max_bytes=2048))
     proceed = threading.Event()
 
     def hang(spans: Sequence[SpanRecord]) -> None:

@@ -14,8 +14,9 @@ from running_collector import CollectorProcess
 from running_collector import span as sent_span
 
 from freezeframe_collector.batch import Batch
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 from freezeframe_collector.wal_format import HEADER_BYTES, parse_segment, segment_mark
 from freezeframe_schemas.otlp.encode import encode_traces
 
@@ -102,7 +103,7 @@ def test_a_segment_without_its_ledger_can_be_read(tmp_path: Path) -> None:
 
 def test_a_log_file_that_is_gone_does_not_hold_up_those_behind_it(tmp_path: Path) -> None:
     """It is a fault that is named; there is nothing to keep."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, memory_bytes=0))
     log.append(batch(1))
     [segment] = sealed(log)
     segment.path.unlink()

@@ -11,10 +11,11 @@ import pytest
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.gathering import Gathering
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 from freezeframe_collector.wal_format import read_segment
 from freezeframe_schemas.span import SpanRecord
 
@@ -47,7 +48,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_requests_that_come_together_are_one_record_and_duplicates_count_once(tmp_path: Path, make_span: Maker) -> None:
     """Four requests at once, one of them with the first one's span: one record, one sync, one duplicate, in the books too."""
-    log = Log(tmp_path, LogSettings(flush_interval_s=3600))
+    log = Log(tmp_path, WalConfig(flush_interval_s=3600))
     gathering = Gathering(log)
     reason = Rejected(trace_id="", span_id="", name="", reason="over limit", detail="", time_unix_nano=1)
     batches = [

@@ -16,10 +16,11 @@ from log_batches import NEVER, batch, crash, numbers, sealed, span
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Batch
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.files import DirectoryLock
 from freezeframe_collector.segment import LoadedSpans, count_damaged
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 from freezeframe_collector.wal_format import HEADER_BYTES, read_segment
 from freezeframe_schemas.errors import ConfigError, StoreError, WireError
 from freezeframe_schemas.otlp.decode import Limits
@@ -149,7 +150,7 @@ def _log_of_dead_processes(directory: Path, segments: int) -> Path:
 
 def test_segments_of_a_dead_process_go_to_the_writer_in_order(tmp_path: Path) -> None:
     """Also the one that was still open: a later segment in the books would let the next start delete an earlier one unread."""
-    segments = sealed(Log(_log_of_dead_processes(tmp_path, 3), LogSettings(flush_interval_s=3600, segment_bytes=1)))
+    segments = sealed(Log(_log_of_dead_processes(tmp_path, 3), WalConfig(flush_interval_s=3600, segment_bytes=1)))
     assert [segment.number for segment in segments] == [1, 2, 3]
     assert numbers(segments) == [1, 2, 3]
 
@@ -198,7 +199,7 @@ def test_damage_in_one_of_several_segments_is_named_and_only_its_file_kept(tmp_p
 
 def test_a_segment_read_from_disk_is_the_one_that_was_held(tmp_path: Path) -> None:
     """Without memory for spans the writer gets them from the file, the same."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, memory_bytes=0))
     log.append(batch(1, 2))
     log.append(batch(3))
     [segment] = sealed(log)
@@ -208,7 +209,7 @@ def test_a_segment_read_from_disk_is_the_one_that_was_held(tmp_path: Path) -> No
 
 def test_a_changed_segment_is_a_fault_and_not_fewer_spans(tmp_path: Path) -> None:
     """A file that lost a record after it was sealed is named, never stored in part in silence."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, memory_bytes=0))
     log.append(batch(1))
     log.append(batch(2))
     [segment] = sealed(log)
@@ -241,7 +242,7 @@ def test_a_segment_that_the_disk_damaged_does_not_keep_the_log_from_starting(tmp
 
 def test_what_was_accepted_is_read_back_whatever_the_limits_are(tmp_path: Path) -> None:
     """A stage may add attributes to a span that came at the limit, and a limit may be lowered: the log gives all back."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=0))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, memory_bytes=0))
     large = span(1).with_attributes({f"key-{number}": number for number in range(Limits().attributes + 1)})
     log.append(Batch(encoded=encode_spans([large]), spans=[large], rejected=()))
     [segment] = sealed(log)

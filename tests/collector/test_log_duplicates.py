@@ -8,8 +8,9 @@ import pytest
 from log_batches import NEVER, batch, crash, numbers, sealed
 
 from freezeframe_collector.audit import Audit, Counts
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.ledger import RememberedSpans
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 
 
 def test_a_span_sent_again_is_a_duplicate_over_a_restart(tmp_path: Path) -> None:
@@ -68,7 +69,7 @@ def test_a_crash_between_a_segments_keys_and_the_ledger_forgets_no_span(
 @pytest.mark.long
 def test_memory_of_old_spans_is_bounded(tmp_path: Path) -> None:
     """Beyond the limit the oldest are forgotten; the newest half is always known."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, remembered_spans=100))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, remembered_spans=100))
     for number in range(300):
         log.append(batch(number))
     assert log.append(batch(0)).duplicate == 0

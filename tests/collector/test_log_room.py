@@ -13,13 +13,14 @@ import pytest
 from log_batches import NEVER, batch, crash, numbers, sealed
 
 from freezeframe_collector.admission import BusyError
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.segment import Segment, count_damaged
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 
 
 def test_a_full_log_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
     """Beyond the limit senders are asked to come back; what was acked stays."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, max_bytes=4096))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, max_bytes=4096))
     accepted = 0
     with pytest.raises(BusyError, match="the limit is 4096") as caught:
         while True:
@@ -31,7 +32,7 @@ def test_a_full_log_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
 
 def test_a_request_larger_than_the_room_left_is_refused_before_it_is_written(tmp_path: Path) -> None:
     """The log's limit holds for what it would have with the request, not only for what it has."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, max_bytes=4096))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, max_bytes=4096))
     with pytest.raises(BusyError, match="the limit is 4096"):
         log.append(batch(*range(200)))
     log.append(batch(1))
@@ -40,7 +41,7 @@ def test_a_request_larger_than_the_room_left_is_refused_before_it_is_written(tmp
 
 def test_a_full_segment_goes_to_the_writer_at_once(tmp_path: Path) -> None:
     """Its size is bounded, so that one insert's memory is: it does not wait for the interval."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, segment_bytes=2000))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, segment_bytes=2000))
     handed: list[Segment | None] = []
     writer = threading.Thread(target=lambda: handed.append(log.next_sealed()), daemon=True)
     writer.start()
@@ -53,7 +54,7 @@ def test_a_full_segment_goes_to_the_writer_at_once(tmp_path: Path) -> None:
 def test_spans_held_for_the_writer_are_bounded_together(tmp_path: Path) -> None:
     """Over all segments that wait; what the store has makes room for the next ones."""
     one = batch(*range(10)).size_bytes
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=3600, memory_bytes=one * 3 // 2))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=3600, memory_bytes=one * 3 // 2))
 
     def take(start: int) -> Segment:
         log.append(batch(*range(start, start + 10)))
@@ -73,7 +74,7 @@ def test_spans_held_for_the_writer_are_bounded_together(tmp_path: Path) -> None:
 
 def test_a_segment_that_waited_for_the_writer_is_sealed_when_it_is_free(tmp_path: Path) -> None:
     """No further request is needed: the writer's "done" wakes the log, whose open segment is long due."""
-    log = Log(tmp_path / "wal", LogSettings(flush_interval_s=0.01))
+    log = Log(tmp_path / "wal", WalConfig(flush_interval_s=0.01))
     log.append(batch(1))
     first = log.next_sealed()
     assert first is not None

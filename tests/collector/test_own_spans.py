@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from freezeframe_collector.batch import Batch
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.own_spans import SELF, OwnSpans, is_own
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 from freezeframe_collector.writer import Writer
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.span import SpanRecord
@@ -63,7 +64,7 @@ def endpoint() -> Generator[tuple[str, list[bytes]]]:
 
 def test_own_spans_in_the_own_store_make_no_further_ones(tmp_path: Path, make_span: Callable[..., SpanRecord]) -> None:
     """A segment of somebody's spans gets a span; the segment that holds this span gets none."""
-    log, store = Log(tmp_path / "wal", LogSettings(flush_interval_s=0.01)), KeptSpans()
+    log, store = Log(tmp_path / "wal", WalConfig(flush_interval_s=0.01)), KeptSpans()
     own = OwnSpans(SELF, 1.0, log)
     writer = Writer(log, store, tmp_path / "set-aside", own_spans=own)
     writer.start()

@@ -27,7 +27,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
-from freezeframe_collector.wal import LogSettings
+from freezeframe_collector.config import WalConfig
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -249,7 +249,7 @@ def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
     start_collector: Callable[..., Any], make_span: Callable[..., Any], place: str, levels: int
 ) -> None:
     """JSON has no bound on depth and protobuf has: a span that was acked and could not be read back would stop the writer."""
-    collector = start_collector(log=LogSettings(flush_interval_s=0.02, memory_bytes=0))
+    collector = start_collector(log=WalConfig(flush_interval_s=0.02, memory_bytes=0))
     request = spans_to_otlp_json([make_span(1)])
     good = spans_to_otlp_json([make_span(2)])["resourceSpans"]
     scope = request["resourceSpans"][0]["scopeSpans"][0]
@@ -274,7 +274,7 @@ def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
 @pytest.mark.parametrize("place", ["record", "body", "resource", "scope"])
 def test_json_log_records_that_nest_too_deeply_are_refused(start_collector: Callable[..., Any], place: str) -> None:
     """As for spans; what lies above the records costs the request."""
-    collector = start_collector(log=LogSettings(flush_interval_s=0.02, memory_bytes=0))
+    collector = start_collector(log=WalConfig(flush_interval_s=0.02, memory_bytes=0))
     deep: dict[str, Any] = {"attributes": [{"key": "deep", "value": _nested(60)}]}
     ids: dict[str, Any] = {"traceId": "1" * 32, "spanId": "2" * 16, "timeUnixNano": "1", "eventName": "gen_ai.user.message"}
     record = ids | {"record": deep, "body": {"body": _nested(60)}}.get(place, {})

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import time_machine
 
+from freezeframe_collector.config import StoreConfig, WalConfig
 from freezeframe_collector.pipeline import Stage
-from freezeframe_collector.wal import LogSettings
-from freezeframe_collector.writer import RetrySettings
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -107,7 +106,7 @@ def test_a_store_that_takes_spans_and_keeps_none_is_not_believed(
     start_collector: Starter, make_span: Callable[..., Any], tmp_path: Path
 ) -> None:
     """A yes is looked into: until the spans are shown they stay in the log, and are inserted again under another token."""
-    retry = RetrySettings(initial_s=0.001, max_s=0.002, permanent_attempts=2)
+    retry = StoreConfig(retry_initial_s=0.001, retry_max_s=0.002, permanent_attempts=2)
     collector = start_collector(retry=retry)
     collector.store.lies_left = 2
     collector.pipeline.export(encode_traces([make_span(number) for number in range(30)]))
@@ -147,7 +146,7 @@ def test_a_log_file_that_the_disk_damaged_does_not_hold_up_those_behind_it(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
 ) -> None:
     """What can be read of it is stored; the rest is counted as lost, with a row that says so, and the file is kept."""
-    collector = _start(start_collector, trouble, log=LogSettings(flush_interval_s=0.01, memory_bytes=0))
+    collector = _start(start_collector, trouble, log=WalConfig(flush_interval_s=0.01, memory_bytes=0))
     trouble.open.clear()
     collector.pipeline.export(encode_traces([make_span(0)]))
     while not trouble.calls:  # the first segment is in the writer's hands, so the next ones grow together
@@ -220,7 +219,9 @@ def test_a_store_that_refuses_everything_is_not_asked_for_every_span(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
 ) -> None:
     """After a few refusals in a row the search is given up until later: once the store is mended, large inserts go on."""
-    collector = _start(start_collector, trouble, retry=RetrySettings(initial_s=0.001, max_s=0.01, permanent_attempts=9))
+    collector = _start(
+        start_collector, trouble, retry=StoreConfig(retry_initial_s=0.001, retry_max_s=0.01, permanent_attempts=9)
+    )
     trouble.permanent = True
     taken: list[int] = []
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from freezeframe_collector.batch import Batch
+from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.segment import Segment
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log, LogSettings
+from freezeframe_collector.wal import Log
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
-NEVER = LogSettings(flush_interval_s=3600)
+NEVER = WalConfig(flush_interval_s=3600)
 """The open segment stays open, so that the test decides when it is sealed."""
 
 
