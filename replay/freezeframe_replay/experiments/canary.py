@@ -20,7 +20,7 @@ from freezeframe_replay.engine.compare import shorten
 from freezeframe_schemas import genai
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind
+from freezeframe_schemas.exchange import SECRET_REMOVED, Headers, Kind, Request
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.registry import PROVIDERS, Provider, find_provider
@@ -119,7 +119,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     if not _says_anything(before):
         reason = "nothing to compare: the recorded answer has no model, words, calls or finish reason"
         return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
-    decides = _is_steady(request.body) and "text" not in canary.ignore
+    decides = _is_steady(request) and "text" not in canary.ignore
     return Asked(
         run_id=fixture.run_id,
         step=step.number,
@@ -145,13 +145,11 @@ def _drifts(before: Said, now: Said) -> Iterator[Drift]:
             yield Drift(what=name, recorded=shorten(was), now=shorten(is_now))
 
 
-def _is_steady(body: bytes) -> bool:
+def _is_steady(request: Request) -> bool:
     """Return whether a request asks for the same words each time: temperature 0, or a seed."""
-    try:
-        document: Any = json.loads(body)
-    except ValueError:
-        return False
-    return isinstance(document, dict) and (document.get("temperature") == 0 or document.get("seed") is not None)
+    match = find_dialect_of(request)
+    said = {} if match is None else match.dialect.request_attributes(request.body)
+    return said.get(genai.REQUEST_TEMPERATURE) == 0 or genai.REQUEST_SEED in said
 
 
 # -- what is sent ---------------------------------------------------------------------------------------------------------
