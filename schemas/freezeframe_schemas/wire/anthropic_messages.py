@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -42,21 +42,13 @@ from freezeframe_schemas.wire.messages import (
     modality_of,
 )
 
-_REQUEST_FIELDS: Final = frozenset(
-    {
-        "model",
-        "messages",
-        "system",
-        "stream",
-        "temperature",
-        "top_p",
-        "top_k",
-        "max_tokens",
-        "stop_sequences",
-        "service_tier",
-        "tools",
-    }
-)
+_SAMPLED: Final[Fields] = {
+    **SAMPLING,
+    "top_k": (AttributeWriter.double, genai.REQUEST_TOP_K),
+    "max_tokens": (AttributeWriter.integer, genai.REQUEST_MAX_TOKENS),
+    "stop_sequences": (AttributeWriter.texts, genai.REQUEST_STOP_SEQUENCES),
+}
+_REQUEST_FIELDS: Final = frozenset({*_SAMPLED, "messages", "system", "service_tier", "tools"})
 _ANSWER_FIELDS: Final = frozenset({"id", "type", "role", "model", "content", "stop_reason", "usage", "error", METRICS})
 _TEXT_FIELDS: Final = frozenset({"type", "text"})
 _THINKING_FIELDS: Final = frozenset({"type", "thinking"})
@@ -68,13 +60,7 @@ _SOURCE_FIELDS: Final = frozenset({"type", "source"})
 # -- request ------------------------------------------------------------------------------------------------------------
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a messages request."""
-    out.text(genai.REQUEST_MODEL, document.get("model"))
-    out.flag(genai.REQUEST_STREAM, document.get("stream"))
-    out.double(genai.REQUEST_TEMPERATURE, document.get("temperature"))
-    out.double(genai.REQUEST_TOP_P, document.get("top_p"))
-    out.double(genai.REQUEST_TOP_K, document.get("top_k"))
-    out.integer(genai.REQUEST_MAX_TOKENS, document.get("max_tokens"))
-    out.texts(genai.REQUEST_STOP_SEQUENCES, document.get("stop_sequences"))
+    out.fields(document, _SAMPLED)
     configuration = as_object(document.get("output_config"))
     out.text(genai.REQUEST_REASONING_LEVEL, configuration.get("effort"))
     form = as_object(configuration.get("format")) or as_object(document.get("output_format"))

@@ -6,7 +6,7 @@ A value of the wrong type is left out, never bent: the exact bytes are on the ex
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
@@ -67,6 +67,11 @@ class AttributeWriter:
         except OverflowError:
             self.attributes[name] = _digits(int(value))
 
+    def fields(self, document: JsonObject, fields: Fields) -> None:
+        """Put the fields of a document that are attributes as they are."""
+        for field, (put, name) in fields.items():
+            put(self, name, document.get(field))
+
     def json(self, name: str, value: JsonValue) -> None:
         """Put any value but null as JSON text."""
         if value is not None:
@@ -94,6 +99,18 @@ class AttributeWriter:
             self.attributes[genai.TOOL_DEFINITIONS] = dump(definitions)
             digest = hashlib.sha256(dump_canonical(sent).encode()).hexdigest()
             self.attributes[genai.TOOL_DEFINITIONS_HASH] = digest[:_HASH_DIGITS]
+
+
+Fields = Mapping[str, tuple[Callable[[AttributeWriter, str, JsonValue], None], str]]
+"""Field of a document -> how it is put, and under which name."""
+
+SAMPLING: Final[Fields] = {
+    "model": (AttributeWriter.text, genai.REQUEST_MODEL),
+    "stream": (AttributeWriter.flag, genai.REQUEST_STREAM),
+    "temperature": (AttributeWriter.double, genai.REQUEST_TEMPERATURE),
+    "top_p": (AttributeWriter.double, genai.REQUEST_TOP_P),
+}
+"""Parameters that most providers call the same."""
 
 
 def _sound(text: str) -> str:

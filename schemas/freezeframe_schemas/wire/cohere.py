@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -25,38 +25,26 @@ from freezeframe_schemas.wire.document import (
 from freezeframe_schemas.wire.frames import Body, Frame
 from freezeframe_schemas.wire.openai_content import read_message, read_tool, write_call
 
-SAMPLING_FIELDS: Final = frozenset(
-    {
-        "model",
-        "stream",
-        "seed",
-        "temperature",
-        "p",
-        "k",
-        "max_tokens",
-        "stop_sequences",
-        "frequency_penalty",
-        "presence_penalty",
-        "num_generations",
-        "tools",
-    }
-)
+SAMPLED: Final[Fields] = {
+    "model": (AttributeWriter.text, genai.REQUEST_MODEL),
+    "stream": (AttributeWriter.flag, genai.REQUEST_STREAM),
+    "seed": (AttributeWriter.integer, genai.REQUEST_SEED),
+    "temperature": (AttributeWriter.double, genai.REQUEST_TEMPERATURE),
+    "p": (AttributeWriter.double, genai.REQUEST_TOP_P),
+    "k": (AttributeWriter.double, genai.REQUEST_TOP_K),
+    "max_tokens": (AttributeWriter.integer, genai.REQUEST_MAX_TOKENS),
+    "stop_sequences": (AttributeWriter.texts, genai.REQUEST_STOP_SEQUENCES),
+    "frequency_penalty": (AttributeWriter.double, genai.REQUEST_FREQUENCY_PENALTY),
+    "presence_penalty": (AttributeWriter.double, genai.REQUEST_PRESENCE_PENALTY),
+    "num_generations": (AttributeWriter.integer, genai.REQUEST_CHOICE_COUNT),
+}
+SAMPLING_FIELDS: Final = frozenset({*SAMPLED, "tools"})
 _V2_FIELDS: Final = SAMPLING_FIELDS | {"messages"}
 
 
 def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
     """Write the parameters that both versions of chat share."""
-    out.text(genai.REQUEST_MODEL, document.get("model"))
-    out.flag(genai.REQUEST_STREAM, document.get("stream"))
-    out.integer(genai.REQUEST_SEED, document.get("seed"))
-    out.double(genai.REQUEST_TEMPERATURE, document.get("temperature"))
-    out.double(genai.REQUEST_TOP_P, document.get("p"))
-    out.double(genai.REQUEST_TOP_K, document.get("k"))
-    out.integer(genai.REQUEST_MAX_TOKENS, document.get("max_tokens"))
-    out.texts(genai.REQUEST_STOP_SEQUENCES, document.get("stop_sequences"))
-    out.double(genai.REQUEST_FREQUENCY_PENALTY, document.get("frequency_penalty"))
-    out.double(genai.REQUEST_PRESENCE_PENALTY, document.get("presence_penalty"))
-    out.integer(genai.REQUEST_CHOICE_COUNT, document.get("num_generations"))
+    out.fields(document, SAMPLED)
     form = as_text(as_object(document.get("response_format")).get("type"))
     if form is not None:
         out.text(genai.OUTPUT_TYPE, {"json_object": "json"}.get(form, form))

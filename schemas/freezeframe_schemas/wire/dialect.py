@@ -8,7 +8,7 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -69,7 +69,7 @@ class WireDialect:
     transient_fields: frozenset[str] = frozenset()
     """Top-level request fields that never decide the answer, and so no replay key."""
     set_system: prompts.SetSystem = prompts.unknown
-    settings: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    settings: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     """Field of a request -> the parameters that stand in it. All others stand at the top."""
     call_path: str = ""
     """What follows the base URL in the URL of a request, if the base URL has a path of its own (``/v1``)."""

@@ -13,7 +13,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -44,19 +44,17 @@ from freezeframe_schemas.wire.messages import (
 )
 
 _REQUEST_FIELDS: Final = frozenset({"contents", "systemInstruction", "tools", "model"})
-_CONFIGURED: Final = frozenset(
-    {
-        "temperature",
-        "topP",
-        "topK",
-        "maxOutputTokens",
-        "stopSequences",
-        "candidateCount",
-        "seed",
-        "presencePenalty",
-        "frequencyPenalty",
-    }
-)
+_CONFIGURED: Final[Fields] = {
+    "temperature": (AttributeWriter.double, genai.REQUEST_TEMPERATURE),
+    "topP": (AttributeWriter.double, genai.REQUEST_TOP_P),
+    "topK": (AttributeWriter.double, genai.REQUEST_TOP_K),
+    "maxOutputTokens": (AttributeWriter.integer, genai.REQUEST_MAX_TOKENS),
+    "stopSequences": (AttributeWriter.texts, genai.REQUEST_STOP_SEQUENCES),
+    "candidateCount": (AttributeWriter.integer, genai.REQUEST_CHOICE_COUNT),
+    "seed": (AttributeWriter.integer, genai.REQUEST_SEED),
+    "presencePenalty": (AttributeWriter.double, genai.REQUEST_PRESENCE_PENALTY),
+    "frequencyPenalty": (AttributeWriter.double, genai.REQUEST_FREQUENCY_PENALTY),
+}
 _ANSWER_FIELDS: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime", "error"})
 _CANDIDATE_FIELDS: Final = frozenset({"index", "content", "finishReason", "logprobsResult"})
 _NUMBERED_REASONS: Final = ("", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
@@ -68,15 +66,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a generateContent request."""
     document = camel(document)
     configuration = camel(as_object(document.get("generationConfig")))
-    out.double(genai.REQUEST_TEMPERATURE, configuration.get("temperature"))
-    out.double(genai.REQUEST_TOP_P, configuration.get("topP"))
-    out.double(genai.REQUEST_TOP_K, configuration.get("topK"))
-    out.integer(genai.REQUEST_MAX_TOKENS, configuration.get("maxOutputTokens"))
-    out.texts(genai.REQUEST_STOP_SEQUENCES, configuration.get("stopSequences"))
-    out.integer(genai.REQUEST_CHOICE_COUNT, configuration.get("candidateCount"))
-    out.integer(genai.REQUEST_SEED, configuration.get("seed"))
-    out.double(genai.REQUEST_PRESENCE_PENALTY, configuration.get("presencePenalty"))
-    out.double(genai.REQUEST_FREQUENCY_PENALTY, configuration.get("frequencyPenalty"))
+    out.fields(configuration, _CONFIGURED)
     thinking = camel(as_object(configuration.get("thinkingConfig")))
     out.text(genai.REQUEST_REASONING_LEVEL, thinking.get("thinkingLevel"))
     mime = as_text(configuration.get("responseMimeType"))

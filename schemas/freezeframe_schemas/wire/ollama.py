@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Body, Form, Frame
@@ -28,9 +28,16 @@ from freezeframe_schemas.wire.messages import (
 from freezeframe_schemas.wire.openai_content import read_tool
 
 _REQUEST_FIELDS: Final = frozenset({"model", "messages", "prompt", "system", "images", "input", "stream", "tools"})
-_OPTIONS: Final = frozenset(
-    {"temperature", "seed", "top_p", "top_k", "num_predict", "stop", "frequency_penalty", "presence_penalty"}
-)
+_OPTIONS: Final[Fields] = {
+    "temperature": (AttributeWriter.double, genai.REQUEST_TEMPERATURE),
+    "seed": (AttributeWriter.integer, genai.REQUEST_SEED),
+    "top_p": (AttributeWriter.double, genai.REQUEST_TOP_P),
+    "top_k": (AttributeWriter.double, genai.REQUEST_TOP_K),
+    "num_predict": (AttributeWriter.integer, genai.REQUEST_MAX_TOKENS),
+    "stop": (AttributeWriter.texts, genai.REQUEST_STOP_SEQUENCES),
+    "frequency_penalty": (AttributeWriter.double, genai.REQUEST_FREQUENCY_PENALTY),
+    "presence_penalty": (AttributeWriter.double, genai.REQUEST_PRESENCE_PENALTY),
+}
 _USAGE: Final = ("prompt_eval_count", "eval_count")
 
 
@@ -40,14 +47,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.REQUEST_MODEL, document.get("model"))
     out.flag(genai.REQUEST_STREAM, document.get("stream"))
     options = as_object(document.get("options"))
-    out.integer(genai.REQUEST_SEED, options.get("seed"))
-    out.double(genai.REQUEST_TEMPERATURE, options.get("temperature"))
-    out.double(genai.REQUEST_TOP_P, options.get("top_p"))
-    out.double(genai.REQUEST_TOP_K, options.get("top_k"))
-    out.integer(genai.REQUEST_MAX_TOKENS, options.get("num_predict"))
-    out.texts(genai.REQUEST_STOP_SEQUENCES, options.get("stop"))
-    out.double(genai.REQUEST_FREQUENCY_PENALTY, options.get("frequency_penalty"))
-    out.double(genai.REQUEST_PRESENCE_PENALTY, options.get("presence_penalty"))
+    out.fields(options, _OPTIONS)
     out.text(genai.REQUEST_REASONING_LEVEL, document.get("think"))
     if document.get("format"):  # "json" or a schema
         out.text(genai.OUTPUT_TYPE, "json")

@@ -14,7 +14,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -32,27 +32,20 @@ from freezeframe_schemas.wire.openai_stream import assemble, disassemble, has_en
 
 TRANSIENT_FIELDS: Final = frozenset({"user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"})
 
+SAMPLED: Final[Fields] = {
+    **SAMPLING,
+    "seed": (AttributeWriter.integer, genai.REQUEST_SEED),
+    "top_k": (AttributeWriter.double, genai.REQUEST_TOP_K),
+    "n": (AttributeWriter.integer, genai.REQUEST_CHOICE_COUNT),
+    "frequency_penalty": (AttributeWriter.double, genai.REQUEST_FREQUENCY_PENALTY),
+    "presence_penalty": (AttributeWriter.double, genai.REQUEST_PRESENCE_PENALTY),
+    "max_tokens": (AttributeWriter.integer, genai.REQUEST_MAX_TOKENS),
+    "stop": (AttributeWriter.texts, genai.REQUEST_STOP_SEQUENCES),
+    "service_tier": (AttributeWriter.text, genai.OPENAI_SERVICE_TIER_REQUEST),
+}
+"""Parameters that chat and text completions share."""
 _REQUEST_FIELDS: Final = frozenset(
-    {
-        "model",
-        "messages",
-        "stream",
-        "seed",
-        "random_seed",
-        "temperature",
-        "top_p",
-        "top_k",
-        "max_tokens",
-        "max_completion_tokens",
-        "n",
-        "frequency_penalty",
-        "presence_penalty",
-        "stop",
-        "reasoning_effort",
-        "service_tier",
-        "tools",
-        "functions",
-    }
+    {*SAMPLED, "messages", "random_seed", "max_completion_tokens", "reasoning_effort", "tools", "functions"}
 )
 _ANSWER_FIELDS: Final = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "system_fingerprint", "service_tier", "error", "x_groq"}
@@ -68,8 +61,6 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a chat completions request."""
     out.text(genai.OPENAI_API_TYPE, "chat_completions")
     read_sampling(document, out)
-    choices = document.get("n")
-    out.integer(genai.REQUEST_CHOICE_COUNT, choices)
     effort = document.get("reasoning_effort") or as_object(document.get("reasoning")).get("effort")
     out.text(genai.REQUEST_REASONING_LEVEL, effort)
     output = as_text(as_object(document.get("response_format")).get("type"))
@@ -88,19 +79,12 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
 
 def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
     """Write the parameters that chat and text completions share."""
-    out.text(genai.REQUEST_MODEL, document.get("model"))
-    out.flag(genai.REQUEST_STREAM, document.get("stream"))
-    seed = document.get("seed")
-    out.integer(genai.REQUEST_SEED, seed if seed is not None else document.get("random_seed"))
-    out.double(genai.REQUEST_TEMPERATURE, document.get("temperature"))
-    out.double(genai.REQUEST_TOP_P, document.get("top_p"))
-    out.double(genai.REQUEST_TOP_K, document.get("top_k"))
-    out.double(genai.REQUEST_FREQUENCY_PENALTY, document.get("frequency_penalty"))
-    out.double(genai.REQUEST_PRESENCE_PENALTY, document.get("presence_penalty"))
-    most = document.get("max_completion_tokens")
-    out.integer(genai.REQUEST_MAX_TOKENS, most if most is not None else document.get("max_tokens"))
-    out.texts(genai.REQUEST_STOP_SEQUENCES, document.get("stop"))
-    out.text(genai.OPENAI_SERVICE_TIER_REQUEST, document.get("service_tier"))
+    out.fields(document, SAMPLED)
+    if document.get("seed") is None:
+        out.integer(genai.REQUEST_SEED, document.get("random_seed"))
+    if (most := document.get("max_completion_tokens")) is not None:
+        out.attributes.pop(genai.REQUEST_MAX_TOKENS, None)
+        out.integer(genai.REQUEST_MAX_TOKENS, most)
 
 
 # -- response -----------------------------------------------------------------------------------------------------------

@@ -15,34 +15,15 @@ from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, finish_reason_of
-from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_completion, read_sampling, write_completion
+from freezeframe_schemas.wire.openai_chat import SAMPLED, TRANSIENT_FIELDS, read_completion, read_sampling, write_completion
 from freezeframe_schemas.wire.openai_stream import chunks_of, has_ended, merge_top_level
-
-_REQUEST_FIELDS: Final = frozenset(
-    {
-        "model",
-        "prompt",
-        "stream",
-        "seed",
-        "temperature",
-        "top_p",
-        "top_k",
-        "max_tokens",
-        "n",
-        "frequency_penalty",
-        "presence_penalty",
-        "stop",
-        "service_tier",
-    }
-)
 
 
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a completions request; each prompt is a user message."""
     read_sampling(document, out)
-    out.integer(genai.REQUEST_CHOICE_COUNT, document.get("n"))
     out.messages(genai.INPUT_MESSAGES, _prompts(document.get("prompt")))
-    out.rest(document, _REQUEST_FIELDS)
+    out.rest(document, {*SAMPLED, "prompt"})
 
 
 def _prompts(prompt: JsonValue) -> list[Message]:

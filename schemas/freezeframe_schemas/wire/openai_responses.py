@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -39,21 +39,13 @@ from freezeframe_schemas.wire.openai_content import read_url
 from freezeframe_schemas.wire.openai_responses_stream import assemble, disassemble, has_ended
 
 _UNFINISHED: Final = frozenset({"in_progress", "queued"})
-_REQUEST_FIELDS: Final = frozenset(
-    {
-        "model",
-        "input",
-        "instructions",
-        "stream",
-        "temperature",
-        "top_p",
-        "max_output_tokens",
-        "previous_response_id",
-        "conversation",
-        "service_tier",
-        "tools",
-    }
-)
+_SAMPLED: Final[Fields] = {
+    **SAMPLING,
+    "max_output_tokens": (AttributeWriter.integer, genai.REQUEST_MAX_TOKENS),
+    "previous_response_id": (AttributeWriter.text, genai.REQUEST_PREVIOUS_RESPONSE_ID),
+    "service_tier": (AttributeWriter.text, genai.OPENAI_SERVICE_TIER_REQUEST),
+}
+_REQUEST_FIELDS: Final = frozenset({*_SAMPLED, "input", "instructions", "conversation", "tools"})
 _OUTPUT_TYPES: Final = {"json_object": "json", "json_schema": "json"}
 
 
@@ -61,19 +53,13 @@ _OUTPUT_TYPES: Final = {"json_object": "json", "json_schema": "json"}
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a responses request."""
     out.text(genai.OPENAI_API_TYPE, "responses")
-    out.text(genai.REQUEST_MODEL, document.get("model"))
-    out.flag(genai.REQUEST_STREAM, document.get("stream"))
-    out.double(genai.REQUEST_TEMPERATURE, document.get("temperature"))
-    out.double(genai.REQUEST_TOP_P, document.get("top_p"))
-    out.integer(genai.REQUEST_MAX_TOKENS, document.get("max_output_tokens"))
-    out.text(genai.REQUEST_PREVIOUS_RESPONSE_ID, document.get("previous_response_id"))
+    out.fields(document, _SAMPLED)
     conversation = document.get("conversation")
     out.text(genai.CONVERSATION_ID, as_object(conversation).get("id") or conversation)
     out.text(genai.REQUEST_REASONING_LEVEL, as_object(document.get("reasoning")).get("effort"))
     output = as_text(as_object(as_object(document.get("text")).get("format")).get("type"))
     if output is not None:
         out.text(genai.OUTPUT_TYPE, _OUTPUT_TYPES.get(output, output))
-    out.text(genai.OPENAI_SERVICE_TIER_REQUEST, document.get("service_tier"))
     instructions = document.get("instructions")
     out.parts(
         genai.SYSTEM_INSTRUCTIONS,
