@@ -18,9 +18,14 @@ from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.experiments.fork import Edit, Target, fork, set_at
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.wire.answer import Answer
+from freezeframe_schemas.wire.frames import read_body
+from freezeframe_schemas.wire.registry import dialect_of
 
 
 @pytest.fixture
@@ -123,3 +128,49 @@ def test_a_model_can_be_made_to_say_something_else_through_its_real_sdk(client: 
     finally:
         stop_serving()
         seams.uninstall()
+
+
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent"
+CONVERSE = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse-stream"
+ANSWERS = {
+    "gemini-array": (GEMINI, {}, 200),
+    "gemini-events": (f"{GEMINI}?alt=sse", {}, 200),
+    "responses": ("https://api.openai.com/v1/responses", {"input": "hi", "stream": True}, 200),
+    "converse": (CONVERSE, {}, 200),
+    "ollama": ("http://localhost:11434/api/chat", {"messages": []}, 200),
+    "a refused one": ("https://api.cohere.com/v2/chat", {"messages": [], "stream": True}, 429),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_another_text_is_written_in_the_form_of_the_recorded_answer(run: Fixture, case: str) -> None:
+    """A refused request gets the form that it asked for."""
+    url, body, status = ANSWERS[case]
+    request = Request(method="POST", url=url, body=json.dumps(body).encode())
+    dialect = dialect_of(request, None)
+    assert dialect is not None
+    recorded = dialect.write_answer(Answer(pieces=("old",), id="a1", model="m1"), request)
+    if status != 200:
+        recorded = dialect.write_error(status, "slow down")
+    exchange = replace(run.steps[0].exchange, request=request, response=recorded, dialect=dialect.name)
+    recording = replace(run, steps=(replace(run.steps[0], exchange=exchange), *run.steps[1:]))
+    made = fork(recording, [Edit(target=Target.RESPONSE, step=1, value="Grüße")]).steps[0].exchange.response
+    content_type = dict(made.headers)["content-type"]
+    assert read_body(made.body, content_type).form is read_body(made.body, dialect.form_asked(request).value).form
+    found = dialect.response_attributes(made.body, content_type=content_type, status=made.status or 0)
+    assert "Grüße" in str(found[genai.OUTPUT_MESSAGES])
+    assert (made.status, dialect.is_whole(made.body, content_type=content_type, streamed=True)) != (200, False)
+    if status == 200:
+        assert found.get(genai.RESPONSE_ID, "a1") == "a1"
+        assert found.get(genai.RESPONSE_MODEL, "m1") == "m1"
+        assert made.headers == recorded.headers
+
+
+def test_a_text_where_none_fits_is_refused_with_what_to_do(run: Fixture) -> None:
+    request = Request(method="POST", url="https://api.openai.com/v1/embeddings", body=b'{"input": "hi"}')
+    exchange = replace(run.steps[0].exchange, request=request)
+    recording = replace(run, steps=(replace(run.steps[0], exchange=exchange), *run.steps[1:]))
+    with pytest.raises(
+        FixtureError, match=r"an answer of openai\.embeddings gives vectors and nothing else\n.*--set PATH=JSON"
+    ):
+        fork(recording, [Edit(target=Target.RESPONSE, step=1, value="text")])

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.errors import FixtureError, WireError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Response
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import canonical_json, digest
@@ -249,7 +249,7 @@ def _said(exchange: Exchange, text: str) -> Response:
     dialect = dialect_of(exchange.request, exchange.dialect)
     if dialect is None:
         raise FixtureError(
-            f"{exchange.name}: found no known wire format to write its answer in", do="set it with --set PATH=JSON"
+            f"{exchange.name}: found no known wire format to write its answer in", do="change it with --set PATH=JSON"
         )
     answer, form = Answer(pieces=(text,), id="forked", model="forked"), None
     failed = (recorded.status or 200) >= _FIRST_ERROR_STATUS
@@ -260,7 +260,10 @@ def _said(exchange: Exchange, text: str) -> Response:
         said = dialect.response_attributes(body, content_type=content_type, status=recorded.status or 200)
         names = {"id": said.get(genai.RESPONSE_ID), "model": said.get(genai.RESPONSE_MODEL)}
         answer = replace(answer, **{name: str(value) for name, value in names.items() if value})
-    written = dialect.write_answer(answer, exchange.request, form=form)
+    try:
+        written = dialect.write_answer(answer, exchange.request, form=form)
+    except WireError as error:
+        raise FixtureError(f"{exchange.name}: {error.message}", do="change it with --set PATH=JSON") from None
     return written if failed else replace(written, headers=_plain(exchange))
 
 

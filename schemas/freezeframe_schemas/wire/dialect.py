@@ -126,7 +126,7 @@ class WireDialect:
                 raise WireError("cannot ask for a tool")
             document = self.compose(answer, asked)
         except WireError as error:
-            raise WireError(f"an answer of {self.name} {error.message}", do="give its body") from None
+            raise WireError(f"an answer of {self.name} {error.message}") from None
         return self.write(document, form=self.form_asked(request) if form is None else form, split=answer.split)
 
     def write_error(self, status: int, message: str) -> Response:
