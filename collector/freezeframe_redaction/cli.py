@@ -220,7 +220,7 @@ def _record(line: str) -> dict[str, Any]:
         try:
             record = json.loads(line)
         except ValueError:
-            raise WireError("found no JSON", do="give one JSON object a line, or --text for plain text") from None
+            raise WireError("not valid JSON", do="give one JSON object per line, or --text for plain text") from None
     if not isinstance(record, dict) or not record.keys() & {"text", "value", _SPANS}:
         raise WireError("expected one of the keys `text`, `value` and `resourceSpans`", do='write {"id": 1, "text": "..."}')
     return cast("dict[str, Any]", record)

@@ -16,18 +16,7 @@ from typing import Any
 import phonenumbers
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata
 
-_TYPES = (
-    "fixed_line",
-    "mobile",
-    "toll_free",
-    "premium_rate",
-    "shared_cost",
-    "personal_number",
-    "voip",
-    "pager",
-    "uan",
-    "voicemail",
-)
+_TYPES = "fixed_line mobile toll_free premium_rate shared_cost personal_number voip pager uan voicemail".split()
 REGIONS = tuple(
     "US GB DE FR IN BR ES IT NL PL SE AU JP MX CH SG ZA KR IL AE NG TR UA AT BE PT DK NO FI IE CZ GR RO HU CN TW HK ID PH TH VN"
     " AR CL CO PE EG SA PK RU NZ KE".split()

@@ -62,11 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = vault_of(find_data_directory(arguments.data), arguments.keys)
         if not place.file.is_file():
             raise ConfigError(
-                f"{place.file}: found no vault",
+                f"{place.file}: no vault here",
                 do="set `vault = true` in [redaction] of the collector, or name another --data DIR",
             )
         if not any(place.keys.glob("*.key.json")):
-            raise ConfigError(f"{place.keys}: found no keys of the vault", do="name their directory with --keys DIR")
+            raise ConfigError(f"{place.keys}: no vault keys here", do="name their directory with --keys DIR")
         return _ACTIONS[arguments.action](place, arguments)
     except FreezeframeError as error:
         print(f"freezeframe vault: {error}", file=sys.stderr)
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _reveal(place: VaultPlace, arguments: argparse.Namespace) -> int:
     who, why = str(arguments.who).strip(), str(arguments.why).strip()
     if not who or not why:
-        raise ConfigError("found an empty --who or --why", do="say who asks and what for: both are kept")
+        raise ConfigError("--who and --why must not be empty", do="say who asks and what for; both are recorded")
     original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why, subject=arguments.run)
     if original is None:
         print(
