@@ -8,18 +8,12 @@ Importing this loads no SDK, no web framework and no OpenTelemetry SDK; `instrum
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
-
 from freezeframe._doctor import doctor
 from freezeframe._injection import injected_environment
 from freezeframe._instrument import Handle, instrument
 from freezeframe._run import current_run, flag, run
+from freezeframe._version import __version__
 from freezeframe.seams.functions import retriever, tool
-
-try:
-    __version__ = version("freezeframe")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
 
 __all__ = [
     "Handle",

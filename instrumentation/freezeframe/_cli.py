@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] in (["--version"], ["-V"]):
-        from freezeframe import __version__
+        from freezeframe._version import __version__
 
         print(f"freezeframe {__version__}")
         return 0

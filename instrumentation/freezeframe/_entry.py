@@ -5,7 +5,6 @@ It is long, as a run's span, what is kept next to it, and the span of a whole pr
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import random
@@ -16,12 +15,14 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from freezeframe._context import MAX_READINGS, PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe._draws import Draws
 from freezeframe._environment import told_environment
 from freezeframe._guard import guard
+from freezeframe._program import SERVERS, is_script, program_file, relative_path
+from freezeframe._reach import command_gaps
 from freezeframe._sights import Sights
 from freezeframe._streams import StandardStreams
 from freezeframe.seams import _port, randoms
@@ -235,15 +236,6 @@ class EntryScope:
         span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
 
 
-SERVERS: Final = frozenset(
-    {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
-)
-"""Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all.
-
-Of uvicorn a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
-"""
-
-
 class ProcessRoot:
     """The span of a whole process, for calls that no run holds.
 
@@ -392,28 +384,12 @@ class ProcessRoot:
         return self._span
 
 
-def is_script() -> bool:
-    """Return whether this process runs a file of the user's own."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    if not main or getattr(sys, "ps1", None):
-        return False
-    return not _is_installed(main)
-
-
-@functools.cache
-def _is_installed(file: str) -> bool:
-    path = Path(file).resolve()
-    return any(path.is_relative_to(Path(prefix).resolve()) for prefix in (sys.prefix, sys.base_prefix))
-
-
 def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:
     """Return this process as an entry point, by its command line. Its arguments are input, and no part of the target."""
     argv = ["python", *(relative_path(part) for part in sys.orig_argv[1:])]
     given: dict[str, Any] = {"argv": argv}
     if input_json is not None:
         given["input"] = values.decode(input_json)
-    from freezeframe._reach import command_gaps
-
     main = program_file()
     file = relative_path(main) if main else None
     return EntryPoint(
@@ -424,17 +400,3 @@ def command_entry(input_json: str | None = None, name: str | None = None) -> Ent
         input=values.encode(given),
         reach=command_gaps,
     )
-
-
-def program_file() -> str | None:
-    """Return the file of the program; at start-up, before there is a ``__main__``, from the command line."""
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    return main or next((part for part in sys.orig_argv[1:] if os.path.isfile(part)), None)
-
-
-def relative_path(path: str) -> str:
-    """Return an absolute path below the working directory as relative to it, anything else as it is."""
-    if not os.path.isabs(path):
-        return path
-    inside = os.path.relpath(path)
-    return path if inside.startswith(os.pardir) else inside

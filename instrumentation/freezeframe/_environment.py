@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Final
 
+from freezeframe._cleaning import clean_url
 from freezeframe._guard import guard
-from freezeframe.seams.cleaning import clean_url
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.span import AttributeValue

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe import _unmarked
 from freezeframe._config import Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
 from freezeframe._terminate import flush_before_termination
-from freezeframe.seams import _port
+from freezeframe._version import __version__
+from freezeframe.seams import _port, unmarked
 from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Handle:
             if _active is self:
                 _active = None
         _port.set_recorder(None)
-        _unmarked.stop()
+        unmarked.stop()
         if _port.serving() is None:
             seams.uninstall()
         if self._unwatch is not None:
@@ -84,7 +84,7 @@ class Handle:
         if self._closed:
             return
         self._closed = True
-        _unmarked.stop()
+        unmarked.stop()
         if self._recorder is not None:
             with guard("close of exchanges"):
                 self._recorder.finish_all()
@@ -230,7 +230,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     provider.add_span_processor(processor)
     root = ProcessRoot(settings)
     recorder = Recorder(
-        tracer=provider.get_tracer(genai.SCOPE, _version(), schema_url=genai.SCHEMA_URL),
+        tracer=provider.get_tracer(genai.SCOPE, __version__, schema_url=genai.SCHEMA_URL),
         settings=settings,
         sink=processor,
         root=root,
@@ -239,7 +239,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     _port.set_recorder(recorder)
     root.begin(recorder)
     if _port.serving() is None:  # a replay has fences
-        _unmarked.start()
+        unmarked.start()
     if getattr(exporter, "waiting", 0):
         pipeline.wake()  # what an earlier process left waits for no span of ours
     return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
@@ -348,9 +348,3 @@ def make_spooling_exporter(settings: Settings, directory: str) -> SpoolingExport
     seal = make_seal(settings.spool_protection, settings.spool_key)
     spool = Spool(Path(directory), limit_bytes=settings.spool_bytes, limit_days=settings.spool_days)
     return SpoolingExporter(make_collector_exporter(settings), spool, seal)
-
-
-def _version() -> str:
-    from freezeframe import __version__
-
-    return __version__

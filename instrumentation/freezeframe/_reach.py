@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe._entry import SERVERS, program_file, relative_path
+from freezeframe._program import SERVERS, program_file, relative_path
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.rebuilding import lost_in_rebuilding
 

@@ -26,8 +26,9 @@ from typing import Any, TypeVar, overload
 
 from freezeframe._context import RunContext, current_place
 from freezeframe._drive import watched_async_generator, watched_generator
-from freezeframe._entry import EntryPoint, EntryScope, command_entry, relative_path
+from freezeframe._entry import EntryPoint, EntryScope, command_entry
 from freezeframe._guard import guard
+from freezeframe._program import relative_path
 from freezeframe._reach import Reach, input_gaps
 from freezeframe.seams import _port, calls
 from freezeframe.seams.functions import Binder, named

@@ -39,9 +39,9 @@ def freezeframe(url: str) -> Deliver:
 
 def freezeframe_deaf(url: str) -> Deliver:
     """Capture with this project, without the audit hook that hears of files, connections and programs in unmarked code."""
-    from freezeframe import _unmarked
+    from freezeframe.seams import unmarked
 
-    _unmarked.start = lambda: None
+    unmarked.start = lambda: None
     return freezeframe(url)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._cleaning import clean_request
 from freezeframe.seams import _port, urllib3
-from freezeframe.seams.cleaning import clean_request
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.uploads import known_bytes
 from freezeframe_schemas.errors import ReplayMiss

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
-from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, while_sending
 from freezeframe.seams.responder import Responder

@@ -16,9 +16,9 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
-from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Body, Recording, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request

@@ -1,6 +1,6 @@
 """Sessions that have no seam: WebSockets (realtime APIs among them) and gRPC. Each is a gap of its run, unless a tool holds it.
 
-The audit hook (`freezeframe._unmarked`) does not hear gRPC, which opens its sockets in C, and cannot tell what a socket is for.
+The audit hook (`unmarked`) does not hear gRPC, which opens its sockets in C, and cannot tell what a socket is for.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._unmarked import note_session
 from freezeframe.seams.patching import Patches
+from freezeframe.seams.unmarked import note_session
 
 _CALLS: Final = ("__call__", "with_call", "future")
 _KINDS: Final = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")

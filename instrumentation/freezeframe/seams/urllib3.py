@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
-from freezeframe.seams.cleaning import clean_headers, clean_request
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import Recording, while_sending
 from freezeframe.seams.uploads import Upload, known_bytes, read_whole

@@ -19,8 +19,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from freezeframe._cleaning import clean_headers, clean_url
 from freezeframe.seams import Call, http
-from freezeframe.seams.cleaning import clean_headers, clean_url
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane

@@ -1,0 +1,45 @@
+"""The program of this process: its file, its paths, and whether it is a script or a server."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+SERVERS: Final = frozenset(
+    {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
+)
+"""Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all.
+
+Of uvicorn a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
+"""
+
+
+def is_script() -> bool:
+    """Return whether this process runs a file of the user's own."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not main or getattr(sys, "ps1", None):
+        return False
+    return not _is_installed(main)
+
+
+@functools.cache
+def _is_installed(file: str) -> bool:
+    path = Path(file).resolve()
+    return any(path.is_relative_to(Path(prefix).resolve()) for prefix in (sys.prefix, sys.base_prefix))
+
+
+def program_file() -> str | None:
+    """Return the file of the program; at start-up, before there is a ``__main__``, from the command line."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return main or next((part for part in sys.orig_argv[1:] if os.path.isfile(part)), None)
+
+
+def relative_path(path: str) -> str:
+    """Return an absolute path below the working directory as relative to it, anything else as it is."""
+    if not os.path.isabs(path):
+        return path
+    inside = os.path.relpath(path)
+    return path if inside.startswith(os.pardir) else inside
