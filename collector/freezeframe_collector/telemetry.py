@@ -247,11 +247,12 @@ class Reporter:
         """Return the Prometheus text format, version 0.0.4."""
         return "".join(self._metric_lines())
 
-    def _metric_lines(self) -> Iterator[str]:
+    def _figures(self) -> tuple[tuple[str, str, float], ...]:
+        """Return each figure's name, what it counts, and its value."""
         audit = self._log.audit()
         counts, state, meter = audit.counts, self._writer.state, self._meter.counts
         budget = self._budget()
-        rows: tuple[tuple[str, str, float], ...] = (
+        return (
             ("spans_received_total", "Spans of every acked request, across restarts.", counts.received),
             ("spans_stored_total", "Spans that the store has, across restarts.", counts.stored),
             ("spans_duplicate_total", "Spans that were sent again, across restarts.", counts.duplicate),
@@ -299,7 +300,9 @@ class Reporter:
             ("log_records_ignored_total", "Other log records, which are dropped.", meter["log_records_ignored"]),
             ("metrics_requests_refused_total", "OTLP metrics requests, which are refused.", meter["metrics_refused"]),
         )
-        for name, text, value in rows:
+
+    def _metric_lines(self) -> Iterator[str]:
+        for name, text, value in self._figures():
             full, kind = f"freezeframe_collector_{name}", "counter" if name.endswith("_total") else "gauge"
             yield f"# HELP {full} {text}\n# TYPE {full} {kind}\n{full} {value}\n"
         by_label = (

@@ -227,6 +227,10 @@ class _Readers:
 
 
 def _make_readers(base: Any) -> _Readers:
+    return _Readers(base=base, tee=_make_tee(base), served=_make_served(base))
+
+
+def _make_tee(base: Any) -> Any:
     class Tee(base):
         """Delegates every read, and records what it gives."""
 
@@ -263,7 +267,10 @@ def _make_readers(base: Any) -> _Readers:
     for name in _DELEGATED:
         if hasattr(base, name):
             setattr(Tee, name, _delegate(name))
+    return Tee
 
+
+def _make_served(base: Any) -> Any:
     class Served(base):
         """Feeds the recorded chunks one by one, as they are read; then the end, or the recorded error."""
 
@@ -286,7 +293,7 @@ def _make_readers(base: Any) -> _Readers:
             if not self._left and self._end is None:
                 self.feed_eof()
 
-    return _Readers(base=base, tee=Tee, served=Served)
+    return Served
 
 
 _READS: Final = ("readline", "readuntil", "read", "readany", "readchunk", "readexactly")

@@ -97,6 +97,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="keep what the program did as a separate fixture, including the answers that it got live",
     )
     parser.add_argument("--real-time", action="store_true", help="replay at the recorded speed, streams chunk by chunk")
+    _add_fences(parser)
+    parser.add_argument(
+        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
+    )
+    add_require_values(parser)
+    parser.add_argument("--quiet", action="store_true", help="print one line")
+    parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
+    add_json(parser)
+    add_store(parser)
+
+
+def _add_fences(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hermetic", action="store_true", help="also fence off starting processes and changing files")
     parser.add_argument(
         "--fence",
@@ -112,14 +124,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-program", action="append", default=[], metavar="NAME", help="program that the fences allow to start"
     )
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
-    )
-    add_require_values(parser)
-    parser.add_argument("--quiet", action="store_true", help="print one line")
-    parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

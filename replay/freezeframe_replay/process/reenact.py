@@ -89,17 +89,7 @@ def reenact(
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         report_path = Path(scratch) / "report.json"
-        policy = policy or Policy(ignore=tuple(ignore))
-        of_the_fence: dict[str, str] = {}
-        if Fence.WRITES in policy.fences:
-            # What a program puts into temporary files is gone with the replay, and so no effect.
-            temporary = Path(scratch) / "tmp"
-            temporary.mkdir()
-            policy = replace(policy, allow_paths=(*policy.allow_paths, str(temporary)))
-            # A late import would write byte code, and be stopped.
-            of_the_fence = {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
-            if spans is not None:
-                policy = replace(policy, allow_paths=(*policy.allow_paths, str(spans.resolve())))
+        policy, of_the_fence = _fenced(policy or Policy(ignore=tuple(ignore)), Path(scratch), spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
         variables[FIXTURE_VARIABLE] = str(directory.resolve())
         variables[REPORT_VARIABLE] = str(report_path)
@@ -125,17 +115,7 @@ def reenact(
                 f"{' '.join(started)}: exited with status {outcome.returncode} without a report",
                 do=f"see what it printed: {_tail(outcome.stderr)}",
             )
-        report = report_from_json(report_path.read_text(encoding="utf-8"))
-        unasked = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
-        if outcome.returncode and report.steps and not report.served and unasked:
-            # It ended in an error before its first question: that says nothing about the recorded steps.
-            report = replace(report, entered=False, divergences=())
-        if not report.entered:
-            warning = f"the program exited with status {outcome.returncode} before its entry point: {_tail(outcome.stderr)}"
-            report = replace(report, warnings=(*report.warnings, warning))
-        elif outcome.returncode and report.outcome is None:
-            warning = f"the program exited with status {outcome.returncode}: {_tail(outcome.stderr)}"
-            report = replace(report, warnings=(*report.warnings, warning))
+        report = _with_exit(report_from_json(report_path.read_text(encoding="utf-8")), outcome)
         warnings += surroundings_warnings(loaded, cwd or Path.cwd())
         return replace(
             report,
@@ -143,6 +123,34 @@ def reenact(
             input_check=_input_check(report, loaded, is_own=not command),
             exit_status=_uncompared_status(report, loaded, outcome.returncode),
         )
+
+
+def _fenced(policy: Policy, scratch: Path, spans: Path | None) -> tuple[Policy, dict[str, str]]:
+    """Return the policy and the variables with which a program that must not write still has a place for temporary files."""
+    if Fence.WRITES not in policy.fences:
+        return policy, {}
+    # What a program puts into temporary files is gone with the replay, and so no effect.
+    temporary = scratch / "tmp"
+    temporary.mkdir()
+    kept = () if spans is None else (str(spans.resolve()),)
+    allowed = replace(policy, allow_paths=(*policy.allow_paths, str(temporary), *kept))
+    # A late import would write byte code, and be stopped.
+    return allowed, {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _with_exit(report: Report, ended: subprocess.CompletedProcess[str]) -> Report:
+    """Return the report with what the way that the program ended says of it."""
+    unasked = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
+    if ended.returncode and report.steps and not report.served and unasked:
+        # It ended in an error before its first question: that says nothing about the recorded steps.
+        report = replace(report, entered=False, divergences=())
+    if not report.entered:
+        warning = f"the program exited with status {ended.returncode} before its entry point: {_tail(ended.stderr)}"
+    elif ended.returncode and report.outcome is None:
+        warning = f"the program exited with status {ended.returncode}: {_tail(ended.stderr)}"
+    else:
+        return report
+    return replace(report, warnings=(*report.warnings, warning))
 
 
 def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int | None:
