@@ -118,11 +118,12 @@ def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
             handle.query(f"SET {quote_identifier(name)} = {quote_text(value)}")
     if question.database is not None:
         _use(handle, shelf.database, question.database)
+    # before the check: while the engine explains a statement it may compute what is constant in it
+    yield pack_json(FrameKind.BOUND, {"seconds": _seconds(handle, question.sql)})
     if shelf.walls.guard:
         checked = guard.check(question.sql, question.parameters)
     else:
         checked = Checked(sql=question.sql.decode(), format=None, select=False, control=False)
-    yield pack_json(FrameKind.BOUND, {"seconds": _seconds(handle, question.sql)})
     if checked.control:
         handle.query(checked.sql)
         yield pack(FrameKind.CONTROL, checked.sql.encode())
@@ -140,10 +141,23 @@ def _use(handle: Any, database: str, asked: str | None) -> None:
 
 
 def _seconds(handle: Any, sql: bytes) -> float:
-    """Return the longest that the statement may run: what the session has, or what the statement itself sets."""
-    session = handle.query("SELECT getSetting('max_execution_time')", "TSV").bytes()
-    inside = [value for name, value in settings_in(list(tokens(sql))) if name == "max_execution_time"]
-    return max(float(session or 0), *(float(value) for value in inside), 0.0)
+    """Return the longest that the statement may run: what it sets for itself, else the session, or what a part of it sets."""
+    words = list(tokens(sql))
+    parts = [value for name, value in settings_in(words) if name == "max_execution_time"]
+    for value in parts:
+        check_setting("max_execution_time", value)
+    own = dict(settings_in(_last_clause(words))).get("max_execution_time")
+    if own is None:
+        own = handle.query("SELECT getSetting('max_execution_time')", "TSV").bytes()
+    return max(float(value or 0) for value in (own, *parts))
+
+
+def _last_clause(words: list[bytes]) -> list[bytes]:
+    """Return where a SETTINGS clause of the whole statement stands: behind the last parenthesis, if there is no union."""
+    if any(word.upper() in {b"UNION", b"INTERSECT", b"EXCEPT"} for word in words):
+        return []
+    last = len(words) - 1 - words[::-1].index(b")") if b")" in words else -1
+    return words[last + 1 :]
 
 
 def _run(handle: Any, question: Question, checked: Checked) -> Generator[bytes]:
