@@ -6,7 +6,7 @@ import httpx
 import pytest
 from order_shop import Shop, copy_example, fix
 
-VARIANTS = ["sync", "async", "stream", "langgraph"]
+VARIANTS = ["sync", "langgraph", *(pytest.param(variant, marks=pytest.mark.soak) for variant in ("async", "stream"))]
 
 
 @pytest.mark.long

@@ -530,7 +530,7 @@ def replay(program: Program, fixture: Fixture, url: str, *, changed: bool = Fals
     return session.report(), outcome
 
 
-@pytest.mark.parametrize("times", [5, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("times", [3, pytest.param(50, marks=pytest.mark.soak)])
 @every_program
 def test_the_race_ends_as_it_did_every_time(program: Program, rules: Mapping[str, tuple[str, ...]], times: int) -> None:
     fixture, outcome, url = record(program, rules)

@@ -89,7 +89,7 @@ def test_airline_runs_replay_exactly(start: int) -> None:
 
 @pytest.mark.timeout(900)  # redaction of whole histories, on a busy machine
 @pytest.mark.parametrize(
-    "start", [pytest.param(start, marks=pytest.mark.soak if start >= 100 else ()) for start in range(0, 200, 25)]
+    "start", [pytest.param(start, marks=pytest.mark.soak if start >= 50 else ()) for start in range(0, 200, 25)]
 )
 def test_airline_runs_replay_exactly_after_redaction(start: int, tmp_path: Path) -> None:
     assert check(numbered(start, start + 25), tmp_path) > 300
