@@ -45,7 +45,7 @@ def runs(facade_url: str) -> Any:
 
 @pytest.mark.long
 @settings(
-    max_examples=examples(25),
+    max_examples=examples(10),
     deadline=None,
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
