@@ -9,6 +9,9 @@ CODE := schemas instrumentation collector replay tests examples
 # The Python files that differ from the last commit, new ones included.
 CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py')
 
+# Images for containers often set it. Each of the many processes that start here would compile the SDKs anew, for seconds.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-demo setup-model site demo test test-clients test-soak quick check lint types imports test-fast clean
 

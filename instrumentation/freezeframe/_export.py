@@ -77,7 +77,7 @@ class Fate:
 
 
 class Exporter(Protocol):
-    """Where batches go. All of it is called on the pipeline's thread."""
+    """Where batches go. The pipeline's thread is the only one that calls it."""
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
         """Deliver the batch until the deadline; raise where all of it failed."""
@@ -217,9 +217,11 @@ class Pipeline:
             self._closing = True
             self._changed.notify_all()
             self.counts.failed += len(self._queue) + self._in_flight
-        with guard("exporter.close"):
-            if done:
-                self.exporter.close()
+            thread = self._thread
+        if thread is None:
+            self._close_exporter()
+        elif done:
+            thread.join(min(timeout_s, _DRAIN_AT_END_S))
         counts = self.counts
         if counts.lost:
             logger.warning(
@@ -262,7 +264,7 @@ class Pipeline:
         while True:
             with self._changed:
                 if not self._queue and self._closing:
-                    return
+                    break
                 if not more:
                     self._wait_for_batch()
                 batch = self._take()
@@ -284,6 +286,11 @@ class Pipeline:
                     self._in_flight = 0
                     self._draining = self._draining and (more or bool(batch))
                     self._changed.notify_all()
+        self._close_exporter()
+
+    def _close_exporter(self) -> None:
+        with guard("exporter.close"):
+            self.exporter.close()
 
     def _wait_for_batch(self) -> None:
         """Wait for a full batch, for the interval, or until what is to go promptly is due."""
@@ -343,7 +350,7 @@ class Pipeline:
 _PROMPT_EVERY_S = 0.05
 """At most so often a batch goes before its time: many runs that begin at once share a request."""
 _DRAIN_AT_END_S = 2.0
-"""How long the end of a process goes on delivering what earlier ones left."""
+"""How long the end of a process goes on delivering what earlier ones left, and waits for a delivery under way."""
 _SPAN_BYTES = 1000
 """Approximate size of a span without content."""
 

@@ -103,7 +103,7 @@ def test_the_same_process_delivers_once_the_collector_is_back(receiver: Receiver
     work("when it is back")
     assert handle.flush(60)
     handle.uninstrument()
-    exporter._rest_until_s = 0.0  # its thread may have tried once more before the receiver was back
+    exporter._rest_until_s = 0.0  # it may have tried once more before the receiver was back
     exporter.drain()
     assert len(receiver.names) == 2
     assert exporter.waiting == 0
