@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from followed_page import ROOT, copy_package, follow, run_with
 
 import freezeframe_redaction
 from freezeframe_redaction.classes import CLASSES
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "extending" / "pii-class.md"
-_BLOCK = re.compile(
-    r"^`(?P<file>\w+\.py)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|diff)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
-)
 _LAWS = """
 import json, sys
 from test_redaction_laws import _hold
@@ -52,30 +43,7 @@ print("held", name, len(detector.examples))
 
 def test_the_page_on_adding_a_class_adds_one_that_keeps_the_laws(tmp_path: Path) -> None:
     """Its code blocks, put into the two files that it names and into no other, make a class that is found, replaced and known."""
-    source = Path(freezeframe_redaction.__file__).parent
-    before = sorted(CLASSES)
-    shutil.copytree(source, tmp_path / "collector" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-    touched = set[str]()
-    path = ""
-    for block in _BLOCK.finditer(PAGE.read_text("utf-8")):
-        if block["file"]:
-            path = f"{block['folder']}/{block['file']}"
-            continue
-        target = tmp_path / path
-        touched.add(path)
-        if block["kind"] == "python":
-            assert not target.exists()
-            target.write_text(block["code"], "utf-8")
-        else:
-            lines = block["code"].splitlines(keepends=True)
-            old = "".join(line[1:] for line in lines if line[0] == " ")
-            text = target.read_text("utf-8")
-            assert text.count(old) == 1, f"{path}: expected the lines of the page once:\n{old}"
-            target.write_text(text.replace(old, "".join(line[1:] for line in lines)), "utf-8")
-    assert len(touched) == 2
-    paths = [tmp_path / "collector", ROOT / "tests" / "redaction", ROOT / "tests" / "support"]
-    environment = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
-    done = subprocess.run(
-        [sys.executable, "-c", _LAWS, *before], env=os.environ | environment, capture_output=True, text=True, timeout=120
-    )
+    copy_package(freezeframe_redaction, tmp_path)
+    assert len(follow("pii-class.md", tmp_path)) == 2
+    done = run_with([tmp_path / "collector", ROOT / "tests" / "redaction"], _LAWS, *sorted(CLASSES))
     assert done.stdout == "held VIN 2\n", done.stderr

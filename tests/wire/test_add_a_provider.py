@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from followed_page import ROOT, copy_package, follow, run_with
 
 import freezeframe_schemas
 
 pytestmark = pytest.mark.long
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "extending" / "provider.md"
-_BLOCK = re.compile(
-    r"^`(?P<file>[\w.]+)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|diff)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
-)
 _LAWS = """
 import json
 import httpx
@@ -88,34 +81,12 @@ print("held")
 
 def test_the_page_on_adding_a_provider_adds_one_that_keeps_the_laws(tmp_path: Path) -> None:
     """Its code blocks, put into the files that it names and into no other, make a provider that every part knows."""
-    source = Path(freezeframe_schemas.__file__).parent
-    shutil.copytree(source, tmp_path / "schemas" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(freezeframe_schemas, tmp_path)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    touched = set[str]()
-    path = ""
-    for block in _BLOCK.finditer(PAGE.read_text("utf-8")):
-        if block["file"]:
-            path = f"{block['folder']}/{block['file']}"
-            continue
-        target = tmp_path / path
-        touched.add(path)
-        if block["kind"] == "python":
-            assert not target.exists()
-            target.write_text(block["code"], "utf-8")
-        else:
-            lines = block["code"].splitlines(keepends=True)
-            old = "".join(line[1:] for line in lines if line[0] in " -")
-            text = target.read_text("utf-8")
-            assert text.count(old) == 1, f"{path}: expected the lines of the page once:\n{old}"
-            target.write_text(text.replace(old, "".join(line[1:] for line in lines if line[0] in " +")), "utf-8")
-    assert len(touched) == 3
-    paths = [tmp_path / "schemas", ROOT / "tests" / "support"]
-    environment = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
-    done = subprocess.run(
-        [sys.executable, "-c", _LAWS], env=os.environ | environment, capture_output=True, text=True, timeout=120
-    )
+    assert len(follow("provider.md", tmp_path)) == 3
+    done = run_with([tmp_path / "schemas"], _LAWS)
     assert done.stdout == "held\n", done.stderr
     contracts = tomllib.loads((tmp_path / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = [contract["layers"] for contract in contracts if contract.get("containers") == ["freezeframe_schemas.wire"]]
     listed = {name.strip() for layer in layers for name in re.split(r"[|:]", layer)}
-    assert listed == {file.stem for file in (tmp_path / "schemas" / source.name / "wire").glob("*.py")} - {"__init__"}
+    assert listed == {file.stem for file in (tmp_path / "schemas" / "freezeframe_schemas" / "wire").glob("*.py")} - {"__init__"}
