@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -324,11 +324,7 @@ def _error_body(status: int, message: str) -> JsonObject:
 
 def has_ended(body: Body) -> bool | None:
     """Tell whether ``message_stop`` came."""
-    return ended_by(body, lambda frame: _type_of(frame) in ("message_stop", "error"), lambda frame: bool(_type_of(frame)))
-
-
-def _type_of(frame: Frame) -> str:
-    return as_text(as_object(frame.value).get("type")) or ""
+    return ended_by_event(body, "type", "message_stop", "error")
 
 
 DIALECT: Final = WireDialect(

@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event, never_streamed, never_tells
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -231,11 +231,7 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
 
 def has_ended(body: Body) -> bool | None:
     """Tell whether ``message-end`` came."""
-    return body.done or ended_by(
-        body,
-        lambda frame: as_object(frame.value).get("type") == "message-end",
-        lambda frame: "type" in as_object(frame.value),
-    )
+    return body.done or ended_by_event(body, "type", "message-end")
 
 
 DIALECT: Final = WireDialect(

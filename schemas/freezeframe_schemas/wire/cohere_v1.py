@@ -13,7 +13,7 @@ from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.cohere import NO_USAGE, SAMPLING_FIELDS, error_body, read_sampling, read_usage
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, make_object
 from freezeframe_schemas.wire.frames import Body, Form, Frame
 from freezeframe_schemas.wire.messages import Message, Part, TextPart, ToolCallPart, ToolCallResponsePart, finish_reason_of
@@ -120,11 +120,7 @@ def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
 
 def has_ended(body: Body) -> bool | None:
     """Tell whether ``stream-end`` came."""
-    return ended_by(
-        body,
-        lambda frame: as_object(frame.value).get("event_type") == "stream-end",
-        lambda frame: "event_type" in as_object(frame.value),
-    )
+    return ended_by_event(body, "event_type", "stream-end")
 
 
 DIALECT: Final = WireDialect(

@@ -206,6 +206,11 @@ def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame]
     return False if any(speaks(frame) for frame in frames) else None
 
 
+def ended_by_event(body: Body, key: str, *last: JsonValue) -> bool | None:
+    """Tell whether a frame came whose `key` holds one of the `last`. None where no frame has the key."""
+    return ended_by(body, lambda frame: as_object(frame.value).get(key) in last, lambda frame: key in as_object(frame.value))
+
+
 def _last_event(body: bytes) -> bytes | None:
     """Return the last server-sent event: most streams end there, and need not be read from their start to tell."""
     trimmed = body.rstrip()

@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event, never_streamed, never_tells
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Body, Form, Frame
 from freezeframe_schemas.wire.messages import (
@@ -210,9 +210,7 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
 
 def has_ended(body: Body) -> bool | None:
     """Tell whether the line came that says ``done``."""
-    return ended_by(
-        body, lambda frame: as_object(frame.value).get("done") is True, lambda frame: "done" in as_object(frame.value)
-    )
+    return ended_by_event(body, "done", True)
 
 
 CHAT: Final = WireDialect(
