@@ -77,9 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _leave_no_core() -> None:
-    """Let the system write no core if this process or one that it starts crashes: its memory holds what is not redacted yet.
+    """Prevent core dumps of this process and the ones that it starts: its memory holds data that is not redacted yet.
 
-    On Linux a limit of one byte stops a handler of cores, too, which is handed everything under a limit of none.
+    On Linux a limit of one byte also stops a core handler; under a limit of zero it would still be handed everything.
 
     Source: core(5), and do_coredump in fs/coredump.c.
     """

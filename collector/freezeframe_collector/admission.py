@@ -1,9 +1,9 @@
 """Admission: how many bytes of requests may be on their way in, and in progress, at once.
 
-A request on its way in holds a lease, which grows as bytes arrive or come out of a decompressor: what is only announced holds
-nothing. When a budget is spent, a request waits a little. If there is still no room, a request on its way in gives its room up:
-of the peer that holds the most, the one that has held most for longest. Whoever gives up or finds no room is refused, with the
-delay after which to try again. Nothing that was acked is dropped.
+A request on its way in holds a lease, which grows as bytes arrive or come out of a decompressor: bytes that are only announced
+hold nothing. When a budget is spent, a request waits a little. If there is still no room, a request on its way in gives up its
+room: of the peer that holds the most, the request that has held the most for the longest. A request that gives up its room or
+finds none is refused, with the delay after which to try again. Nothing that was acked is dropped.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ class ByteBudget:
         return Lease(self, peer)
 
     def renew(self, limit_bytes: int, *, wait_s: float, retry_after_s: float) -> None:
-        """Change the bounds; what is reserved stays so."""
+        """Change the bounds; what is reserved stays reserved."""
         with self._changed:
             self.limit_bytes, self._wait_s, self._retry_after_s = limit_bytes, wait_s, retry_after_s
             self._changed.notify_all()
 
     def reserve(self, size_bytes: int) -> AbstractContextManager[None]:
-        """Take `size_bytes` of the budget until the end of the block, after a wait where it is spent.
+        """Take `size_bytes` of the budget until the end of the block, after a wait if it is spent.
 
         Raises:
             BusyError: the budget stayed spent for the whole wait.
@@ -108,7 +108,7 @@ class ByteBudget:
         return BudgetState(used_bytes=self.used_bytes, limit_bytes=self.limit_bytes, refused=self.refused)
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in progress; return whether that came about."""
+        """Wait until nothing is in progress; return whether that happened."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             return self._changed.wait_for(lambda: self.used_bytes == 0, timeout=max(0.0, deadline - time.monotonic()))
@@ -121,21 +121,21 @@ class ByteBudget:
         )
 
     def _fits(self, size_bytes: int, held_bytes: int = 0) -> bool:
-        """Return whether one that holds so much may take `size_bytes` more."""
+        """Return whether a request that holds `held_bytes` may take `size_bytes` more."""
         kept_free = 0 if size_bytes + held_bytes <= SMALL_BYTES else self.limit_bytes // 16
         return self.used_bytes == held_bytes or self.used_bytes + size_bytes <= self.limit_bytes - kept_free
 
     # -- of leases ------------------------------------------------------------------------------------------------------
 
     def half_wait_s(self) -> float:
-        """Return how long a lease waits before another one has to give up, and after that."""
+        """Return how long a lease waits before others have to give up their room, and again after that."""
         return self._wait_s / 2
 
     def grow(self, lease: Lease, size_bytes: int, *, wait_s: float = 0.0) -> bool:
         """Give the lease more, after a wait of up to `wait_s`; return whether there was room.
 
         Raises:
-            BusyError: the lease had to give its room up.
+            BusyError: the lease had to give up its room.
         """
         with self._changed:
             fits = self._changed.wait_for(lambda: lease.is_evicted or self._fits(size_bytes, lease.held_bytes), timeout=wait_s)
@@ -148,7 +148,7 @@ class ByteBudget:
             return fits
 
     def make_room(self, lease: Lease, size_bytes: int) -> None:
-        """Evict leases until this one may grow, or until none is left that holds more, or has held it for longer."""
+        """Evict leases until this one may grow, or until no lease is left that holds more, or has held it for longer."""
         with self._changed:
             while not self._fits(size_bytes, lease.held_bytes) and (victim := self._victim(lease, size_bytes)) is not None:
                 victim.is_evicted = True
@@ -158,7 +158,7 @@ class ByteBudget:
         """Keep the lease's room until its end: its request is in progress.
 
         Raises:
-            BusyError: the lease had to give its room up.
+            BusyError: the lease had to give up its room.
         """
         with self._changed:
             if lease.is_evicted:
@@ -171,7 +171,7 @@ class ByteBudget:
             self._release(lease)
 
     def busy(self, size_bytes: int) -> BusyError:
-        """Return the refusal of a lease that wanted so much."""
+        """Return the refusal of a lease that asked for `size_bytes`."""
         with self._changed:
             return self._busy(size_bytes)
 
@@ -205,7 +205,7 @@ class Lease:
         self._budget = budget
         self._since = time.monotonic()
         self.peer = peer
-        """The sender's address, with its tenant where it has one."""
+        """The sender's address, with its tenant if it has one."""
         self.held_bytes = 0
         self.is_evicted = False
         self.is_settled = False
@@ -215,15 +215,15 @@ class Lease:
         return (self.held_bytes + more_bytes) * (now - self._since)
 
     def check(self) -> None:
-        """Raise a BusyError if the lease had to give its room up."""
+        """Raise a BusyError if the lease had to give up its room."""
         if self.is_evicted:
             raise self._budget.busy(0)
 
     def grow(self, size_bytes: int) -> None:
-        """Take more, after a wait when there is no room.
+        """Take more, after a wait if there is no room.
 
         Raises:
-            BusyError: there was no room, or the lease had to give its own up.
+            BusyError: there was no room, or the lease had to give up its room.
         """
         budget = self._budget
         if budget.grow(self, size_bytes) or budget.grow(self, size_bytes, wait_s=budget.half_wait_s()):
@@ -233,7 +233,7 @@ class Lease:
             raise budget.busy(size_bytes)
 
     async def grow_in_loop(self, size_bytes: int) -> None:
-        """Do as `grow`, in an event loop, which never waits for a lock that is held for long.
+        """Do what `grow` does, in an event loop: it never waits for a lock that is held for long.
 
         Raises:
             BusyError: as `grow`.
@@ -255,7 +255,7 @@ class Lease:
         """Keep the room until the end: the request is in progress.
 
         Raises:
-            BusyError: the lease had to give its room up.
+            BusyError: the lease had to give up its room.
         """
         self._budget.settle(self)
 

@@ -1,7 +1,7 @@
 """The audit: every span received is stored, a duplicate, set aside, lost to damage, or in the log; none is unaccounted for.
 
 Counts live where the spans live. A log record carries the counts of its request, a segment adds up its records, and the
-ledger adds up the segments that the store has. So the sum holds over a kill -9: nothing is counted only in memory.
+ledger adds up the segments that the store has. So the sum survives a kill -9: nothing is counted only in memory.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Counts:
     rejected: int = 0
     stored: int = 0
     lost: int = 0
-    """Acked, and gone with a part of the log that the disk damaged."""
+    """Acked, and lost with a part of the log that the disk damaged."""
     damaged: int = 0
-    """Segments that lost spans, or of which it is not known whether they did."""
+    """Segments that lost spans, or may have lost some."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(

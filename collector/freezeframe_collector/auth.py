@@ -1,8 +1,8 @@
-"""Who may come in: the one answer of every listener to a bearer token.
+"""Who may come in: the one way in which every listener checks a bearer token.
 
-A collector makes two tokens in its data directory, one to send and one to read (`freezeframe_schemas.local_tokens`). The one to
-read is also the password of SQL's user ``default``. Tenants have their own tokens, in a file that takes the place of the one
-to send. It holds only hashes, and is read again when it changes.
+A collector creates two tokens in its data directory, one to send and one to read (`freezeframe_schemas.local_tokens`). The one
+to read is also the password of SQL's user ``default``. Tenants have their own tokens, in a file that replaces the token to
+send. It holds only hashes, and is read again when it changes.
 
 **Shape** of the tokens file::
 
@@ -28,11 +28,11 @@ _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class UnauthenticatedError(FreezeframeError):
-    """The request carries no token that is known."""
+    """The request carries no known token."""
 
 
 class Authenticator:
-    """Tells by the ``Authorization`` header of a request what it may do: send, for which tenant, and see the pages."""
+    """Decides by a request's ``Authorization`` header what it may do: send, for which tenant, and see the pages."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Authenticator:
         """Read the file.
 
         Args:
-            tokens_file: tokens of tenants, who then are the only ones to send.
+            tokens_file: tokens of tenants, who are then the only ones that may send.
             sender_token: sends, as no tenant.
             reader_token: sees the pages.
             open_senders: everyone may send, as no tenant.
@@ -73,7 +73,7 @@ class Authenticator:
         return tenant
 
     def check_pages(self, authorization: str | None) -> None:
-        """Let whoever has any token see what the collector says of itself; no payload is in that.
+        """Let anyone with a known token see what the collector reports about itself; it contains no payload.
 
         Raises:
             UnauthenticatedError: the token is missing or unknown.
@@ -104,7 +104,7 @@ def _token_hash(authorization: str | None) -> str:
 
 
 def _hash(token: str) -> str:
-    """Look-ups are by hash: how long one takes says nothing about another token."""
+    """Look-ups are by hash, so the time that one takes reveals nothing about other tokens."""
     return hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
 
 
@@ -128,7 +128,7 @@ def read_tokens(file: Path) -> dict[str, str]:
         for text in hashes:
             match = _HASH.fullmatch(text) if isinstance(text, str) else None
             if match is None:
-                # Not quoted: whoever wrote the token itself here should not find it in a log too.
+                # Not quoted: if someone wrote the token itself here, it must not end up in a log too.
                 faults.append(f"{file}: tokens.{tenant}: expected sha256: and 64 hex digits")
             elif tenants.setdefault(match[1], tenant) != tenant:
                 faults.append(f"{file}: tokens.{tenant}: the same token belongs to {tenants[match[1]]}")

@@ -18,12 +18,12 @@ class Batch:
 
     encoded: Sequence[EncodedSpan]
     spans: Sequence[SpanRecord] | None
-    """The same spans in the same order, where this process decoded them: it saves the writer from doing so again."""
+    """The same spans in the same order, if this process decoded them: the writer need not decode them again."""
     rejected: tuple[Rejected, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to be logged."""
+        """Return whether there is nothing to log."""
         return not self.encoded and not self.rejected
 
     @property
@@ -55,7 +55,7 @@ class LogDoor(Protocol):
     """The log as receivers need it: in this process, or in the one that owns the data directory."""
 
     def submit(self, batch: Batch) -> Future[Appended]:
-        """Put the batch in line. The answer comes when it is on the disk, or fails with a BusyError: nothing of it was kept.
+        """Queue the batch. The answer comes when it is on the disk, or fails with a BusyError: then nothing of it was kept.
 
         Raises:
             BusyError: nothing of the batch was taken.

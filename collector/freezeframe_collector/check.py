@@ -1,5 +1,5 @@
-"""What a configuration's values do not show: whether the files and the directory that it names are what they are to be, and
-who else gets in.
+"""What a configuration's values do not show: whether the files and the directory that it names are as they should be, and who
+else gets in.
 
 The start finds the same faults, one after the other; ``--check`` names all of them at once. Nothing is opened but these files.
 """
@@ -19,9 +19,9 @@ from freezeframe_schemas.same_origin import is_loopback
 
 
 def file_faults(config: CollectorConfig) -> Iterator[str]:
-    """Yield a line or more for each that has faults: the data directory, the policy, the tokens, the certificates.
+    """Yield at least one line for each of these that has faults: the data directory, the policy, the tokens, the certificates.
 
-    A file that is not there is left out: the configuration's own check has named it.
+    A missing file is left out: the configuration's own check has named it.
     """
     if fault := directory_fault(config.data_directory):
         yield f"service.data: {config.data_directory}: {fault}"
@@ -40,7 +40,7 @@ def file_faults(config: CollectorConfig) -> Iterator[str]:
 
 
 def warnings(config: CollectorConfig) -> Iterator[str]:
-    """Yield a line for each door that stands open beyond this machine: no fault, since a network may be closed elsewhere."""
+    """Yield a line for each way in that may be too wide open: not a fault, since the network may be closed elsewhere."""
     receivers = [("http", config.http.host)] + ([("grpc", config.grpc.host)] if config.grpc.enabled else [])
     for name, host in receivers:
         if is_loopback(host):

@@ -248,7 +248,7 @@ class CollectorConfig:
 
     @property
     def keys_directory(self) -> Path:
-        """Return where the surrogate keys lie."""
+        """Return the directory of the surrogate keys."""
         return Path(self.redaction.keys).expanduser().absolute() if self.redaction.keys else self.data_directory / "keys"
 
     @property
@@ -258,12 +258,12 @@ class CollectorConfig:
 
     @property
     def store_dsn(self) -> str:
-        """Return the DSN of the store, the embedded one where none is set."""
+        """Return the DSN of the store, the embedded one if none is set."""
         return self.store.dsn or f"chdb://{self.data_directory / 'store'}"
 
 
 RELOADED: Final = ("admission", "limits", "redaction.policy", "redaction.tenants", "service.log_level")
-"""Sections and settings that SIGHUP applies; the others need a restart. (Tokens and certificates are watched by themselves.)"""
+"""What SIGHUP applies; other sections and settings need a restart. (Tokens and certificates are reread when they change.)"""
 
 
 SETTINGS: Final = declared(CollectorConfig)
@@ -294,7 +294,7 @@ def parse_tenant_days(text: str) -> dict[str, int]:
     """Return the days of each tenant of ``"acme=30, beta=7"``.
 
     Raises:
-        ConfigError: a part is of no such form.
+        ConfigError: a part does not have this form.
     """
     days: dict[str, int] = {}
     for part, tenant, count in _by_tenant(text):
@@ -308,7 +308,7 @@ def parse_tenant_policies(text: str) -> dict[str, str]:
     """Return the policy of each tenant of ``"acme=/etc/acme.toml, beta=minimal"``, by name or path.
 
     Raises:
-        ConfigError: a part is of no such form, or a tenant stands there twice.
+        ConfigError: a part does not have this form, or a tenant is named twice.
     """
     policies: dict[str, str] = {}
     for part, tenant, policy in _by_tenant(text):
@@ -321,7 +321,7 @@ def parse_tenant_policies(text: str) -> dict[str, str]:
 
 
 def _by_tenant(text: str) -> Iterator[tuple[str, str, str]]:
-    """Yield each part of ``"acme=30, beta=7"``, whole and as tenant and value, which is empty where none is given."""
+    """Yield each part of ``"acme=30, beta=7"``, whole and as tenant and value, which is empty if none is given."""
     for part in _parts(text):
         tenant, _, value = part.partition("=")
         yield part, tenant.strip(), value.strip()

@@ -51,7 +51,7 @@ def refuse(faults: Sequence[str]) -> None:
 def read_config(
     file: Path | None, environment: Mapping[str, str], overrides: Mapping[str, Scalar] | None = None
 ) -> tuple[CollectorConfig, list[str]]:
-    """Do as `load_config`, and return the faults; a setting with a fault has its default."""
+    """Do what `load_config` does, and return the faults; a setting with a fault has its default."""
     faults: list[str] = []
     values: dict[str, Scalar] = {}
     for path, value in _file_values(file, faults):
@@ -93,7 +93,7 @@ def _file_values(file: Path | None, faults: list[str]) -> Iterator[tuple[str, ob
 
 
 def _contradictions(config: CollectorConfig) -> Iterator[str]:
-    """Yield what each value alone does not show."""
+    """Yield the faults that no single value shows."""
     store, tls, auth = config.store, config.tls, config.auth
     for parse, text in ((parse_tenant_days, config.retention.tenants), (parse_tenant_policies, config.redaction.tenants)):
         try:

@@ -19,9 +19,9 @@ class EncodedSpan:
     """xxh3-64 over all three: equal keys are the same span sent twice."""
     span: bytes
     scope: bytes
-    """The fields of ``ScopeSpans`` but its spans."""
+    """The fields of ``ScopeSpans`` except its spans."""
     resource: bytes
-    """The fields of ``ResourceSpans`` but its scopes."""
+    """The fields of ``ResourceSpans`` except its scopes."""
 
     @property
     def size(self) -> int:

@@ -19,20 +19,20 @@ def fsync_directory(directory: Path) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of the data, in as many pieces as the system takes it."""
+    """Write all of the data, in as many pieces as the system takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
 
 
 def free_bytes(directory: Path) -> int:
-    """Return the room that this process has on the directory's disk."""
+    """Return how many bytes this process may still write to the directory's disk."""
     disk = os.statvfs(directory)
     return disk.f_bavail * disk.f_frsize
 
 
 def directory_fault(directory: Path) -> str:
-    """Return what keeps this process from writing into a directory, or from making it; empty where nothing is seen."""
+    """Return what keeps this process from writing into a directory, or from making it; empty if nothing is seen."""
     there = directory
     while not there.exists() and there != there.parent:
         there = there.parent

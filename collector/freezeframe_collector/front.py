@@ -116,7 +116,7 @@ class Front:
         self._runner = http.build_runner(config.service.shutdown_s / 4)
 
     async def start(self) -> tuple[int, int]:
-        """Listen; return the gRPC port (0 where it is off) and the HTTP port.
+        """Listen; return the gRPC port (0 if it is off) and the HTTP port.
 
         Raises:
             ConfigError: a port is taken.
@@ -143,7 +143,7 @@ class Front:
         return self._grpc.port, http
 
     def renew(self, config: CollectorConfig, redact: RedactStage) -> None:
-        """Work by the configuration's limits and admission, and redact so, from the next request on."""
+        """Apply the configuration's limits and admission, and redact with `redact`, from the next request on."""
         admission = config.admission
         for budget in (self._pipeline.budget, self._arriving):
             budget.renew(admission.in_flight_bytes, wait_s=admission.wait_s, retry_after_s=admission.retry_after_s)
@@ -201,7 +201,7 @@ def probe_port(name: str, host: str, port: int) -> tuple[socket.AddressFamily, t
     """Return the family and address to listen on; for port 0 with a free one.
 
     Raises:
-        ConfigError: the port is taken, also where its holder shares it, or this machine does not have the address.
+        ConfigError: the port is taken, even if its holder shares it, or this machine does not have the address.
     """
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]

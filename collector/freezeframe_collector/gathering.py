@@ -15,7 +15,7 @@ from typing import Final
 from freezeframe_collector.batch import Appended, Batch, LogDoor
 
 _GROUP: Final = 1_000
-"""Requests that go together at most: some 16 MB."""
+"""The most requests that go together: some 16 MB."""
 _Member = tuple[Batch, asyncio.Future[int]]
 
 
@@ -45,14 +45,14 @@ class Gathering:
         group, self._waiting = self._waiting[:_GROUP], self._waiting[_GROUP:]
         try:
             appended = self._log.submit(_merged([batch for batch, _ in group]))
-        except Exception as error:  # each of the group hears of it, as if it had asked alone
+        except Exception as error:  # each member of the group gets it, as if it had asked alone
             self._answer(loop, group, error)
         else:
             appended.add_done_callback(lambda done: self._call_back(loop, group, done))
 
     def _call_back(self, loop: asyncio.AbstractEventLoop, group: Sequence[_Member], done: Future[Appended]) -> None:
         """Bring the answer from the log's thread into the loop's."""
-        if not loop.is_closed():  # at the end of a service no one is left to hear it
+        if not loop.is_closed():  # at the end of a service no one is left to receive it
             loop.call_soon_threadsafe(self._answer, loop, group, done.exception() or done.result().duplicate)
 
     def _answer(self, loop: asyncio.AbstractEventLoop, group: Sequence[_Member], result: int | BaseException) -> None:

@@ -55,7 +55,7 @@ class LateStore:
                 store = open_store(self._dsn, policies=self._policies, cold=self._cold)
                 store.migrate()
             except FreezeframeError as error:
-                # Whatever keeps the store from opening is no span's fault, so nothing may be set aside for it.
+                # Whatever keeps the store from opening is not the fault of a span, so no span may be set aside for it.
                 raise RetryableStoreError(f"the store cannot be opened: {error.message}") from error
             self._store = store
             _LOG.info("the store is open")

@@ -1,7 +1,7 @@
-"""The ledger: up to which segment the store has everything, and the counts of all of it; and the spans lately seen.
+"""The ledger: up to which segment the store has everything, and the counts of all of it; and the spans seen recently.
 
-Both lie beside the segments. The ledger is replaced whole and durably, before its segment is deleted, so that the books hold
-over a crash at any moment.
+Both are kept next to the segments. The ledger is replaced whole and durably, before its segment is deleted, so that the books
+survive a crash at any moment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Ledger:
     """What is off the log."""
 
     log: str
-    """Random id of this log. With a segment's number it makes the insert token, so that no other log's token is like it."""
+    """Random id of this log. With a segment's number it makes the insert token, so that no other log has the same token."""
     through: int = 0
     """Every segment up to this number is in the store."""
     taken: int = 0
@@ -74,7 +74,7 @@ def save_ledger(directory: Path, ledger: Ledger) -> None:
 
 
 class RememberedSpans:
-    """The keys of the spans lately logged, over restarts: how a span that is sent again is known.
+    """The keys of the spans logged recently, across restarts: by them a span that is sent again is recognised.
 
     Two generations, each half of the limit: when the current one is full it becomes the previous one, which is forgotten. A
     bound on memory, not a promise for ever: older resends meet the store's own replacing of equal rows.
@@ -102,7 +102,7 @@ class RememberedSpans:
     def save(self, keys: Collection[int]) -> None:
         """Keep the keys of a segment that leaves the log. Not synced: losing some costs only the memory of old spans."""
         with self._current_file.open("ab") as file:
-            # What a crash or a full disk left of a write is cut off: half a key would shift all behind it.
+            # What a crash or a full disk left of a write is cut off: half a key would shift all keys after it.
             file.truncate(8 * self._saved_count)
             file.write(array("Q", keys).tobytes())
         self._saved_count += len(keys)

@@ -36,7 +36,7 @@ class LogDisk:
         return self._fault
 
     def fault(self) -> str:
-        """Return what keeps the log from being written, or an empty text. After a refusal it is tried, without a request."""
+        """Return what keeps the log from being written, or an empty text. After a refusal, try the disk without a request."""
         room = free_bytes(self._directory)
         if room < _LEAST_BYTES + (self._refused_bytes if self._fault else 0):
             return f"the log's disk is full: {room:,} bytes are free"

@@ -1,9 +1,9 @@
 """OTLP log records that carry GenAI events -> SpanRecords.
 
-Some instrumentations send the content of a call not on its span but as log records beside it (semantic conventions 1.28 to
+Some instrumentations send the content of a call not on its span but in separate log records (semantic conventions 1.28 to
 1.36, and ``gen_ai.client.inference.operation.details`` today). The record may come before or after the span, in another
 request. So it is kept as a separate span, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
-Every other log record is counted and let go: logs are not ours to keep.
+Every other log record is counted and dropped: the collector does not keep logs.
 
 Source: opentelemetry-proto v1, ``logs.proto``.
 """
@@ -48,7 +48,7 @@ def decode_logs(body: bytes, limits: Limits) -> DecodedLogs:
     """Return the GenAI events of an ``ExportLogsServiceRequest``.
 
     Raises:
-        WireError: the body is no such message.
+        WireError: the body is not a valid message of this type.
     """
     refuse_too_many(body, LOGS, "OTLP logs", limits.values)
     try:
@@ -62,7 +62,7 @@ def decode_json_logs(body: bytes, limits: Limits) -> DecodedLogs:
     """Return the GenAI events of an ``ExportLogsServiceRequest`` in JSON; a record that cannot be read costs only itself.
 
     Raises:
-        WireError: the body is no such JSON.
+        WireError: the body is not valid JSON of this message.
     """
     found = parse_json(body, "OTLP/JSON logs", limits.values)
     request = ExportLogsServiceRequest()
@@ -84,7 +84,7 @@ def decode_json_logs(body: bytes, limits: Limits) -> DecodedLogs:
                         noted = with_note(restored, mended + in_resource + in_scope)
                         scope_logs.log_records.append(_read_json_record(noted))
                     except _UNREADABLE:
-                        # What the parser says quotes the value, which is content.
+                        # The parser's message quotes the value, which is content.
                         faults.append(SpanFault(reason="unreadable log record", detail=_JSON_DETAIL))
     except _UNREADABLE:
         raise WireError(f"OTLP/JSON logs: {_JSON_DETAIL}, above its log records") from None
@@ -103,10 +103,10 @@ def _read_json_record(record: dict[str, Any]) -> LogRecord:
 
 
 def _bounded(message: _M) -> _M:
-    """Return the message as protobuf's parser reads it, which the log's reader is: JSON may nest deeper than it goes.
+    """Return the message as protobuf's parser reads it, since that reads the log: JSON may nest deeper than it allows.
 
     Raises:
-        DecodeError: it does.
+        DecodeError: it nests too deep.
     """
     return type(message).FromString(message.SerializeToString())
 
@@ -167,7 +167,7 @@ def _span(record: LogRecord, name: str, resource: Resource, scope: Scope) -> Spa
     attributes[genai.EVENT_NAME] = name
     if record.body.WhichOneof("value"):
         attributes[genai.EVENT_BODY] = _text(decode_value(record.body))
-    # From the content: a record that is sent again gets the same id, so that it is known as a duplicate.
+    # From the content: a record that is sent again gets the same id, so that it is recognised as a duplicate.
     span_id = xxhash.xxh3_64_hexdigest(record.SerializeToString(deterministic=True))
     return SpanRecord(
         trace_id=record.trace_id.hex(),

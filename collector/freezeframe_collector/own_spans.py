@@ -1,8 +1,8 @@
-"""The collector's own spans: what it did, in the form that it takes itself. Off by default.
+"""The collector's own spans: what it did, in the form that it receives. Off by default.
 
-They go to an OTLP endpoint, or into the collector's own log beside everyone's. Nothing of a payload is in them: names and
-numbers. They are no reason for further ones: they enter behind the receivers, and a segment that holds no other spans is
-carried to the store without a span about it.
+They go to an OTLP endpoint, or into the collector's own log with everyone else's. They hold no payload, only names and numbers.
+They cause no further ones: they enter after the receivers, and a segment that holds no other spans is stored without a span
+about it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class OwnSpans:
 
     def wants_request(self) -> bool:
         """Return whether the next request is to get a span."""
-        return self._thread is not None and random.random() < self._sample  # noqa: S311  # a sample, no secret
+        return self._thread is not None and random.random() < self._sample  # noqa: S311  # a sample, not a secret
 
     def add(self, name: str, started_ns: int, attributes: Mapping[str, AttributeValue]) -> None:
         """Note what began at `started_ns` (since 1970) and ended now. Never waits."""
@@ -76,7 +76,7 @@ class OwnSpans:
             self.dropped += 1
 
     def close(self) -> None:
-        """Send what waits and end the thread."""
+        """Send what is waiting and end the thread."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join(_TIMEOUT_S + 1.0)
@@ -98,7 +98,7 @@ class OwnSpans:
             else:
                 _post(self._target, spans)
         except (BusyError, OSError) as error:
-            # Spans of others must not wait for these, and these are no spans to lose sleep over: counted and let go.
+            # Other spans must not wait for these, and losing some of these does little harm: they are counted and dropped.
             self.dropped += len(spans)
             _LOG.warning("%d own spans could not be sent: %s", len(spans), type(error).__name__)
 

@@ -34,7 +34,7 @@ Decoder = Callable[[bytes, Limits], Decoded]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A named step from span to span. Where it raises, the span is rejected with the stage's name as the reason."""
+    """A named step from span to span. If it raises, the span is rejected with the stage's name as the reason."""
 
     name: str
     apply: Callable[[SpanRecord, str], SpanRecord]
@@ -49,7 +49,7 @@ class Outcome:
     duplicate: int
     rejected: int
     message: str = ""
-    """For the sender, where spans were rejected: the first reason. Never content."""
+    """For the sender, if spans were rejected: the first reason. Never content."""
 
 
 class Meter:
@@ -131,7 +131,7 @@ class Pipeline:
         self._limits = limits
 
     def renew(self, *, stages: Sequence[Stage], limits: Limits) -> None:
-        """Work like this from the next request on."""
+        """Use these from the next request on."""
         self._stages, self._limits = tuple(stages), limits
 
     def export(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
@@ -139,7 +139,7 @@ class Pipeline:
 
         Raises:
             BusyError: nothing was taken; the sender should try again.
-            WireError: the body is no such request; trying again is of no use.
+            WireError: the body is not a valid request; trying again is useless.
         """
         started_ns = time.time_ns()
         with self.budget.reserve(len(body)):
@@ -148,10 +148,10 @@ class Pipeline:
             return self._note(batch, duplicate, len(body), started_ns)
 
     async def export_small(self, body: bytes, *, tenant: str = "", decode: Decoder = decode_traces) -> Outcome:
-        """Do as `export` in an event loop, for a request so small that the work on it holds the loop for a moment only.
+        """Do what `export` does, in an event loop, for a request so small that it holds the loop for a moment only.
 
         A thread's hand-over and back would cost more than the work itself; the log gets such requests together (`Gathering`).
-        Of the duplicates among them all, the first one's outcome tells. It does not wait for the budget.
+        Only the outcome of the first one counts the duplicates among them all. It does not wait for the budget.
 
         Raises:
             BusyError: as `export`, or the budget is spent at the moment.
@@ -184,12 +184,12 @@ class Pipeline:
         """Decode a logs request for `export`: its GenAI events; other records are counted.
 
         Raises:
-            WireError: the body is no such request.
+            WireError: the body is not a valid request.
         """
         return self._counted(decode_logs(body, limits))
 
     def decode_json_events(self, body: bytes, limits: Limits) -> Decoded:
-        """Do as `decode_events` for a request in JSON."""
+        """Do what `decode_events` does, for a request in JSON."""
         return self._counted(decode_json_logs(body, limits))
 
     def _counted(self, logs: DecodedLogs) -> Decoded:
@@ -227,7 +227,7 @@ class Pipeline:
                 # Our own errors name places and kinds, never content.
                 return _rejected(span, f"{stage.name} failed", error.message, tenant)
             except Exception as error:
-                # Our bug costs one span, which is named here, and not the service. The message may quote content.
+                # A bug here costs one span, which the log names, and not the service. The error's message may quote content.
                 _LOG.error("span %s: %s failed: %s", span.span_id, stage.name, type(error).__name__)
                 return _rejected(span, f"{stage.name} failed", type(error).__name__, tenant)
         return span

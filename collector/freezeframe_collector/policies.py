@@ -1,4 +1,4 @@
-"""Which redaction policy each tenant's spans go through: the collector's, or one of the tenant's own."""
+"""Which redaction policy each tenant's spans go through: the collector's, or the tenant's own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Policies:
 
     default: Policy
     tenants: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
-    """Of those that have one of their own. Spans that came without a token are the tenant ``default``'s."""
+    """Of the tenants that have their own. Spans that came without a token belong to the tenant ``default``."""
 
     def of(self, tenant: str) -> Policy:
         """Return the policy of a tenant's spans."""

@@ -1,4 +1,4 @@
-"""Segment: one file of the log with what is in it, and how one that a dead process left is taken up again."""
+"""Segment: one file of the log with what is in it, and how a segment that a dead process left is taken up again."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class LoadedSpans:
 
     spans: list[SpanRecord]
     fault: str = ""
-    """Why it is not all that the segment is to hold; empty where it is."""
+    """Why it is not all that the segment should hold; empty if it is."""
     faulty: tuple[Segment, ...] = ()
-    """The files of it that are at fault."""
+    """Its files that are at fault."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Segment:
     keys: list[int] = field(default_factory=list[int])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     spans: list[SpanRecord] | None = None
-    """The spans themselves where memory allows, else None: `load_spans` reads the file."""
+    """The spans themselves if memory allows, else None: `load_spans` reads the file."""
     held_bytes: int = 0
     damage: str = ""
     """What the file had lost when this process found it."""
@@ -142,8 +142,8 @@ def join_segments(parts: Sequence[Segment]) -> Segment:
 def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledger, most_bytes: int) -> list[Segment]:
     """Join the segments of dead processes, in order, to few of up to `most_bytes`: each costs the store an insert.
 
-    The store may have begun with the first: it stays by itself, or with those that it was joined to before. A number that is
-    not among them stands for a file that someone deleted, since numbers follow each other.
+    The store may have begun with the first: it stays by itself, or with those that it was joined to before. A missing number
+    means that someone deleted its file, since numbers follow each other.
     """
     first = ledger.through + 1 if ledger.through else min(found, default=1)  # a ledger that was lost begins anew
     numbers = range(first, max(found, default=0) + 1)
@@ -160,7 +160,7 @@ def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledge
 
 
 def _missing_segment(number: int, directory: Path, log: str) -> Segment:
-    """Return what stands for a segment whose file someone deleted before the store had its spans; no one knows how many."""
+    """Return a stand-in for a segment whose file someone deleted before the store had its spans; how many is not known."""
     path = directory / f"{number:016d}{SEALED_SUFFIX}"
     damage = f"{path.name} is missing, and it is not known what it held"
     _LOG.error("%s: %s", directory, damage)
@@ -197,17 +197,17 @@ def write_durably(segment: Segment, descriptor: int, blob: bytes, synced: Extent
     try:
         write_all(descriptor, blob)
         os.fdatasync(descriptor)
-        # The next sync takes this along. Until then it is there for whoever starts after a kill of this process.
+        # The next sync takes this along. Until then it is there for the process that starts after this one was killed.
         os.pwrite(descriptor, file_header(segment.mark, synced), 0)
     except OSError:
-        # What the failed write left is cut off: a start would take it for damage. After a failed sync the kernel may
+        # What the failed write left is cut off: the next start would take it for damage. After a failed sync the kernel may
         # have dropped the pages: the segment is not written to again.
         os.ftruncate(descriptor, segment.size_bytes)
         raise
 
 
 def count_damaged(directory: Path) -> int:
-    """Return how many files lie beside the log because they did not hold what was written to them."""
+    """Return how many files are kept next to the log because they did not hold what was written to them."""
     return sum(1 for _ in directory.glob(f"*{_DAMAGED}"))
 
 

@@ -58,7 +58,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where the collector listens; 0 where it does not."""
+    """Where the collector listens; 0 if it does not."""
 
     grpc: int = 0
     http: int = 0
@@ -145,7 +145,7 @@ class Service:
         _LOG.info("ready: grpc %d, http %d, clickhouse %d, data %s", grpc, http, clickhouse, config.data_directory)
 
     async def _open_pages(self) -> int:
-        """Listen in plain text for those who watch: a probe or a command on this machine has no certificate to show."""
+        """Listen in plain text for monitoring: a probe or a command on this machine has no certificate to show."""
         pages = self._config.pages
         if not (pages.port or self._config.tls.cert_file):
             return 0
@@ -181,9 +181,9 @@ class Service:
         return ended and not left
 
     async def reload(self, config: CollectorConfig) -> None:
-        """Apply the new configuration, except what needs a restart, which is named. Nothing in progress is dropped.
+        """Apply the new configuration, except what needs a restart, which the log names. Nothing in progress is dropped.
 
-        With workers each in turn is replaced by one with the new settings, while the others serve.
+        If there are workers, each in turn is replaced by one with the new settings, while the others serve.
 
         Raises:
             ConfigError: the policy has faults, or a worker cannot start; what was not changed yet stays as it was.
@@ -207,15 +207,15 @@ class Service:
             _LOG.warning("these settings changed and need a restart: %s", ", ".join(waiting))
 
     def tick(self) -> None:
-        """Take note of the counts, once a second."""
+        """Note the counts, once a second."""
         self._reporter.tick()
 
     def fault(self) -> str:
-        """Return what makes going on senseless, or an empty text."""
+        """Return why the collector cannot usefully go on, or an empty text."""
         return self._reporter.health()
 
     def _note(self, policies: Policies) -> None:
-        """Give the store the text of each policy, before the first span that went through it comes there."""
+        """Give the store the text of each policy, before the first span that went through it arrives."""
         self._policies.update({policy.label: policy.text for policy in policies})
 
     def _budget_state(self) -> BudgetState:
@@ -243,7 +243,7 @@ class Service:
 
 
 def _open(config: CollectorConfig, policies: Mapping[str, str]) -> Store | LateStore:
-    """Return the embedded store, ready, or a server that need not answer yet."""
+    """Return the embedded store, ready for use, or a server that need not answer yet."""
     dsn = config.store_dsn
     cold = ColdTier(after_days=config.store.cold_after_days, volume=config.store.cold_volume)
     if not dsn.startswith("chdb:"):
@@ -254,7 +254,7 @@ def _open(config: CollectorConfig, policies: Mapping[str, str]) -> Store | LateS
 
 
 def _sweeper(config: CollectorConfig, store: Store | LateStore) -> Sweeper | None:
-    """Return what drops the days that are over, where this collector holds the store and days are ever over."""
+    """Return what drops the expired days, if this collector holds the store and days ever expire."""
     retention = config.retention
     tenants = parse_tenant_days(retention.tenants)
     if not isinstance(store, Store) or not retention.days:
@@ -263,7 +263,7 @@ def _sweeper(config: CollectorConfig, store: Store | LateStore) -> Sweeper | Non
 
 
 def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
-    """Return what the writer writes to: the store, behind the model tier of redaction where a policy asks for it."""
+    """Return what the writer writes to: the store, behind the model tier of redaction if a policy asks for that."""
     if not may_read_prose(config.redaction):
         return store
     policies = load_policies(config.redaction)
@@ -277,7 +277,7 @@ def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
 async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]) -> int:
     """Run a collector until SIGTERM or SIGINT; return the exit code: 0 stored all, 1 broke, 4 left spans in the log.
 
-    SIGHUP reloads what `load_again` gives; where that has faults they are logged and nothing changes.
+    SIGHUP reloads what `load_again` gives; if that has faults, they are logged and nothing changes.
     """
     service = Service(config)
     stopping, reloading = asyncio.Event(), asyncio.Event()
@@ -313,9 +313,9 @@ async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]
 
 
 def _leave(code: int) -> int:
-    """Return the exit code, or end the process where a thread still works.
+    """Return the exit code, or end the process if a thread is still working.
 
-    A thread that is in the store cannot be ended, and the engine crashes if the interpreter goes away below it. All that was
+    A thread that is in the store cannot be ended, and the engine crashes if the interpreter goes away under it. All that was
     acked is in the log.
     """
     if threading.active_count() > 1:

@@ -1,7 +1,7 @@
-"""The sweeper: drops the days that are over from the embedded store, once an hour, except failed and pinned runs.
+"""The sweeper: drops the expired days from the embedded store, once an hour, except failed and pinned runs.
 
 The first sweep is an hour after the start, so that a collector that was started on old data by mistake can be stopped in time.
-A server's retention is the business of whoever runs it: `freezeframe store expire --store URL`.
+A server's retention is up to whoever runs it: `freezeframe store expire --store URL`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Sweeper:
             self.sweep(dt.datetime.now(dt.UTC).date())
 
     def sweep(self, today: dt.date) -> None:
-        """Drop what is over; a failure is logged, and the next sweep does it again."""
+        """Drop what has expired; a failure is logged, and the next sweep tries again."""
         try:
             for day in expire(self._store, self._retention, today=today):
                 _LOG.info("retention: %s: %d runs dropped, %d kept", day.day, day.dropped_runs, day.kept_runs)

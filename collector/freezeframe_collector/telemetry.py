@@ -57,7 +57,7 @@ def _innermost(record: logging.LogRecord) -> str:
 
 
 def _log_client_error(record: logging.LogRecord) -> bool:
-    """Make one line of what aiohttp reports as its own error: a client that went away, or that sent no valid HTTP."""
+    """Make one line of what aiohttp reports as its own error: a client that went away, or that did not send valid HTTP."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, ConnectionError):
         fault = "a client disconnected in the middle of its request"
@@ -80,7 +80,7 @@ def configure_logging(level: str) -> None:
     # aiohttp's access log names every request; the metrics count them.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     logging.getLogger("aiohttp.server").addFilter(_log_client_error)
-    # Each try of a server that is away is a line of the writer's already.
+    # The writer already logs each attempt on a server that is away.
     for name in ("urllib3", "clickhouse_connect"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
@@ -103,7 +103,7 @@ def _tell(what: str, type_: type[BaseException], error: BaseException | None, tr
 
 
 def _without_arguments(record: logging.LogRecord) -> bool:
-    """Keep of asyncio's report of an exception what it is about: its other lines show futures, tasks and handles."""
+    """Keep the first line of asyncio's report of an exception: its other lines show futures, tasks and handles."""
     if record.exc_info:
         told = record.getMessage().partition("\n")[0]
         record.msg, record.args = ("Exception in callback" if told.startswith("Exception in callback") else told), None
@@ -138,12 +138,12 @@ class Reporter:
         self.stopping = False
 
     def tick(self) -> None:
-        """Take note of the counts, once a second: what `rates` are made of."""
+        """Note the counts, once a second: `rates` are computed from them."""
         counts = self._log.audit().counts
         self._ticks.append((time.monotonic(), counts.received, counts.stored))
 
     def rates(self) -> dict[str, float]:
-        """Return spans a second over the last minute, and how many seconds that was."""
+        """Return spans per second over the last minute, and how many seconds that was."""
         if len(self._ticks) < 2:
             return {"over_s": 0.0, "received": 0.0, "stored": 0.0}
         (since, received, stored), (until, received_now, stored_now) = self._ticks[0], self._ticks[-1]
@@ -165,13 +165,13 @@ class Reporter:
         }
 
     def health(self) -> str:
-        """Return an empty text where the process can do its work, else what is broken for good."""
+        """Return an empty text if the process can do its work, else what is broken for good."""
         if not self._log.alive:
             return "the log's thread has ended"
         return "" if self._writer.alive else "the writer's thread has ended"
 
     def readiness(self) -> str:
-        """Return an empty text where requests would be taken and stored in time, else what is in the way."""
+        """Return an empty text if requests would be taken and stored in time, else what is in the way."""
         if self.stopping:
             return "stopping"
         if fault := self.health():
@@ -191,7 +191,7 @@ class Reporter:
         return [] if self._parts is None else self._parts.faults()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything acked so far is in the store; return whether that came about."""
+        """Wait until everything acked so far is in the store; return whether that happened."""
         return self._writer.wait_retired(self._log.seal(), timeout_s)
 
     def status(self) -> dict[str, object]:
@@ -318,7 +318,7 @@ class Reporter:
         for name, label, text, counter in by_label:
             full = f"freezeframe_collector_{name}"
             yield f"# HELP {full} {text}\n# TYPE {full} counter\n"
-            # A copy: receivers count on while the page is written.
+            # A copy: receivers go on counting while the page is written.
             for value, count in sorted(counter.copy().items()):
                 yield f'{full}{{{label}="{_label(value)}"}} {count}\n'
 

@@ -50,7 +50,7 @@ def _files(config: TlsConfig) -> list[Path]:
 
 
 def _grpc_certificates(config: TlsConfig) -> grpc.ServerCertificateConfiguration:
-    _context(config)  # gRPC itself would take files that do not fit, and fail at the handshakes
+    _context(config)  # gRPC itself would accept files that do not match, and fail at the handshakes
     authority = Path(config.client_ca_file).read_bytes() if config.client_ca_file else None
     pair = (Path(config.key_file).read_bytes(), Path(config.cert_file).read_bytes())
     return grpc.ssl_server_certificate_configuration([pair], authority)

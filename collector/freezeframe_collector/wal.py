@@ -34,7 +34,7 @@ from freezeframe_collector.wal_format import HEADER_BYTES, Extent, frame
 
 _LOG = logging.getLogger(__name__)
 _GROUP_BYTES: Final = 32 << 20
-"""A group commit takes at most about this much, so that the first of it need not wait long."""
+"""A group commit takes at most about this much, so that its first batch need not wait long."""
 _GATHER_S: Final = 0.001
 
 
@@ -83,7 +83,7 @@ class Log:
 
     @property
     def lag_s(self) -> float:
-        """Return how long the oldest acked span waits for the store; 0 where none does."""
+        """Return how long the oldest acked span has waited for the store; 0 if none is waiting."""
         with self._lock:
             now = time.monotonic()
             return max((now - held.since_s for held in self._segments.values() if held.counts.received), default=0.0)
@@ -117,7 +117,7 @@ class Log:
         return self.submit(batch).result()
 
     def submit(self, batch: Batch) -> Future[Appended]:
-        """Put the batch in line; the answer comes when it is on the disk, in the log's thread, and fails as `append` does.
+        """Queue the batch; the answer comes when it is on the disk, in the log's thread, and fails as `append` does.
 
         Raises:
             BusyError: the log is full.
@@ -138,7 +138,7 @@ class Log:
         return self._enqueue(Waiting()).result().segment
 
     def close(self) -> None:
-        """Write what waits, seal, and end the thread; `next_sealed` then gives None after the last segment."""
+        """Write what is waiting, seal, and end the thread; `next_sealed` then gives None after the last segment."""
         self._queue.put(None)
         self._thread.join()
 
@@ -191,7 +191,7 @@ class Log:
     # -- start --------------------------------------------------------------------------------------------------------
 
     def _recover(self) -> None:
-        """Put every segment of an earlier process before the writer, without its torn tail."""
+        """Give the writer every segment of an earlier process, without its torn tail."""
         for path in sorted(self.directory.glob("*.open")) + sorted(self.directory.glob("*.wal")):
             number = int(path.stem)
             if number <= self._ledger.through:
@@ -214,7 +214,7 @@ class Log:
         try:
             self._work()
         finally:
-            # Whoever still waits, or comes from now on, hears that nothing is taken: no sender waits for ever.
+            # Whoever is still waiting, or comes from now on, is told that nothing is taken: no sender waits for ever.
             self._ended.set()
             self._refuse_all()
             self._sealed.put(None)
@@ -253,7 +253,7 @@ class Log:
                         waiting.answer.set_result(Appended(segment=self._last_number(), duplicate=0))
 
     def _next_group(self) -> tuple[list[Waiting], bool]:
-        """Return what waits, and whether the log is to close. Waits no longer than until the open segment is due."""
+        """Return what is waiting, and whether the log is to close. Wait no longer than until the open segment is due."""
         timeout: float | None = None
         if self._open is not None and self._writer_is_idle():
             timeout = max(0.0, self._open.since_s + self._config.flush_interval_s - time.monotonic())
@@ -262,7 +262,7 @@ class Log:
         with contextlib.suppress(queue.Empty):
             item = self._queue.get(timeout=timeout)
             if self._last_group_size > 1:
-                # Several senders wait at once: a moment more lets the others of this round into the same sync.
+                # Several senders wait at once: a moment more lets the others of this round join the same sync.
                 time.sleep(_GATHER_S)
             while item is not None:
                 if item.is_nudge:
@@ -367,7 +367,7 @@ class Log:
             _LOG.error("a segment cannot be sealed: %s", seal_error.strerror)
 
     def _seal_open(self) -> None:
-        """Hand the open segment to the writer, or forget it where it holds nothing."""
+        """Hand the open segment to the writer, or forget it if it holds nothing."""
         segment = self._open
         if segment is None:
             return

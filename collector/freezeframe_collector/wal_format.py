@@ -13,9 +13,9 @@ its rejected spans.
 **What was acked.** An extent says how much of the file was synced when it was written, and what is in that much. The one at
 the start of the file is replaced after each sync and before the ack; each record holds the one before its own group. So the
 reader knows from two places what has to be there: a fault within the extent is damage of acked records, and says how many spans
-are lost. A fault behind it is a torn tail, which no one was told is stored.
+are lost. A fault after it is a torn tail, which no one was told is stored.
 
-**Damage.** The reader goes on at the next mark behind a fault. The mark is a segment's own and secret, so that neither a
+**Damage.** The reader goes on at the next mark after a fault. The mark is a segment's own and secret, so that neither a
 payload nor an old block of the disk is taken for a record.
 """
 
@@ -59,7 +59,7 @@ class Extent:
     records: int = 0
     spans: int = 0
     counts: Counts = field(default_factory=Counts)
-    """`stored` is 0: what the store has is the ledger's to say."""
+    """`stored` is 0: the ledger says what the store has."""
 
     def __add__(self, other: Extent) -> Extent:
         return Extent(
@@ -104,7 +104,7 @@ class Damage:
     records: int
     spans: int
     is_counted: bool
-    """Whether `records` and `spans` are all: not so where the damage took what would tell."""
+    """Whether `records` and `spans` count everything lost: they do not if the damage also took what would show it."""
 
     @property
     def cost_records(self) -> bool:
@@ -112,7 +112,7 @@ class Damage:
         return self.records > 0 or not self.is_counted
 
     def to_counts(self) -> Counts:
-        """Return what the books say of it."""
+        """Return it as counts for the books."""
         return Counts(lost=self.spans, damaged=int(self.cost_records))
 
     def __str__(self) -> str:
@@ -127,9 +127,9 @@ class SegmentContent:
 
     records: list[Record]
     extent: Extent
-    """As much as is to be kept of it; `counts` includes what damage took, `records` and `spans` do not."""
+    """As much of it as is to be kept; `counts` includes what damage took, `records` and `spans` do not."""
     torn_bytes: int
-    """Bytes behind that, from a write that was never acked."""
+    """Bytes after that, from a write that was never acked."""
     damage: Damage | None
 
 
@@ -191,7 +191,7 @@ def parse_segment(data: bytes, mark: bytes, *, is_sealed: bool) -> SegmentConten
     if len(data) < synced.size_bytes:
         faults.append((len(data), synced.size_bytes))
     if not is_sealed:
-        # Nothing is taken from the first fault behind the synced part on: a power loss keeps any pages of the last write.
+        # Nothing is taken from the first fault after the synced part on: a power loss keeps any pages of the last write.
         cut = next((start for start, _ in faults if start >= synced.size_bytes), len(data))
         found = [item for item in found if item.start < cut]
         faults = [(start, min(stop, synced.size_bytes)) for start, stop in faults if start < cut or start < synced.size_bytes]
@@ -217,7 +217,7 @@ class _Found:
 
 
 def _read_header(data: bytes) -> tuple[bytes, Extent] | None:
-    """Return the mark and the synced extent, or None if the checksum does not fit."""
+    """Return the mark and the synced extent, or None if the checksum does not match."""
     said = data[len(_LEAD) : HEADER_BYTES - _CHECKSUM.size]
     if (
         len(data) < HEADER_BYTES

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Watched(Generic[_T]):
-    """What was made of some files. Safe to use from many threads; a look costs one ``stat`` for each file."""
+    """What was made from some files. Safe to use from many threads; a look costs one ``stat`` per file."""
 
     def __init__(self, files: Sequence[Path], load: Callable[[], _T]) -> None:
         """Load for the first time; raises as `load` does."""
@@ -26,7 +26,7 @@ class Watched(Generic[_T]):
         self._value = load()
 
     def get(self) -> _T:
-        """Return what the files give now, or gave when they were last without a fault (which is logged, once a change)."""
+        """Return what the files give now, or gave when they were last without a fault (which is logged once per change)."""
         stamps = self._look()
         if stamps != self._stamps:
             with self._lock:

@@ -1,10 +1,11 @@
 """The writer: one thread that takes sealed segments in order and puts each into the store as one idempotent insert.
 
-A store is not believed: a few of the spans are looked for before the log lets go of them.
+A store's answer is not trusted: a few of the spans are looked up before the log lets go of them.
 
-A failure that may pass is tried again for ever, with growing delays, while the log grows. A failure that will not pass is
-some span's: the insert is halved until the span is found, which goes to the set-aside directory and the rejected table. Where
-the store refuses every span of a segment the fault is the store's, and the segment is tried again a few times first.
+After a failure that may pass, the insert is tried again for ever, with growing delays, while the log grows. A failure that will
+not pass is caused by a span: the insert is halved until the span is found, which goes to the set-aside directory and the
+rejected table. If the store refuses every span of a segment, the fault is the store's, and the segment is tried again a few
+times first.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _T = TypeVar("_T")
 _DETAIL_CHARACTERS: Final = 300
 _SUSPICIOUS_REFUSALS: Final = 3
 _LOOKED_FOR: Final = 8
-"""Spans of a segment that are looked for, evenly spread, the first among them."""
+"""How many spans of a segment are looked up, evenly spread, with the first among them."""
 _Refusal = tuple[SpanRecord, str, str]
 """The span, the store's answer, and the token it was tried under."""
 
@@ -117,7 +118,7 @@ class Writer:
         return self._thread.is_alive()
 
     def wait_retired(self, segment: int, timeout_s: float) -> bool:
-        """Wait until the store has every segment up to this one; return whether that came about."""
+        """Wait until the store has every segment up to this one; return whether that happened."""
         with self._retired:
             return self._retired.wait_for(lambda: not self._log.holds_up_to(segment), timeout_s)
 
@@ -142,7 +143,7 @@ class Writer:
                 self._retired.notify_all()
 
     def _carry(self, segment: Segment) -> None:
-        """Bring one segment into the store and off the log."""
+        """Move one segment from the log into the store."""
         token = f"{self._log.identity}-{segment.number:016d}"
         started_ns, tries_before = time.time_ns(), self.state.retries
         self._retry(lambda: self._log.take(segment))
@@ -165,7 +166,7 @@ class Writer:
             self._own_spans.add("store segment", started_ns, {"segment": segment.number, "retries": retries, **figures})
 
     def _load(self, segment: Segment) -> LoadedSpans:
-        """Return the segment's spans, or those that a damaged file still gives: the ones behind it must not wait for ever."""
+        """Return the segment's spans, or those that a damaged file still gives: later segments must not wait for ever."""
         loaded = LoadedSpans(spans=[])
         for attempt in range(1, self._config.permanent_attempts + 1):
             loaded = segment.load_spans()
@@ -192,7 +193,7 @@ class Writer:
         return self._confirm(self._halve(spans, token, _Hunt(patience=len(spans))))
 
     def _insert_until_shown(self, spans: Sequence[SpanRecord], refused: Sequence[_Refusal], token: str) -> list[_Refusal]:
-        """Insert again, under another token, for as long as the store has taken the spans and does not show them."""
+        """Insert again, under another token, as long as the store takes the spans and does not show them."""
         lost = {id(span) for span, _, _ in refused}
         taken = [span for span in spans if id(span) not in lost]
         late: list[_Refusal] = []
@@ -236,7 +237,7 @@ class Writer:
         return [again for span, _, token in refused for again in self._halve([span], token, _Hunt(patience=1))]
 
     def _put_aside(self, refused: Sequence[_Refusal], token: str) -> None:
-        """Keep refused spans as a file (redacted, as all here) and their reasons as rows."""
+        """Keep refused spans as a file (redacted, like all spans here) and their reasons as rows."""
         data = encode_traces(span for span, _, _ in refused)
         reasons = [
             Rejected(
@@ -264,7 +265,7 @@ class Writer:
         try:
             self._retry(lambda: self._sink.insert_rejected(reasons, token))
         except PermanentStoreError as error:
-            # The spans are counted and, where they were redacted, kept as a file; only the table lacks their rows.
+            # The spans are counted and, if they were redacted, kept as a file; only the table lacks their rows.
             _LOG.error("the rejected table refuses %d rows of %s: %s", len(reasons), token, error.message)
 
     def _retry(self, step: Callable[[], _T]) -> _T:
@@ -297,7 +298,7 @@ class Writer:
 
 
 def _damage(segment: Segment, fault: str, lost: int) -> Rejected:
-    """Return the row that tells of acked spans which the disk lost: `lost` since the log was opened, the others before."""
+    """Return the row for acked spans that the disk lost: `lost` since the log was opened, the others before."""
     count = segment.counts.lost + lost
     lost_spans = f"{count} spans" if count else "an unknown number of spans"
     detail = f"{lost_spans}: {fault}; damaged files are kept as wal/*.damaged"

@@ -1,6 +1,6 @@
 """Administration of the embedded store, over the port that readers use: pin, delete, back up; see `store.administration`.
 
-Only for whoever can read the token in the data directory, which is to say for whoever could touch the files themselves.
+Only for those who can read the token in the data directory, that is, those who could touch the files themselves.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Admin:
             action = None
         if not isinstance(action, dict):
             return web.json_response({"error": "the body is not a JSON object"}, status=400)
-        # its own thread: actions take their time, and the workers are for readers
+        # in a thread of its own: actions take time, and the workers are for readers
         return await asyncio.to_thread(self._carry_out, action)
 
     def _carry_out(self, action: dict[str, Any]) -> web.Response:

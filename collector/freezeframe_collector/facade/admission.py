@@ -16,7 +16,7 @@ _WAIT_S: Final = 60.0
 
 
 class Admission:
-    """Places for statements. Who has half of them waits, while others are let in."""
+    """Places for statements. Whoever holds half of them waits while others are let in."""
 
     def __init__(self, places: int) -> None:
         self._places = places
@@ -30,7 +30,7 @@ class Admission:
         """Hold a place while a statement runs.
 
         Raises:
-            ClickHouseError: too many wait already, or none came free in time.
+            ClickHouseError: too many are waiting already, or no place became free in time.
         """
         who = (user, address)
         if self._waiting[who] >= _MOST_WAITING:

@@ -42,7 +42,7 @@ _KILL: Final = re.compile(
 )
 _MAX_STATEMENT_BYTES: Final = 16 << 20
 _ALWAYS_PLAIN: Final = frozenset({401, 403})
-"""Status of answers that clickhouse-jdbc reads as text, even where it asked for blocks."""
+"""Status of answers that clickhouse-jdbc reads as text, even if it asked for blocks."""
 _CONTENT_TYPES: Final = {
     "JSON": "application/json; charset=UTF-8",
     "JSONCompact": "application/json; charset=UTF-8",
@@ -67,9 +67,9 @@ def build_app(
 
     Args:
         store: an embedded store. (A server has its own HTTP port.)
-        users: who may ask; none means ``default`` without a password, right for loopback only.
+        users: who may ask; none means ``default`` without a password, which is safe on loopback only.
         hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
-        admin_token: who knows it may administer the store (`admin`) and insert into the tables that are the user's own, as
+        admin_token: whoever knows it may administer the store (`admin`) and insert into the user's own tables, as
             user ``admin`` with the token as password; None: no one may.
         max_workers: statements that run at a time; more wait.
 
@@ -197,7 +197,7 @@ class _Facade:
         insert(self._writer.open_handle, self._database, statement)
 
     def _kill(self, request: Request, query_id: str) -> Request:
-        """Stop a statement, and return the request that answers who asked for it."""
+        """Stop a statement, and return a request whose result answers the client that asked for this."""
         status = "waiting" if self._executor.cancel(query_id) else "not found"
         where = "" if status == "waiting" else " WHERE 0"
         return replace(request, sql=f"SELECT '{status}' AS kill_status, '{query_id}' AS query_id{where}".encode())
@@ -214,7 +214,7 @@ class _Facade:
         await asyncio.to_thread(self._executor.cancel, query_id)
 
     async def _whole(self, http: web.Request, request: Request) -> ranges.Result:
-        """Return all that a statement answers, to be held."""
+        """Return the whole answer of a statement, to be held."""
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request), self._threads)
         headers: dict[str, str] = {}
@@ -276,7 +276,7 @@ class _Account:
     time_ns: int = field(default_factory=time.time_ns)
     begun: float = field(default_factory=time.monotonic)
     user: User | None = None
-    """None until the request has shown whose it is: what strangers send is not written down."""
+    """None until the request is authenticated: what strangers send is not written down."""
     request: Request | None = None
     outcome: str = _LEFT
     error_code: int = 0
@@ -294,7 +294,7 @@ class _Account:
             user=self.user.name,
             address=http.remote or "",
             client=short(http.headers.get("User-Agent", "")),
-            statement="INSERT" if insert else without_values(self.request.sql),  # what follows are values
+            statement="INSERT" if insert else without_values(self.request.sql),  # what follows is values
             named=[] if insert else ids_in(self.request.sql, self.request.parameters.values()),
             duration_ms=int((time.monotonic() - self.begun) * 1000),
             outcome=self.outcome,
@@ -333,7 +333,7 @@ async def _pump(pieces: Generator[Head | bytes], threads: ThreadPoolExecutor) ->
     try:
         while True:
             step = loop.run_in_executor(threads, next, pieces, end)
-            # shielded: a cancelled handler must not leave the generator running without anyone who closes it
+            # shielded: a cancelled handler must not leave the generator running with no one to close it
             piece = await asyncio.shield(step)
             if piece is end:
                 return

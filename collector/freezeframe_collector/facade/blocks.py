@@ -1,14 +1,14 @@
 """ClickHouse's compressed blocks: what ``compress=1`` asks for, and ``decompress=1`` announces, in the HTTP protocol.
 
-clickhouse-jdbc (and DBeaver with it) asks for them unless it is told otherwise. A body is a row of blocks, each
+clickhouse-jdbc (and DBeaver with it) asks for them unless it is told otherwise. A body is a sequence of blocks, each
 
     checksum  16 bytes  CityHash128 (of CityHash 1.0.2) of all that follows
     method     1 byte   0x82 LZ4, 0x90 ZSTD, 0x02 none
     size       4 bytes  little-endian, of the compressed data and these 9 bytes
     plain      4 bytes  little-endian, of the data once decompressed
 
-Source: ClickHouse, src/Compression/CompressedWriteBuffer.cpp and CompressionInfo.h. The engine's own files are rows of the same
-blocks, which ``tests/store/test_blocks.py`` reads by this module.
+Source: ClickHouse, src/Compression/CompressedWriteBuffer.cpp and CompressionInfo.h. The engine's own files are sequences of the
+same blocks; ``tests/store/test_blocks.py`` reads them with this module.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def decode_blocks(body: bytes, limit_bytes: int) -> bytes:
     """Return the data of a body of blocks.
 
     Raises:
-        ClickHouseError: the bytes are no such blocks, are damaged, or hold more than `limit_bytes`.
+        ClickHouseError: the bytes are not such blocks, are damaged, or hold more than `limit_bytes`.
     """
     parts: list[bytes] = []
     at, left = 0, limit_bytes
@@ -79,7 +79,7 @@ def _decompressed(method: int, squeezed: bytes, plain_bytes: int) -> bytes:
         if method == _LZ4:
             return lz4.block.decompress(squeezed, uncompressed_size=plain_bytes)
         if method == _ZSTD:
-            # the frame has its own size, which is not to be trusted with memory
+            # the frame states its own size, which must not decide how much memory is taken
             if zstandard.frame_content_size(squeezed) not in {plain_bytes, -1}:
                 raise _damaged("the two sizes of a block differ")
             return zstandard.ZstdDecompressor().decompress(squeezed, max_output_size=plain_bytes)

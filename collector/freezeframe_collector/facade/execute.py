@@ -61,7 +61,7 @@ class Executor:
             yield held
 
     def cancel(self, query_id: str) -> bool:
-        """Stop the statement of that id, if it runs; return whether it does."""
+        """Stop the statement with that id if it is running; return whether it was."""
         with self._lock:
             readers = list(self._running.get(query_id, ()))
         for reader in readers:

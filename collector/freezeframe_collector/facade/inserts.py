@@ -1,6 +1,6 @@
-"""The inserts that are taken: into the tables that are the user's own, prices and pins, by whoever has the admin token.
+"""The inserts that are accepted: into the user's own tables, prices and pins, by whoever has the admin token.
 
-Recorded runs are written by the collector alone. Values are data: no expression in them is evaluated.
+Only the collector writes recorded runs. Values are data: no expression in them is evaluated.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def is_insert(sql: bytes) -> bool:
 
 
 def parse_insert(sql: bytes, user: User, database: str) -> Insert:
-    """Return the insert that a statement is.
+    """Return the statement as an insert.
 
     Raises:
-        ClickHouseError: the user may not insert, or not this.
+        ClickHouseError: the user may not insert, or may not insert this.
     """
     found = _INSERT.match(sql)
     table = found["table"].decode() if found else ""

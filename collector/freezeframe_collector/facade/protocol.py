@@ -43,7 +43,7 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One statement with all that travels beside it."""
+    """One statement with everything that is sent along with it."""
 
     sql: bytes
     query_id: str
@@ -98,7 +98,7 @@ def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: M
     """Return the user who asks, by header, Basic, URL, or a bearer token, which is the password of ``default``.
 
     Raises:
-        ClickHouseError: no such user, or not that password.
+        ClickHouseError: the user is unknown, or the password is wrong.
     """
     name, password = "default", ""
     authorization = headers.get("Authorization", "")
@@ -114,7 +114,7 @@ def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: M
     if "user" in query or "password" in query:
         name, password = query.get("user", "default"), query.get("password", "")
     user = users.get(name or "default")
-    # compared also where the user is unknown, so that the time tells nothing
+    # compared even if the user is unknown, so that the time reveals nothing
     matches = hmac.compare_digest((user.password if user else "\0").encode(), password.encode())
     if user is None or not matches:
         raise ClickHouseError(
@@ -180,16 +180,16 @@ _MAGIC: Final = {"gzip": b"\x1f\x8b", "deflate": b"\x78", "zstd": b"\x28\xb5\x2f
 
 
 def decode_body(body: bytes, encoding: str, *, limit_bytes: int, blocks: bool) -> bytes:
-    """Return the body of a request without its Content-Encoding, where aiohttp left it on, and out of its blocks.
+    """Return the body of a request without its Content-Encoding, if aiohttp left it on, and out of its blocks.
 
     Args:
         body: as it came.
         encoding: the header.
         limit_bytes: how much may come out, whatever came in.
-        blocks: whether it is a row of ClickHouse's compressed blocks, ``decompress=1``.
+        blocks: whether it is a sequence of ClickHouse's compressed blocks, ``decompress=1``.
 
     Raises:
-        ClickHouseError: a coding that is not known, bytes that are not of it, or too many.
+        ClickHouseError: the coding is unknown, the bytes are not valid in it, or too many come out.
     """
     name = encoding.strip().lower()
     if name in _MAGIC and not body.startswith(_MAGIC[name]):

@@ -1,7 +1,7 @@
 """Who asked what: one row for each statement of a reader, in the table `queries`.
 
-It is written by the collector, in batches: a reader's process can write nothing. What the statement says is kept, and no value
-in it: literals may be private. Of the ids in it those of this store's runs are kept, so that it can be asked who read a run.
+The collector writes it, in batches: a reader's process cannot write anything. The statement is kept without its values:
+literals may be private. Of the ids in it, those of this store's runs are kept, so that one can ask who read a run.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.tables import Batch
 
 FLUSH_S: Final = 30.0
-"""Each insert is a part more for the next reader to open, and lets the one that was opened ahead go."""
+"""Each insert adds a part that the next reader must open, and makes the reader that was opened ahead useless."""
 _MOST: Final = 10_000
-"""Statements that wait for the next insert; beyond, the oldest are not written, and the log says how many."""
+"""Statements that wait for the next insert; beyond that, the oldest are not written, and the log says how many."""
 _STATEMENT_BYTES: Final = 8_000
 _TEXT: Final = 200
 _TRACE_ID: Final = re.compile(rb"(?<![0-9a-zA-Z])[0-9a-f]{32}(?![0-9a-zA-Z])")
@@ -67,7 +67,7 @@ class QueryLog:
         self._thread.start()
 
     def add(self, asked: Asked) -> None:
-        """Take one statement; never waits for the store."""
+        """Take one statement; never wait for the store."""
         with self._lock:
             if len(self._waiting) >= _MOST:
                 self._waiting.popleft()
@@ -75,7 +75,7 @@ class QueryLog:
             self._waiting.append(asked)
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write what is waiting, and end."""
         self._closing.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -114,7 +114,7 @@ class QueryLog:
                 "error_code": ("UInt32", [row.error_code for row in rows]),
             }
         )
-        # its own token: two batches that say the same are two
+        # a token of its own: two batches with the same rows are still two
         token = f"queries/{uuid.uuid4().hex}"
         self._store.engine.insert(f"{self._store.database}.queries", list(batch.columns), batch.encode(), token)
 
@@ -130,7 +130,7 @@ class QueryLog:
 
 
 def without_values(sql: bytes) -> str:
-    """Return the statement with ? in the place of each literal, without comments and in one line; a long one is cut.
+    """Return the statement with ? in place of each literal, without comments and in one line; a long one is cut.
 
     If a quote or a comment is left open, or at a sign that no reader's statement may hold, the rest is one ?.
     """

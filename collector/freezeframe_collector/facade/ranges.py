@@ -1,4 +1,4 @@
-"""HEAD and Range over the result of a statement: what reads Parquet over HTTP asks for the footer first, then for columns.
+"""HEAD and Range over the result of a statement: readers of Parquet over HTTP ask for the footer first, then for columns.
 
 A statement that runs twice may give other bytes (rows came in, no order was asked for), so a result is held from the first
 request on, and its parts are cut from it.
@@ -48,7 +48,7 @@ class Results:
         self._monotonic = monotonic
 
     async def get(self, key: object, make: Callable[[], Awaitable[Result]]) -> Result:
-        """Return the result that is held, or make it; who asks for the same meanwhile waits."""
+        """Return the held result, or make it; a request for the same result waits meanwhile."""
         self._expire()
         place = self._places.pop(key, None) or _Place()
         self._places[key] = place
@@ -80,7 +80,7 @@ class Results:
 
 
 def is_asked_in_parts(http: web.Request, request: Request) -> bool:
-    """Return whether a request is for a part of a result, or for its size; never where a session or blocks decide the bytes."""
+    """Return whether a request is for a part of a result, or for its size; never if a session or blocks decide the bytes."""
     asks = http.method == "HEAD" or (http.method == "GET" and _slice(http) is not None)
     return asks and request.session_id is None and not request.blocks
 
@@ -125,7 +125,7 @@ def answer(http: web.Request, result: Result, headers: Mapping[str, str]) -> web
 
 
 def _slice(http: web.Request) -> slice | None:
-    """Return the one range that is asked for; several, or what is not valid, are passed over, as the RFC has it."""
+    """Return the one range that is asked for; several, or an invalid one, are ignored, as the RFC says."""
     if "Range" not in http.headers:
         return None
     try:

@@ -41,7 +41,7 @@ def normalise(span: SpanRecord, tenant: str) -> SpanRecord:
 
 
 def _dialects_of(span: SpanRecord) -> list[Dialect]:
-    """Return the vendor's dialect, where one fits, and the conventions' own past, where it does."""
+    """Return the vendor's dialect, if one fits, and that of the conventions' own past, if it fits."""
     found: list[Dialect] = []
     for dialect in DIALECTS:
         if dialect.fits(span):

@@ -1,7 +1,8 @@
 """The model tier of redaction, between the log and the store: reads prose for names that rules do not see, before the commit.
 
-Requests are answered before, from what the rules made of them; a slow model only makes the log longer. Fails closed: a span
-that cannot be read is refused, and set aside like any that the store refuses. Off unless a policy says ``model_tier = true``.
+Requests are answered before that, with what the rules made of them; a slow model only makes the log longer. Fails closed: a
+span that cannot be read is refused, and set aside like any that the store refuses. Off unless a policy says ``model_tier =
+true``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class ProseReader:
-    """A sink that redacts once more, with the model, what it hands to the sink behind it.
+    """A sink that redacts once more, with the model, what it hands to the next sink.
 
     The same spans give the same result, so an insert that is tried again is the same insert.
     """
@@ -57,7 +58,7 @@ class ProseReader:
 
     def _read(self, span: SpanRecord) -> SpanRecord:
         if not span.text(genai.REDACTION_POLICY):
-            return span  # about the collector itself, which writes no prose of anyone
+            return span  # about the collector itself, which holds no one's prose
         try:
             tenant = _tenant(span)
             redactor = self._redactor(tenant)
@@ -84,5 +85,5 @@ class ProseReader:
 
 
 def _tenant(span: SpanRecord) -> str:
-    """Return whose key the rules used: where no one needs a token, what a span says of its tenant proves nothing."""
+    """Return whose key the rules used: if senders need no token, what a span says about its tenant proves nothing."""
     return (span.text(genai.REDACTION_KEY_ID) or "").rpartition(",")[2].rpartition("/")[0] or "default"

@@ -52,9 +52,9 @@ class RedactStage:
         self._redactors: dict[str, Redactor] = {}
         self._lock = threading.Lock()
         self.on_collisions: Callable[[int], None] = lambda count: None
-        """Told how many values more share a surrogate."""
+        """Called with the number of further values that share a surrogate."""
         self.on_unread: Callable[[], None] = lambda: None
-        """Told of a span that was not read as a whole."""
+        """Called for each span that was not read as a whole."""
         for tenant in ("", *policies.tenants):
             self._redactor_of(tenant).redact_span(_WARM_UP)
 

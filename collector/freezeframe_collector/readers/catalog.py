@@ -1,6 +1,6 @@
 """A reader's own metadata: copies of the writer's table definitions, and disks that are the writer's, read-only.
 
-Parts lie under ``store/<first 3 of the uuid>/<uuid>/``, so a table that is attached with the writer's uuid over a disk with the
+Parts are under ``store/<first 3 of the uuid>/<uuid>/``, so a table that is attached with the writer's uuid over a disk with the
 writer's path finds the writer's parts. Parts are listed when the table is attached: a reader sees what was inserted before it
 opened.
 
@@ -48,7 +48,7 @@ _DISK: Final = (
     "<metadata_type>plain</metadata_type><path>{path}/</path><readonly>1</readonly></{name}>"
 )
 _TIERED: Final = "<tiered><volumes><default><disk>hot</disk></default><cold><disk>cold</disk></cold></volumes></tiered>"
-"""The writer's policy of this name, over the disks of here: definitions name it and its volumes."""
+"""The writer's policy of this name, over this reader's disks: definitions name it and its volumes."""
 _GRANTS: Final = "<grants><query>GRANT SELECT, SHOW ON *.*</query></grants>"
 
 

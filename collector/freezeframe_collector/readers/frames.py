@@ -10,7 +10,7 @@
                            FAILURE   JSON {"code": int, "text": str}
                            END       nothing follows
 
-A reader may be under a stranger's control, so the collector believes no length and no type.
+A reader may be under a stranger's control, so the collector trusts no length and no type.
 """
 
 from __future__ import annotations

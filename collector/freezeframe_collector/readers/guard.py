@@ -1,6 +1,6 @@
 """What a reader may run: one reading statement, over the store's own tables, with bounded settings.
 
-The statement is parsed by the engine itself (``classify_query``, ``EXPLAIN AST``), never by a guess of ours; only the settings
+The statement is parsed by the engine itself (``classify_query``, ``EXPLAIN AST``), never by guessing; only the settings
 in it are found by tokens, as the parser does not show them. ``tests/store/test_attacks.py`` lists what must be refused.
 """
 
@@ -21,7 +21,8 @@ STATEMENTS: Final = frozenset(
         *("ShowCreateTableQuery", "ShowCreateViewQuery", "ShowCreateDatabaseQuery"),
     }
 )
-"""Roots of the trees of what may run. Not all that reads does: SHOW PROCESSLIST tells of others, CHECK reads every file."""
+"""Roots of the trees of what may run. Not all that reads is here: SHOW PROCESSLIST shows others' statements, CHECK reads
+every file."""
 EXPLAINED: Final = frozenset(
     {
         *("EXPLAIN", "EXPLAIN PIPELINE", "EXPLAIN QUERY TREE", "EXPLAIN SYNTAX", "EXPLAIN ESTIMATE", "EXPLAIN AST"),
@@ -44,14 +45,14 @@ FUNCTIONS_REFUSED: Final = frozenset(
         *("hascolumnintable", "evalmlmethod", "showcertificate", "zookeepersessionuptime", "generateserialid"),
         *("aigenerate", "aiextract", "aiclassify", "aifilter", "aiembed", "aisimilarity", "aitranslate", "airedact"),
         *("filesystemavailable", "filesystemcapacity", "filesystemunreserved", "getserversetting", "getserverport", "getmacro"),
-        # the engine's inside
+        # the engine's internals
         *("addresstoline", "addresstosymbol", "addresstolinewithinlines", "demangle", "logtrace", "hasthreadfuzzer"),
         # time
         *("sleep", "sleepeachrow"),
     }
 )
 _COLUMNS: Final = frozenset({"url"})
-"""Of the names above those that are columns of the store, and no functions that take a value."""
+"""Those of the names above that are columns of the store, and not functions that take a value."""
 SYSTEM_TABLES: Final = frozenset(
     {
         *("one", "numbers", "numbers_mt", "zeros", "zeros_mt", "primes"),
@@ -62,7 +63,7 @@ SYSTEM_TABLES: Final = frozenset(
         *("dictionaries", "clusters", "replicas", "merges", "mutations", "user_defined_functions", "data_skipping_index_types"),
     }
 )
-"""What clients ask, and what describes the store. Not what tells of other readers' statements, of users, disks and caches."""
+"""What clients ask, and what describes the store. Not what shows other readers' statements, users, disks and caches."""
 
 SETTINGS: Final[Mapping[str, float | None]] = {
     # bounded: the largest value that a reader may ask for
@@ -166,7 +167,7 @@ class Guard:
             case b"SET" if len(words) > 1 and words[1].upper() not in {b"ROLE", b"DEFAULT", b"TRANSACTION"}:
                 for name, value in _assignments(words[1:]):
                     check_setting(name, value)
-            # not `system`: a name without a database is taken for one of ours
+            # not `system`: a name without a database is taken for one of the store's
             case b"USE" if _unquoted(words[-1]) in {*self._databases - {"system"}, "default"}:
                 pass
             case _:
@@ -238,7 +239,7 @@ def _check_show(words: list[bytes]) -> None:
 
 
 def _check_applied(count: int, words: list[bytes]) -> None:
-    """Refuse ``* APPLY(...)`` of anything but a function by its plain name: the tree tells that it is there, and not what."""
+    """Refuse ``* APPLY(...)`` of anything but a function by its plain name: the tree shows that there is one, but not which."""
     places = [at for at, word in enumerate(words) if word.upper() == b"APPLY"]
     if not count:
         return
@@ -262,7 +263,7 @@ def _last_format(words: list[bytes]) -> str | None:
 
 
 def check_setting(name: str, value: str) -> None:
-    """Refuse a setting that a reader may not change, or not so far.
+    """Refuse a setting that a reader may not change, or not that far.
 
     Raises:
         ClickHouseError: it is not in the list, or beyond its bound.
@@ -280,7 +281,7 @@ def check_setting(name: str, value: str) -> None:
         number = float(value)
     except ValueError:
         number = float("inf")
-    # 0 means without bound, except for threads
+    # 0 means unbounded, except for threads
     if not (0 < number <= bound) and not (name == "max_threads" and number == 0):
         raise ClickHouseError(
             452, "SETTING_CONSTRAINT_VIOLATION", f"Setting {name} shouldn't be greater than {bound:g} (found {value})"
@@ -291,8 +292,8 @@ def tokens(raw: bytes) -> Iterator[bytes]:
     """Yield the words and signs of a statement, without spaces and comments.
 
     Raises:
-        ClickHouseError: a sign by which the engine's own lexer may cut the rest otherwise: ``$``, which begins a heredoc or is
-            part of a name, an escape in a name, or a letter beyond ASCII (there are quotes among them) outside quotes.
+        ClickHouseError: a sign after which the engine's own lexer may split the rest differently: ``$``, which begins a
+            heredoc or is part of a name, an escape in a name, or a letter beyond ASCII (some are quotes) outside quotes.
     """
     for match in TOKEN.finditer(raw.strip().removesuffix(b";")):
         token = match[0]
@@ -330,7 +331,7 @@ def _assignments(words: list[bytes]) -> Iterator[tuple[str, str]]:
                 value.append(words[at])
                 at += 1
         elif at - start != 1 or (at < len(words) and words[at] != b","):
-            return  # no clause: a column or an alias of that name
+            return  # not a clause: a column or an alias of that name
         yield name, b"".join(value).decode().strip("'") if value else "1"
         if at >= len(words) or words[at] != b",":
             return

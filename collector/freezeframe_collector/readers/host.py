@@ -43,7 +43,7 @@ class _Reader:
 
 
 class Host:
-    """Forks readers and buries them."""
+    """Forks readers and reaps them."""
 
     def __init__(self, engine: Any, shelf: Shelf, control: socket.socket, folder: Path) -> None:
         self._engine = engine
@@ -85,7 +85,7 @@ class Host:
         ahead, self._ahead = self._ahead, None
         if ahead is not None and ahead.opened_at != now:
             _kill(ahead.pid)
-            self._given[-ahead.pid] = ahead  # buried when it has ended
+            self._given[-ahead.pid] = ahead  # reaped when it has ended
             ahead.channel.close()
             ahead = None
         reader = ahead or self._fork(now)

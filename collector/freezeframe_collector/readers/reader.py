@@ -22,7 +22,7 @@ from freezeframe_collector.store.engine import quote_identifier, quote_text
 STREAMED_FORMATS: Final = frozenset({"Native", "TabSeparated", "TSV", "CSV", "RowBinary", "JSONEachRow", "JSONLines", "NDJSON"})
 """Formats whose blocks can follow one another as they come; others have a frame around the whole."""
 _GREETING: Final = "SELECT displayName(), version(), revision(), timezone()"
-"""What clickhouse-go (Grafana's plugin) asks first. chDB writes blocks as for the oldest client: that revision is told."""
+"""What clickhouse-go (Grafana's plugin) asks first. chDB writes blocks for the oldest client, so it is given that revision."""
 _GREETING_ANSWER: Final = """SELECT 'freezeframe' AS "displayName()", version(), toUInt32(0) AS "revision()", timezone()"""
 _BOUNDS: Final[Mapping[str, str]] = {
     "max_execution_time": "60",
@@ -43,7 +43,7 @@ _NICE: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walls:
-    """Which walls stand. All of them do; a test takes them away one by one."""
+    """Which walls are up. All of them are; a test takes them away one by one."""
 
     sandbox: bool = True
     grants: bool = True
@@ -134,7 +134,7 @@ def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
 def _use(handle: Any, database: str, asked: str | None) -> None:
     # clients that know no other name ask for `default`, which would be chDB's: it serves files of the host
     name = database if asked in (None, "", "default") else asked
-    # nor `system`: a name without a database is taken for one of ours (`guard`)
+    # nor `system`: a name without a database is taken for one of the store's (`guard`)
     if name not in {database, "information_schema", "INFORMATION_SCHEMA"}:
         raise ClickHouseError(81, "UNKNOWN_DATABASE", f"Database {name} does not exist. Maybe you meant {database}?")
     handle.query(f"USE {quote_identifier(name)}")
@@ -153,7 +153,7 @@ def _seconds(handle: Any, sql: bytes) -> float:
 
 
 def _last_clause(words: list[bytes]) -> list[bytes]:
-    """Return where a SETTINGS clause of the whole statement stands: behind the last parenthesis, if there is no union."""
+    """Return the words that may hold the whole statement's SETTINGS clause: after the last parenthesis, if no UNION."""
     if any(word.upper() in {b"UNION", b"INTERSECT", b"EXCEPT"} for word in words):
         return []
     last = len(words) - 1 - words[::-1].index(b")") if b")" in words else -1

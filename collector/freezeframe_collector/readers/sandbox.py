@@ -1,4 +1,4 @@
-"""Shut this process in: no file but those named, no network, no programs, no signals. Linux, and without any privilege.
+"""Shut this process in: no files except those named, no network, no programs, no signals. Linux, and without any privilege.
 
 Landlock (a kernel feature since Linux 5.13) bounds files, TCP and signals, seccomp the system calls. Both hold for the calling
 thread and its children only, so the process must have one thread when it enters. Neither can be taken off again.
@@ -113,7 +113,7 @@ def why_no_sandbox() -> str | None:
 
 
 def sandbox_state() -> dict[str, object]:
-    """Return what the collector's status says of it: whether readers are shut in, if not why, and what that leaves open."""
+    """Return what the collector's status says about it: whether readers are shut in, if not why, and what that leaves open."""
     why = why_no_sandbox()
     return {"sandboxed": why is None, "why_not": why, "not_protected": None if why is None else NOT_PROTECTED}
 
@@ -148,7 +148,7 @@ def enter(*, read: Iterable[Path], write: Iterable[Path], file_bytes: int) -> No
 
 
 def forgo_privileges(file_bytes: int) -> None:
-    """Take what needs no sandbox: die with the parent, be the kernel's first choice when memory runs out, leave no core."""
+    """Do what needs no sandbox: die with the parent, be the kernel's first choice when memory runs out, leave no core."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

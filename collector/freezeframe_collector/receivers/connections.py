@@ -1,6 +1,6 @@
 """Bounds open HTTP connections, in all and of one address: idle ones, and those whose request never completes.
 
-A connection too many costs the address that holds the most: one without a request in progress is closed, first one that
+If there is one connection too many, the address that holds the most loses one without a request in progress: first one that
 never sent a whole request, the oldest first. Senders whose idle connection was closed open another.
 """
 
@@ -17,11 +17,11 @@ HEAD_S: Final = 10.0
 """Time from the opening of a connection to the end of its first head. (aiohttp closes idle ones after 75 s.)"""
 _MOST: Final = 4_096
 _SHARE: Final = 2
-"""One address may hold this part of all: a proxy has one address for many senders."""
+"""One address may hold all connections divided by this: a proxy has one address for many senders."""
 
 
 def most_connections() -> int:
-    """Return how many connections the process may hold, well below its files."""
+    """Return how many connections the process may hold, well below its limit of open files."""
     return min(_MOST, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
 
@@ -85,7 +85,7 @@ def _discard(crowds: _Crowds, connection: Connection) -> bool:
 
 
 class Connection(asyncio.Protocol):
-    """Stands between a transport and aiohttp's protocol, to know when the connection opens and closes."""
+    """Sits between a transport and aiohttp's protocol, to know when the connection opens and closes."""
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner

@@ -34,8 +34,8 @@ def admit_origins(origins: frozenset[str], *, loopback: bool) -> Middleware:
 
     Args:
         origins: whose pages may send.
-        loopback: whether the listener is for this machine only; then ``Host`` must name it where our own pages are asked for,
-            which stops DNS rebinding. Spans are taken under any name: a container knows this machine as another.
+        loopback: whether the listener is for this machine only; then ``Host`` must name it if the collector's own pages are
+        asked for, which stops DNS rebinding. Spans are taken under any name: a container knows this machine as another.
     """
 
     @web.middleware

@@ -72,7 +72,7 @@ class _Receiving:
 
         Raises:
             BusyError: there was no room for it.
-            WireError: there is none, or it does not decompress.
+            WireError: there is no message, or it does not decompress.
         """
         message = self._next(messages, context)
         lease.grow(len(message))

@@ -1,4 +1,4 @@
-"""OTLP over HTTP, protobuf and JSON, and the collector's own pages beside it.
+"""OTLP over HTTP, protobuf and JSON, and the collector's own pages.
 
 Source: OTLP 1.x specification, "OTLP/HTTP": 200 with ``partial_success``; 400 and 413 permanent; 429 and 503 with
 ``Retry-After``.
@@ -40,16 +40,16 @@ _SMALL_BYTES: Final = 16 << 10
 """A body up to this size is worked on in the event loop: a millisecond at most, and a thread costs half of one."""
 _GRACE_S: Final = 5.0
 _LEAST_PACE: Final = 4 << 10
-"""Bytes a second that a body must have on average, once the time of grace is over."""
+"""Bytes per second that a body must reach on average, once the time of grace is over."""
 _TICK_S: Final = 0.25
 _GIVES_UP_ON_429: Final = "OTel-OTLP-Exporter-Python/"
-"""Its HTTP exporter of versions below 1.45 loses a batch that is answered 429. The specification has 503 for the same."""
+"""Its HTTP exporter of versions below 1.45 loses a batch that is answered with 429. The specification has 503 for the same."""
 _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UNAUTHENTICATED = 3, 8, 12, 14, 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signal:
-    """How one signal's answer is written where spans were rejected; else it is an empty message."""
+    """How one signal's answer is written if spans were rejected; otherwise it is an empty message."""
 
     json_field: str
     answer: Callable[[Outcome], Message]
@@ -82,7 +82,7 @@ class HttpReceiver:
         self._pipeline = pipeline
         self._pages = PagesReceiver(pages, authenticator)
         self._workers = ThreadPoolExecutor(config.workers, thread_name_prefix="freezeframe-http")
-        # Large bodies have their own threads, so that small ones never stand in line behind them.
+        # Large bodies have their own threads, so that small ones never queue up behind them.
         self._workers_on_large = ThreadPoolExecutor(max(1, config.workers // 4), thread_name_prefix="freezeframe-http-large")
 
     def build_runner(self, shutdown_s: float) -> web.AppRunner:

@@ -1,7 +1,7 @@
-"""The collector's own pages: health, readiness, metrics, status, and the order to flush. No payload is in them.
+"""The collector's own pages: health, readiness, metrics, status, and the order to flush. They contain no payload.
 
 Health and readiness answer everyone, by status alone: the probes of a supervisor, a container or a balancer carry no token.
-What is wrong is told to whoever has one.
+Only whoever has one is told what is wrong.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Pages(Protocol):
     """What the collector says about itself."""
 
     def health(self) -> str:
-        """Return an empty text where the process works, else what is wrong."""
+        """Return an empty text if the process works, else what is wrong."""
         ...
 
     def readiness(self) -> str:
-        """Return an empty text where requests would be taken and stored, else what is in the way."""
+        """Return an empty text if requests would be taken and stored, else what is in the way."""
         ...
 
     def metrics(self) -> str:
@@ -41,12 +41,12 @@ class Pages(Protocol):
         ...
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything acked is in the store; return whether that came about."""
+        """Wait until everything acked is in the store; return whether that happened."""
         ...
 
 
 class PagesReceiver:
-    """The routes to the pages: beside OTLP over HTTP, and on their own listener where that one speaks TLS."""
+    """The routes to the pages: next to OTLP over HTTP, and on their own listener if that one speaks TLS."""
 
     def __init__(self, pages: Pages, authenticator: Authenticator) -> None:
         self._pages = pages

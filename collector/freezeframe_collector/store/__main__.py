@@ -15,7 +15,7 @@ from freezeframe_schemas.errors import FreezeframeError
 
 
 def main() -> int:
-    """Carry out the request; 1 where it failed, with ``{"error": ...}``."""
+    """Carry out the request; 1 if it failed, with ``{"error": ...}``."""
     request: dict[str, Any] = json.load(sys.stdin)
     try:
         store = open_store(sys.argv[1])

@@ -35,7 +35,7 @@ def administer(store: Store, request: Request) -> dict[str, Any]:
     """Carry out one request and return what was done.
 
     Raises:
-        ConfigError: no such action, or it lacks a field.
+        ConfigError: the action is unknown, or it lacks a field.
         FreezeframeError: as the action itself raises.
     """
     action = _ACTIONS.get(str(request.get("action")))
@@ -104,7 +104,7 @@ def _unpin(store: Store, request: Request) -> dict[str, Any]:
 
 
 def _delete(store: Store, request: Request) -> dict[str, Any]:
-    """Delete a run, a user or a tenant; with ``dry_run`` only say how much there is."""
+    """Delete a run, a user or a tenant; with ``dry_run`` only return how much there is."""
     names = [name for name in deleting.SUBJECTS if name in request]
     if len(names) != 1:
         raise ConfigError(f"store delete: expected exactly one of run, user and tenant, found {', '.join(names) or 'none'}")
@@ -117,7 +117,7 @@ def _delete(store: Store, request: Request) -> dict[str, Any]:
 
 
 def _rewrite(store: Store, request: Request) -> dict[str, Any]:
-    """Put the spans of a file, redacted again, in the place of a run's."""
+    """Replace a run's spans by those of a file, redacted again."""
     done = rewrite(store, _text(request, "run"), Path(_text(request, "file")), note=str(request.get("note", "")))
     return {"run": request["run"], **asdict(done)}
 
@@ -135,7 +135,7 @@ def _restore(store: Store, request: Request) -> dict[str, Any]:
 
 
 def _optimize(store: Store, request: Request) -> dict[str, Any]:
-    """Merge each table's parts into one a day: smaller, and quicker to read."""
+    """Merge each table's parts into one per day: smaller, and quicker to read."""
     before = store.stats().disk_bytes
     for table in TABLES:
         store.engine.command(f"OPTIMIZE TABLE {store.stored(table)} FINAL")
@@ -198,7 +198,7 @@ def _run(store: Store, request: Request) -> str:
     """Return the trace id of the run that a request names: by it, by its first digits, as ``last`` or as ``last-failed``.
 
     Raises:
-        RunError: no such run, or several.
+        RunError: there is no such run, or there are several.
     """
     name = _text(request, "run")
     if _TRACE_ID.fullmatch(name):

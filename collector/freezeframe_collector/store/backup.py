@@ -26,7 +26,7 @@ FORMAT: Final = 2
 _TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit", "queries")
 """`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins")
-"""However often they are inserted; rows of the others come back no second time."""
+"""These count once however often they are inserted; rows of the other tables are not restored a second time."""
 _LENGTH: Final = struct.Struct("<I")
 
 
@@ -56,14 +56,14 @@ def restore(store: Store, directory: Path) -> dict[str, int]:
     """Insert a backup's rows into a migrated store and return how many, by table. Rows that are there already count once.
 
     Raises:
-        PermanentStoreError: no backup, a damaged one, or one of a newer version; checked before the first row is inserted.
+        PermanentStoreError: it is not a backup, is damaged, or is of a newer version; checked before the first row is inserted.
     """
     manifest = _read_manifest(directory)
     # one that an earlier version wrote has fewer tables
     tables = {name: manifest["tables"][name] for name in _TABLES if name in manifest["tables"]}
     for name, table in tables.items():
         _verify(directory / f"{name}.native", table)
-    # the engine knows blocks by their tokens: one that it has had would be left out, though rows of it have been deleted since
+    # the engine recognises blocks by their tokens: it would leave out one that it has had, though rows of it were deleted since
     _, deletions = store.query(f"SELECT count() FROM {store.database}.audit WHERE startsWith(action, 'delete_')")
     for name, table in tables.items():
         path = directory / f"{name}.native"

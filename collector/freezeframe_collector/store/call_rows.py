@@ -1,7 +1,7 @@
-"""`call_rows`: the calls that other instrumentations tell of, joined anew for the runs that a batch adds to.
+"""`call_rows`: the calls that other instrumentations report, joined anew for the runs that a batch adds to.
 
-A run has a row for each span or log record that tells of a call. One row for each call is shown and has its values; the rest
-are blank, so that what was shown before a late span came is not shown any longer. `calls` says what speaks of the same call.
+A run has a row for each span or log record that reports a call. One row for each call is shown and has its values; the rest
+are blank, so that what was shown before a late span came is no longer shown. `calls` says which of them report the same call.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLANK: Final[Mapping[str, Any]] = {
 
 
 def tells_of_call(span: SpanRecord) -> bool:
-    """Return whether another instrumentation's span or log record tells of a model call, or may carry a message of one."""
+    """Return whether another instrumentation's span or log record reports a model call, or may carry a message of one."""
     if genai.EXCHANGE_KIND in span.attributes:
         return False
     return span.text(genai.OPERATION_NAME) in genai.MODEL_OPERATIONS or span.name.startswith(genai.EVENT_PREFIX)
@@ -95,7 +95,7 @@ def _row(call: Call | None, values: Mapping[str, Any], shown: bool, version: int
 
 
 def _tellings(engine: Engine, database: str, run_hours: Mapping[str, int]) -> tuple[int, dict[tuple[str, str], list[Telling]]]:
-    """Return what is told in these runs, by tenant and run, and when the engine looked."""
+    """Return what these runs report, by tenant and run, and when the engine looked."""
     names = ", ".join("toUnixTimestamp64Nano(start_time) AS start_ns" if n == "start_ns" else n for n in _TOLD)
     _, rows = engine.rows(
         with_names(
@@ -122,7 +122,7 @@ def _tellings(engine: Engine, database: str, run_hours: Mapping[str, int]) -> tu
 
 
 def _others(engine: Engine, database: str, ours: Sequence[Call], run_hours: Mapping[str, int]) -> list[Call]:
-    """Return the stored calls of other runs that may be one with ours, or with what ours were, or with one of these."""
+    """Return the stored calls of other runs that may be the same call as one of `ours` is or was, or as another one found."""
     not_ours = f"trace_id NOT IN ({_quoted(run_hours)})"
     keys = {key for call in ours for key in call.keys}
     since, until = min(call.started_ns for call in ours), max(call.ended_ns for call in ours)

@@ -1,11 +1,11 @@
-"""What speaks of the same model call: spans and log records of other instrumentations, joined so that each call counts once.
+"""What reports the same model call: spans and log records of other instrumentations, joined so that each call counts once.
 
-1. Within a run, a span and the one directly above it, or a log record and its span, tell of one call; unless two of one
-   instrumentation are below the same span: then each is a call, and that span tells of none.
+1. Within a run, a span and the one directly above it, or a log record and its span, report one call; unless two of one
+   instrumentation are below the same span: then each is a call, and that span reports none.
 2. So do those of a service that overlap in time, are of different instrumentations, and have the same response id; or, if one
    of them has none, the same tokens (if neither has any: the same model asked for). The first of one goes with the first of
    the other, the second with the second.
-3. Across runs, the run that tells most of a call shows it.
+3. Across runs, the run that says most about a call shows it.
 
 Pure: the same answer for the same spans, in whatever order they came. `call_rows` reads and stores them.
 """
@@ -37,7 +37,7 @@ _OF_SPANS_ABOVE: Final = frozenset(
         "stream",
     }
 )
-"""Of these a call takes a value from the span above several calls, too; the rest there is of all of them together."""
+"""A call takes these also from a span above several calls; the other values of such a span are of all its calls together."""
 _OF_THE_LEAD: Final = frozenset({"tenant", "trace_id", "span_id", "parent_span_id", "start_time", "ms", "status", "name"})
 _SPAN: Final = 8
 _ANSWER: Final = 4
@@ -47,7 +47,7 @@ _BELOW: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """One span or log record that tells of a model call, or carries a message of one."""
+    """One span or log record that reports a model call, or carries a message of one."""
 
     values: Mapping[str, Any]
     """By column of `columns.TOLD_COLUMNS`."""
@@ -75,7 +75,7 @@ class Telling:
 
     @property
     def rank(self) -> int:
-        """Return how much it tells."""
+        """Return how much it says."""
         values = self.values
         return (
             _SPAN * (not self.is_event) + _ANSWER * bool(values["output_preview"]) + _QUESTION * bool(values["input_preview"])
@@ -84,12 +84,12 @@ class Telling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A model call as one run tells of it."""
+    """A model call as one run reports it."""
 
     tenant: str
     trace_id: str
     span_id: str
-    """Of the span that tells most."""
+    """Of the span that says most."""
     service: str
     response_id: str
     tellers: str
@@ -103,7 +103,7 @@ class Call:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Return what no other call has."""
+        """Return what identifies the call."""
         return self.tenant, self.trace_id, self.span_id
 
 
@@ -117,7 +117,7 @@ class _Group:
 
 
 def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, Any]]]:
-    """Return the calls that one run tells of, each with its values by column."""
+    """Return the calls that one run reports, each with its values by column."""
     groups = {(call := _call(group)).place: (call, group) for group in _groups([one for one in tellings if one.tells])}
     for same in _joined([call for call, _ in groups.values()]):
         parts = sorted(
@@ -138,7 +138,7 @@ def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, A
 
 
 def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
-    """Return the places of those that are not shown, because another run tells more of the same call."""
+    """Return the places of those that are not shown, because another run says more about the same call."""
     return {
         call.place
         for same in _joined(calls)
@@ -149,7 +149,7 @@ def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
 
 
 def _groups(tellings: Sequence[Telling]) -> Iterator[_Group]:
-    """Yield what each call is told by, as far as spans are below each other (rule 1)."""
+    """Yield what reports each call, as far as spans are below each other (rule 1)."""
     by_id = {one.span_id: one for one in tellings}
     seen: set[tuple[str, str]] = set()
     several: set[str] = set()
@@ -252,7 +252,7 @@ def _alike(calls: Sequence[Call], keys: Callable[[Call], Sequence[int]]) -> Iter
 
 
 def _values(group: _Group, messages: Mapping[str, Sequence[Telling]]) -> Mapping[str, Any]:
-    """Return what all say of the call together: if two say the same thing, the one that tells most."""
+    """Return what all say together about the call: if two give the same value, that of the one that says most."""
     lead = max(group.members, key=_weight)
     members = [*group.members, *(message for one in group.members for message in messages.get(one.span_id, ()))]
     if len(members) == 1 and group.outer is None:

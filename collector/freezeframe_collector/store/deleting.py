@@ -1,7 +1,7 @@
-"""Taking runs away for good: one run, every run of a user, everything of a tenant. Verified gone, and noted in `audit`.
+"""Deleting runs for good: one run, every run of a user, everything of a tenant. Verified gone, and noted in `audit`.
 
-Rows go from every table that names the subject. What stays is the row of `audit`: by it a backup that is restored later does
-not bring back users and tenants who were deleted.
+Rows are deleted from every table that names the subject. The row of `audit` stays: because of it, a backup that is restored
+later does not bring back users and tenants who were deleted.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 
 SUBJECTS: Final = ("run", "user", "tenant")
-"""What can be taken away as a whole."""
+"""What can be deleted as a whole."""
 RUN_TABLES: Final = ("run_rows", "call_rows", "piece_rows", "span_rows")
-"""Where a run's rows lie. Spans go last: they tell which runs are meant, so a deletion that stopped midway can be repeated."""
+"""The tables of a run's rows. Spans go last: they show which runs are meant, so a deletion that stopped can be repeated."""
 _NAMING_RUNS: Final = ("rejected_rows", "pins", *RUN_TABLES)
 _NAMING_TENANTS: Final = ("policy_rows", *_NAMING_RUNS)
 _RUNS_PER_STATEMENT: Final = 1000
@@ -27,19 +27,19 @@ _RUNS_PER_STATEMENT: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What a deletion took away."""
+    """What was deleted."""
 
     runs: int
     spans: int
 
 
 def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
-    """Take away a run (by trace id), every run of a user, or everything of a tenant, and verify that it is gone.
+    """Delete a run (by trace id), every run of a user, or everything of a tenant, and verify that it is gone.
 
-    A user is named as the store knows him: by his surrogate where the policy redacts.
+    A user is named as the store knows them: by a surrogate if the policy redacts.
 
     Raises:
-        ConfigError: no such kind of subject.
+        ConfigError: the kind of subject is unknown.
         PermanentStoreError: rows are still there.
     """
     deleted = count(store, subject, name)
@@ -49,10 +49,10 @@ def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
 
 
 def count(store: Store, subject: str, name: str) -> Deleted:
-    """Return how much `delete` would take away.
+    """Return how much `delete` would delete.
 
     Raises:
-        ConfigError: no such kind of subject.
+        ConfigError: the kind of subject is unknown.
     """
     _, rows = store.query(
         f"SELECT uniqExact(trace_id), uniqExact(trace_id, span_id) FROM {store.database}.span_rows"
@@ -62,9 +62,9 @@ def count(store: Store, subject: str, name: str) -> Deleted:
 
 
 def delete_again(store: Store) -> int:
-    """Take away users and tenants who are there again, from a backup, though `audit` says that they were deleted.
+    """Delete users and tenants who are there again, from a backup, although `audit` says that they were deleted.
 
-    A run that was deleted by itself stays: who restores a backup may want just that. Return how many runs were taken away.
+    A run that was deleted by itself stays: who restores a backup may want just that. Return how many runs were deleted.
     """
     _, found = store.query(
         f"SELECT substring(action, 8), subject, toString(max(time)) FROM {store.database}.audit"
@@ -96,7 +96,7 @@ def of_runs(runs: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
-    """Delete the rows for which one of the conditions is true, and look whether any is left.
+    """Delete the rows for which one of the conditions is true, and check whether any is left.
 
     Raises:
         PermanentStoreError: rows are still there.
@@ -111,7 +111,7 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
 
 
 def write_audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:
-    """Note what was kept or taken away, and why."""
+    """Note what was kept or deleted, and why."""
     row = {"action": quote_text(action), "subject": quote_text(subject), "rows": str(rows), "note": quote_text(note)}
     insert_row(store.engine, f"{store.database}.audit", row)
 
@@ -123,7 +123,7 @@ def _delete(store: Store, subject: str, name: str) -> None:
         case "tenant":
             delete_rows(store, [f"tenant = {quote_text(name)}"], _NAMING_TENANTS)
         case _:
-            # named one by one: as rows go, fewer and fewer would tell which runs are his
+            # named one by one: as rows go, fewer and fewer would show which runs are the user's
             delete_rows(store, of_runs(runs_where(store, _spans_of(store, subject, name))), _NAMING_RUNS)
 
 

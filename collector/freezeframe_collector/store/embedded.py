@@ -70,7 +70,7 @@ class EmbeddedEngine:
         config.write_text(_CONFIG.format(path=config, disks=disks_xml(cold) if cold else ""), encoding="utf-8")
         self.directory = directory
         self.cold = cold
-        """Where old days lie, if on another disk."""
+        """The directory of old days, if they are on another disk."""
         self._connect = chdb.connect
         self._target = f"{directory / 'clickhouse'}?config-file={config}&max_server_memory_usage={memory_bytes}"
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class EmbeddedEngine:
 
     @contextmanager
     def handle(self) -> Generator[Any]:
-        """Lend a handle for our own statements, which change no setting of it."""
+        """Lend a handle for the collector's own statements, which change none of its settings."""
         with self._lock:
             if self._closed:
                 raise PermanentStoreError("the store is closed")
@@ -138,7 +138,7 @@ class EmbeddedEngine:
             with self.handle() as handle:
                 insert_rows(handle, f"INSERT INTO {table} ({names}) {settings}", "Native", block)
         except SilentFaultError as error:
-            # Never the rows' fault: those are refused when they are parsed, aloud.
+            # Never the rows' fault: bad rows are refused with an error when they are parsed.
             raise RetryableStoreError(f"insert into {table}: {error}") from error
         except RuntimeError as error:
             raise store_error(error, f"insert into {table}") from error
@@ -153,20 +153,20 @@ class EmbeddedEngine:
 
 
 class SilentFaultError(RuntimeError):
-    """The engine reported an insert as done and counted a fault meanwhile: its rows, or those of a view, may be missing."""
+    """The engine reported an insert as done and counted an error meanwhile: its rows, or those of a view, may be missing."""
 
 
 def insert_rows(handle: Any, statement: str, format_name: str, data: bytes) -> None:
-    """Insert the data, in the form named, and believe that it is stored only if the engine met no fault meanwhile.
+    """Insert the data, in the form named, and take it as stored only if the engine counted no error meanwhile.
 
-    chDB 26.9 gives no error where a streamed insert fails while its rows are written: on a full disk `finish` returns the
-    count of the rows, and there are none. The counters of ``system.errors`` tell. They are the whole engine's, but readers have
-    their own engines. If another statement of the collector met the fault, the insert is repeated without need; its token
-    makes that harmless.
+    chDB 26.9 gives no error if a streamed insert fails while its rows are written: on a full disk `finish` returns the count of
+    the rows, and none are there. The counters of ``system.errors`` show it. They are the whole engine's, but readers have their
+    own engines. If another statement of the collector caused the error, the insert is repeated without need; its token makes
+    that harmless.
 
     Raises:
-        SilentFaultError: the engine said yes, and met a fault.
-        RuntimeError: the engine said no.
+        SilentFaultError: the engine reported success, and counted an error.
+        RuntimeError: the engine reported a failure.
     """
     before = _faults(handle)
     with handle.send_insert(statement, format_name) as inserter:
@@ -174,12 +174,12 @@ def insert_rows(handle: Any, statement: str, format_name: str, data: bytes) -> N
         inserter.finish()
     met = [name for name, count in _faults(handle).items() if count != before.get(name)]
     if met:
-        # The names alone: a fault's text may quote a reader's statement.
+        # The names alone: an error's text may quote a reader's statement.
         raise SilentFaultError(f"the engine met {', '.join(met)} and reported the insert as done")
 
 
 def _faults(handle: Any) -> dict[str, int]:
-    """Return how often the engine has met each fault since it was opened."""
+    """Return how often the engine has counted each error since it was opened."""
     answer = handle.query("SELECT name, value FROM system.errors", "TSV").bytes()
     return {name.decode(): int(count) for name, count in (line.split(b"\t") for line in answer.splitlines())}
 

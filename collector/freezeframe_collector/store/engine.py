@@ -1,4 +1,4 @@
-"""What the store asks of ClickHouse, and the errors it gives back, whichever door it is reached by."""
+"""What the store asks of ClickHouse, and the errors it gives back, however it is reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _QUOTED: Final = re.compile(r"'[^'\n]*'?")
 """What an engine quotes of a row that it refuses."""
 RETRYABLE_CODES: Final = frozenset(
     {
-        # The store or the way to it: it may heal by itself.
+        # The store or the way to it: it may recover by itself.
         159,  # TIMEOUT_EXCEEDED
         202,  # TOO_MANY_SIMULTANEOUS_QUERIES
         203,  # NO_FREE_CONNECTION
@@ -35,7 +35,7 @@ RETRYABLE_CODES: Final = frozenset(
         77,  # CANNOT_CLOSE_FILE
         243,  # NOT_ENOUGH_SPACE
         499,  # S3_ERROR
-        # Whoever runs it: a password that was changed, a grant or a table that is gone. No span is at fault.
+        # Whoever runs it: a password that was changed, a grant or a table that is gone. It is never a span's fault.
         60,  # UNKNOWN_TABLE
         81,  # UNKNOWN_DATABASE
         192,  # UNKNOWN_USER
@@ -45,17 +45,17 @@ RETRYABLE_CODES: Final = frozenset(
         516,  # AUTHENTICATION_FAILED
     }
 )
-"""What waiting or an operator fixes; of every other answer the rows may be the cause."""
+"""What waiting or an operator fixes; any other error may be caused by the rows."""
 
 
 INSERT_SETTINGS: Final[Mapping[str, int]] = {
     "async_insert": 0,
     "deduplicate_blocks_in_dependent_materialized_views": 1,
     "max_partitions_per_insert_block": 1000,
-    # Views read FINAL and merges do it: to look for spans that came twice in each batch as well took a third of an insert.
+    # Views read FINAL, and merges deduplicate: looking for repeated spans in each batch as well took a third of an insert.
     "optimize_on_insert": 0,
 }
-"""Of each insert, beside its token."""
+"""Of each insert, besides its token."""
 
 
 class Engine(Protocol):
@@ -83,12 +83,12 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the engine. May be called twice."""
+        """Release the engine. May be called twice."""
         ...
 
 
 def store_error(error: Exception, what: str) -> StoreError:
-    """Return the error of ours for one of the engine's, without values of the user's in it."""
+    """Return a StoreError for an error of the engine, without any of the user's values in it."""
     text = _QUOTED.sub("'...'", str(error)) if what.startswith("insert") else str(error)
     found = _CODE.search(text)
     code = int(found[1]) if found else 0

@@ -96,11 +96,11 @@ def statements(sql: str) -> Iterator[str]:
 def render(statement: str, database: str, cluster: str | None = None) -> str:
     """Fill in ``{name}``; query parameters, ``{name:Type}``, stay.
 
-    On a cluster a table whose name ends in ``{sfx}`` is a shard's part, and lies behind a Distributed one; every other table is
-    whole on each node. What is carried from table to table by INSERT is so on every shard.
+    On a cluster a table whose name ends in ``{sfx}`` is a shard's part, behind a Distributed one; every other table is whole on
+    each node. What an INSERT carries from table to table, it carries on every shard.
     """
     if cluster and statement.startswith("INSERT INTO"):
-        # ON CLUSTER does not go with INSERT; the Distributed tables may not be there yet
+        # ON CLUSTER does not work with INSERT; the Distributed tables may not be there yet
         statement = _PART_INTO.sub(
             r"INSERT INTO FUNCTION cluster({cluster}, {db_text}, '\1{sfx}', cityHash64(trace_id))", statement
         )
@@ -120,7 +120,7 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
         "durable": _DURABLE + ("" if cluster else ", non_replicated_deduplication_window = 1000"),
     }
     if cluster:
-        # the server's macros fill in the paths: by default one a shard, and for whole tables one for all nodes
+        # the server's macros fill in the paths: by default one per shard, and for whole tables one for all nodes
         whole = "" if "{sfx}" in statement else "'/clickhouse/tables/{uuid}/all', '{shard}-{replica}'"
         names |= {
             "replacing": f"ReplicatedReplacingMergeTree({whole})",
@@ -133,10 +133,10 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
 
 
 def distributed_sql() -> str:
-    """Return the tables of a cluster that stand before its shards' parts. A run lives on one shard: its joins need no other.
+    """Return the tables of a cluster that are in front of its shards' parts. A run lives on one shard: its joins need no other.
 
-    They have the columns that the parts have when they are made. So they are made anew, which loses nothing, where a column has
-    changed: the comment has this text change with it.
+    They have the columns that the parts have when they are made. So they are made anew, which loses nothing, if a column has
+    changed: the comment makes this text change with it.
     """
     return "\n".join(
         f"-- {', '.join(column.name for column in columns)}\n"
@@ -147,7 +147,7 @@ def distributed_sql() -> str:
 
 
 def distributed_views_sql() -> str:
-    """Return the tables of a cluster that stand before the views of its shards' parts: each shard answers for its own runs.
+    """Return the tables of a cluster that are in front of the views of its shards' parts: each shard answers for its own runs.
 
     Made anew whenever such a view changes: the comment holds its checksum.
     """

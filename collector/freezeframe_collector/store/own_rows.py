@@ -1,8 +1,8 @@
 """Rows that the store writes about itself, one at a time: pins, prices, policies, the audit, the ledger of migrations.
 
-The engine takes a block that it has had for one that is sent again, and drops it: a run that was pinned, unpinned and pinned
-would stay unpinned. So each of these comes under its own token. (``insert_deduplicate = 0`` is ignored by 26.9, and what
-stands in its place is not known to older engines.)
+The engine takes a block that it has seen before for one that is sent again, and drops it: a run that was pinned, unpinned and
+pinned would stay unpinned. So each of these has its own token. (26.9 ignores ``insert_deduplicate = 0``, and older engines do
+not know its replacement.)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from freezeframe_collector.store.engine import Engine
 
 
 def as_new() -> str:
-    """Return the setting by which the rows of an INSERT count, however often the same came before."""
+    """Return the setting that makes the rows of an INSERT count, however often the same rows came before."""
     return f"insert_deduplication_token = '{uuid.uuid4().hex}'"
 
 

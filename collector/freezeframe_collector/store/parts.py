@@ -1,6 +1,6 @@
-"""The parts of the embedded store, read again and again: one that does not read is named before a reader meets it.
+"""The parts of the embedded store, read again and again: one that cannot be read is reported before a reader needs it.
 
-A server's parts are the business of whoever runs it.
+A server's parts are up to whoever runs it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOK_S: Final = 30.0
 _AGAIN_S: Final = 3600.0
 """A part that was read is read again after this long."""
 _REST: Final = 30.0
-"""So many times as long as a part took to read, nothing is read: a thirtieth of a core and of the disk at most."""
+"""After a part, nothing is read for this many times as long as it took: a thirtieth of a core and of the disk at most."""
 _FAULT: Final = re.compile(r"(?:Code: \d+\. DB::Exception: )?(.*?)(?: \([0-9a-f]{32}|\. \([A-Z_]+\)|$)", re.DOTALL)
 _FAULT_CHARACTERS: Final = 160
 
@@ -54,7 +54,7 @@ class PartWatch:
         return not self._thread.is_alive()
 
     def faults(self) -> list[str]:
-        """Return what does not read: table, part and why."""
+        """Return what cannot be read: table, part and why."""
         return [f"part {part.name} of {part.table} cannot be read: {why}" for part, why in sorted_faults(self._broken)]
 
     @property
@@ -63,7 +63,7 @@ class PartWatch:
         return len(self._read_at)
 
     def look(self) -> None:
-        """Read each part that is due; a failure to do so is logged, and the next look does it again."""
+        """Read each part that is due; a failure to do so is logged, and the next look tries again."""
         try:
             self._look()
         except StoreError as error:
@@ -98,7 +98,7 @@ class PartWatch:
                     return
 
     def _read(self, part: _Part) -> str:
-        """Return why the part does not read, or an empty text."""
+        """Return why the part cannot be read, or an empty text."""
         table = f"{quote_identifier(self._store.database)}.{quote_identifier(part.table)}"
         try:
             _, rows = self._store.query(f"CHECK TABLE {table} PART {quote_text(part.name)}")

@@ -1,7 +1,7 @@
-"""How long runs are kept, and how they go: by run, never by span; known late; verified.
+"""How long runs are kept, and how they are deleted: by run, never by span; decided late; verified.
 
 Everything is kept for some days. What failed or is pinned is kept longer: before a day's partition is dropped, the rows of its
-kept runs are copied to a partition beside it (column `kept`), and the copy is counted. Dropping a partition costs nothing; a
+kept runs are copied to a second partition (column `kept`), and the copy is counted. Dropping a partition costs nothing; a
 TTL would rewrite it. Each step can be repeated after a crash: views see a row and its copy as one.
 """
 
@@ -58,7 +58,7 @@ def pin(store: Store, trace_id: str, *, note: str = "") -> None:
     """Keep a run until it is unpinned.
 
     Raises:
-        RunError: no such run.
+        RunError: there is no such run.
     """
     _set_pin(store, trace_id, pinned=True, note=note)
 
@@ -67,13 +67,13 @@ def unpin(store: Store, trace_id: str, *, note: str = "") -> None:
     """Unpin a run, so that it expires normally.
 
     Raises:
-        RunError: no such run.
+        RunError: there is no such run.
     """
     _set_pin(store, trace_id, pinned=False, note=note)
 
 
 def expire(store: Store, retention: Retention, *, today: dt.date, dry_run: bool = False) -> list[Expired]:
-    """Drop the runs whose days are over, keeping those that are to be kept; return what was done, or would be, day by day.
+    """Drop the expired runs, except those that are to be kept; return what was done, or would be, day by day.
 
     Raises:
         PermanentStoreError: a copy does not have the rows that it should; nothing of that day was dropped.
@@ -101,7 +101,7 @@ def expire(store: Store, retention: Retention, *, today: dt.date, dry_run: bool 
 
 
 def enable_search(store: Store) -> None:
-    """Build the full-text index on payloads, for what is stored and what will be.
+    """Build the full-text index on payloads, for what is stored and for what is to come.
 
     Searches become many times faster, and a span takes half as much disk again; figures in ``docs/store.md``. `search` answers
     the same without it.
@@ -160,7 +160,7 @@ def _pinned(store: Store) -> str:
 
 
 def _drop_day(store: Store, day: dt.date, keep: str, *, dry_run: bool) -> Expired:
-    """Drop a day as a whole, once the rows of the runs to keep are copied beside it."""
+    """Drop a day as a whole, once the rows of the runs to keep are copied to a second partition."""
     db = store.database
     runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)}")
     kept_runs = _count_runs(store, f"kept = 0 AND toDate(run_hour) = {_date(day)} AND trace_id IN ({keep})")
@@ -177,7 +177,7 @@ def _drop_day(store: Store, day: dt.date, keep: str, *, dry_run: bool) -> Expire
 
 
 def _delete_over(store: Store, day: dt.date, condition: str, *, kept: int, dry_run: bool) -> Expired | None:
-    """Take some runs out of a day; None if there are none."""
+    """Delete some runs of a day; return None if there are none."""
     place = f"kept = {kept} AND toDate(run_hour) = {_date(day)}"
     over = runs_where(store, f"{place} AND {condition}")
     if not over:

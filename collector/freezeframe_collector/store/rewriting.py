@@ -1,7 +1,7 @@
-"""Putting a run's spans in the place of those that are stored: a run that was redacted again, under a newer policy.
+"""Replacing the stored spans of a run: one that was redacted again, under a newer policy.
 
-The spans come in a file, which outlives whatever happens here: between deleting and inserting it is all there is of the run. An
-order that stopped midway is given again with the same file.
+The spans come in a file, which outlives whatever happens here: between deleting and inserting, it is all there is of the run. A
+rewrite that stopped midway is repeated with the same file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from freezeframe_schemas.span import SpanRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """What a rewriting put in place."""
+    """What a rewrite put in place."""
 
     spans: int
     policy: str
@@ -31,7 +31,7 @@ def rewrite(store: Store, trace_id: str, file: Path, *, note: str = "") -> Rewri
     """Replace every stored span of the run by those in the file, one line of OTLP/JSON; pins stay.
 
     Raises:
-        ConfigError: the file holds something else than this run, redacted, or fewer spans than the store.
+        ConfigError: the file holds anything other than this run, redacted, or fewer spans than the store.
         PermanentStoreError: the spans were not all found afterwards.
     """
     spans = _read(file, trace_id)

@@ -65,7 +65,7 @@ class ServerEngine:
         return [column["name"] for column in answer["meta"]], answer["data"]
 
     def blocks(self, sql: str) -> Iterator[bytes]:
-        # the blocks of a stream have no borders in HTTP's chunks: one answer is one piece, bounded by its window of rows
+        # HTTP's chunks do not show where the blocks of a stream end: one answer is one piece, bounded by its window of rows
         try:
             offset = 0
             while True:

@@ -65,7 +65,7 @@ class Stats:
 
     tables: tuple[TableStats, ...]
     referenced_bytes: int
-    """Bytes of all payload values as the spans name them; against `payload_bytes` it tells what storing once saved."""
+    """Bytes of all payload values as the spans name them; next to `payload_bytes` it shows what storing once saved."""
     payload_bytes: int
 
     @property
@@ -118,13 +118,13 @@ def open_store(
     The embedded engine takes 2 GB of memory at most, or what ``?memory_bytes=N`` says.
 
     A server's DSN may end in ``?cluster=NAME`` (Replicated tables behind Distributed ones, sharded by run), and that of TLS,
-    ``clickhouses://``, in ``?ca=FILE`` where the certificate is not of a public authority.
+    ``clickhouses://``, in ``?ca=FILE`` if the certificate is not from a public authority.
 
     `policies` are the texts of the policies that this collector redacts by, by label; it may grow while the store is open.
-    `cold` says which days are to lie on a slower disk; None leaves that as it is.
+    `cold` says which days belong on a slower disk; None changes nothing.
 
     Raises:
-        ConfigError: the DSN is of no such form, or the embedded engine is not installed.
+        ConfigError: the DSN does not have one of these forms, or the embedded engine is not installed.
         PermanentStoreError: the directory is held by another process.
         RetryableStoreError: the server does not answer.
     """
@@ -178,13 +178,13 @@ class Store:
         self._memory = CutMemory()
 
     def migrate(self, *, dry_run: bool = False) -> list[Migration]:
-        """Bring the database to this version's schema, and its days to where they are to lie.
+        """Bring the database to this version's schema, and its days to the disk where they belong.
 
         Return the migrations that were (or would be) applied.
 
         Raises:
             PermanentStoreError: the database is newer than this version, or an applied migration was edited.
-            ConfigError: there is no such policy or volume as days are to move to.
+            ConfigError: the policy or volume that days are to move to does not exist.
         """
         done = migrate(self.engine, self.database, cluster=self.cluster, dry_run=dry_run)
         if self._cold is not None and not dry_run:
@@ -201,7 +201,7 @@ class Store:
         return f"{self.database}.{table}_local ON CLUSTER {quote_text(self.cluster)}"
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
-        """Store `spans`: on disk when this returns. The same token again changes nothing, also after a crash midway.
+        """Store `spans`: on disk when this returns. The same token again changes nothing, even after a crash midway.
 
         Raises:
             RetryableStoreError: not stored, or not known to be; repeat with the same token and the same spans.
@@ -221,7 +221,7 @@ class Store:
         told = {span.trace_id: hours[span.trace_id] for span in spans if tells_of_call(span)}
         try:
             join_calls(self.engine, self.database, told)
-        except PermanentStoreError as error:  # the spans are stored: setting them aside as refused would be untrue
+        except PermanentStoreError as error:  # the spans are stored: setting them aside as refused would be wrong
             code = error.message.partition(". DB::")[0]
             _LOG.error("model calls of %d runs were not joined, though their spans are stored: %s", len(told), code)
         with self._lock:
@@ -242,7 +242,7 @@ class Store:
         )
         shown = int(rows[0][0]) == len(sought)
         if not shown:
-            self.forget()  # an engine that lost rows may have lost pieces with them: none is taken to be there
+            self.forget()  # an engine that lost rows may have lost pieces with them: assume that none are there
         return shown
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
@@ -262,7 +262,7 @@ class Store:
         self._insert("rejected_rows", batch, f"{token}/rejected")
 
     def query(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
-        """Return column names and rows of a SELECT of our own (readers come through the facade, fenced)."""
+        """Return column names and rows of one of the project's own SELECTs (readers come through the facade, fenced)."""
         return self.engine.rows(sql, parameters)
 
     def stats(self) -> Stats:
@@ -297,7 +297,7 @@ class Store:
             self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
 
     def _note_policies(self, rows: Batch) -> None:
-        """Write down the policies that these rows name, where this process has not yet: with the text if it is known.
+        """Write down the policies that these rows name, if this process has not yet: with the text if it is known.
 
         Noting one again changes nothing: of each the first use counts, and the text.
         """
@@ -314,7 +314,7 @@ class Store:
             self._policies_noted.add((tenant, label))
 
     def _run_hours(self, spans: Sequence[SpanRecord]) -> dict[str, int]:
-        """Return the hour of each run in the batch: as first seen, so that a run's rows lie together."""
+        """Return the hour of each run in the batch: as first seen, so that a run's rows stay together."""
         first: dict[str, int] = {}
         for span in spans:
             hour = tables.run_hour_of(span.start_time_unix_nano)

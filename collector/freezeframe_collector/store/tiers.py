@@ -1,10 +1,10 @@
-"""Tiers: days that are seldom asked for lie on a slower, cheaper disk, by themselves.
+"""Tiers: days that are seldom asked for move to a slower, cheaper disk by themselves.
 
-A rule on the tables of spans and pieces moves each day's partition, a run's rows together, once the day is some days old; what
-comes late goes there at once. `run_rows`, which lists read, stays. An embedded store's disk is a directory; a server's volume
+A rule on the tables of spans and pieces moves each day's partition, a run's rows together, once the day is some days old; rows
+that come late go there at once. `run_rows`, which lists read, stays. An embedded store's disk is a directory; a server's volume
 is part of a storage policy in its configuration, and is named ``POLICY/VOLUME``.
 
-A table whose rows may lie on a disk cannot be opened without it. So the embedded store remembers its directory, and looks that
+A table whose rows may be on a disk cannot be opened without it. So the embedded store remembers its directory, and checks that
 the disk is there, by a file with an identity in it: an empty mount point would otherwise look like days without runs.
 """
 
@@ -40,7 +40,7 @@ _DISKS: Final = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColdTier:
-    """What lies on the slower disk."""
+    """What belongs on the slower disk."""
 
     after_days: int = 0
     """Days after which a day's runs move there; 0: none do."""
@@ -52,8 +52,8 @@ def cold_directory(data: Path, wanted: str) -> Path | None:
     """Return the cold directory of the embedded store in `data`, made or remembered; None if it has none.
 
     Raises:
-        ConfigError: it is another one than before, or another store's.
-        PermanentStoreError: its disk is not there.
+        ConfigError: it is not the same one as before, or is another store's.
+        PermanentStoreError: its disk is missing.
     """
     remembered = data / _REMEMBERED
     if not remembered.exists():
@@ -75,7 +75,7 @@ def cold_directory(data: Path, wanted: str) -> Path | None:
 
 
 def disks_xml(directory: Path) -> str:
-    """Return what the embedded engine's configuration says of its cold directory."""
+    """Return what the embedded engine's configuration says about its cold directory."""
     return _DISKS.format(path=escape(str(directory)))
 
 
@@ -89,7 +89,7 @@ def set_cold_tier(engine: Engine, database: str, stored: Mapping[str, str], tier
         tier: what is asked for.
 
     Raises:
-        ConfigError: the server has no such policy or volume, or the policy lacks the volume in which the tables lie.
+        ConfigError: the server has no such policy or volume, or the policy lacks the volume that holds the tables.
     """
     if not tier.after_days and not engine.embedded:
         return

@@ -1,7 +1,7 @@
 """Several processes that receive, one that owns the log and the store.
 
 A worker receives, decodes, normalises and redacts, and hands the redacted batch to the owner over a socket pair (`channel`);
-the owner puts it into its log as it would one of its own, and the worker acks when the owner says that it is on the disk. So
+the owner puts it into its log like one of its own, and the worker acks when the owner says that it is on the disk. So
 there is one log, one order, one memory of duplicates and one set of books, whichever worker a span came through; a worker that
-dies takes with it only what no one was told was safe. Why it is so: docs/decisions, "several receivers, one log".
+dies takes with it only what no one was told was safe. For the reasons see docs/decisions, "several receivers, one log".
 """

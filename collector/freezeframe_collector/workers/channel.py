@@ -1,7 +1,7 @@
 """What a worker and the owner of the log say to each other: framed messages over a socket pair, writer and reader side by side.
 
 **Shape** of a message: ``length u32 | kind u8 | number u64 | payload``. A call and its answer have the same number. All numbers
-little-endian. Both ends are the same version of this program, so there is no version in it.
+little-endian. Both ends are the same version of this program, so it has no version.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kind(IntEnum):
     APPENDED = 5
     """Owner: the batch is on the disk."""
     PAGE = 6
-    """Worker: a page of the owner's is wanted, as JSON. Owner: here it is."""
+    """Worker: asks for one of the owner's pages, as JSON. Owner: the page."""
     COUNTS = 7
     """Worker: what its meter and budget counted since last time, as JSON. Has no answer."""
     BUSY = 8

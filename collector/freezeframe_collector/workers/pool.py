@@ -1,4 +1,4 @@
-"""The pool: starts the workers, serves them the log, and starts another where one dies."""
+"""The pool: starts the workers, serves them the log, and starts another if one dies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class WorkerPool:
         self._workers: list[_Worker] = []
 
     def start(self) -> tuple[int, int]:
-        """Start the workers; return the gRPC port (0 where it is off) and the HTTP port when all of them listen.
+        """Start the workers; return the gRPC port (0 if it is off) and the HTTP port when all of them listen.
 
         Raises:
             ConfigError: a port is taken, or a worker cannot start.
@@ -86,7 +86,7 @@ class WorkerPool:
         return config_values(config) | self._ports | {"admission.in_flight_bytes": share}
 
     def stop(self, timeout_s: float) -> None:
-        """Let the workers finish what is in progress and end; end the ones that do not in time."""
+        """Let the workers finish what is in progress and end; kill those that do not end in time."""
         self._stopping.set()
         deadline = time.monotonic() + timeout_s
         for worker in self._workers:
@@ -98,7 +98,7 @@ class WorkerPool:
             held.close()
 
     def budget_state(self) -> BudgetState:
-        """Return the workers' budgets added up, as last told."""
+        """Return the sum of the workers' budgets, as last reported."""
         total = BudgetState(used_bytes=0, limit_bytes=0, refused=0)
         for worker in self._workers:
             total += worker.budget
@@ -114,7 +114,7 @@ class WorkerPool:
         Raises:
             ConfigError: another program listens there.
         """
-        # Without sharing first: a port that some other program shares is taken all the same.
+        # Without sharing first: a port that another program shares counts as taken too.
         family, address = probe_port(name, host, port)
         held = socket.socket(family, socket.SOCK_STREAM)
         self._held.append(held)
@@ -174,7 +174,7 @@ class WorkerPool:
 
 
 class _Worker:
-    """One place of the pool: a process, and the next one where it dies."""
+    """One place of the pool: a process, and the next one if it dies."""
 
     def __init__(self, pool: WorkerPool, index: int) -> None:
         self.pid = 0
@@ -222,7 +222,7 @@ class _Worker:
                 _LOG.info("worker %d is already gone", self.pid)
 
     def end(self, timeout_s: float) -> None:
-        """Wait for the process; end it where it does not in time."""
+        """Wait for the process; kill it if it does not end in time."""
         process = self._process
         if process is not None:
             try:
@@ -244,7 +244,7 @@ class _Worker:
                 self._replacing = False
                 continue
             if not self._ready.is_set():
-                # It could not start in the first place: that is the configuration's fault and ends the collector.
+                # It never started: that is the configuration's fault, and ends the collector.
                 self._failure = self._failure or f"a worker ended with code {code} before it listened"
                 self._ready.set()
                 return
@@ -266,7 +266,7 @@ class _Worker:
         channel = Channel(ours)
         self._process, self._channel, self.pid = process, channel, process.pid
         replies: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
-        # Answers go through a thread of their own: a worker that does not read must not hold the log's thread.
+        # Answers go through a separate thread: a worker that does not read must not hold the log's thread.
         speaker = threading.Thread(target=_speak, args=(channel, replies), name="freezeframe-replies", daemon=True)
         speaker.start()
         replies.put(Message(kind=Kind.CONFIG, payload=self._pool.settings()))
@@ -295,5 +295,5 @@ def _speak(channel: Channel, replies: queue.SimpleQueue[Message | None]) -> None
         try:
             channel.send(message)
         except OSError:
-            # The worker is gone, and its senders with it: what is in the log without an ack is a duplicate when it comes again.
+            # The worker is gone, and its senders with it: what is in the log without an ack is a duplicate if it comes again.
             return

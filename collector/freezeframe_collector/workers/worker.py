@@ -65,7 +65,7 @@ class Owner:
         return self._page("status")
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything acked is in the store; return whether that came about."""
+        """Wait until everything acked is in the store; return whether that happened."""
         return self._page("flush", timeout_s)
 
     def tell_counts(self) -> None:
@@ -124,7 +124,7 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
 
 def main() -> int:
     """Run a worker; return 0 when it was told to stop."""
-    # A signal to the whole group is the owner's to obey: it tells its workers.
+    # The owner obeys a signal to the whole group: it tells its workers.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=os.dup(0)))

@@ -21,7 +21,7 @@ _RESPONSE: Final = "gcp.vertex.agent.llm_response"
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESULT: Final = "gcp.vertex.agent.tool_response"
 _NOTHING: Final = ("{}", "N/A", "<not specified>")
-"""What it writes where a span has no such thing, or content is not to be captured."""
+"""What it writes if a span has nothing of the kind, or if content is not to be captured."""
 
 
 def _fits(span: SpanRecord) -> bool:
@@ -48,7 +48,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
 
 
 def _on_the_wire(request: JsonObject) -> JsonObject:
-    """Return the SDK's request as the wire has it: tools and system instruction beside the configuration, not in it."""
+    """Return the SDK's request as the wire has it: tools and system instruction next to the configuration, not in it."""
     configuration = camel(as_object(request.get("config")))
     return {
         "contents": request.get("contents"),

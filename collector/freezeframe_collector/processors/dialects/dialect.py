@@ -24,12 +24,12 @@ class Dialect:
 
     name: str
     fits: Callable[[SpanRecord], bool]
-    """Tells by scope and evidence whether the span is of this vendor."""
+    """Returns whether the span is this vendor's, by its scope and by evidence."""
     derive: Callable[[SpanRecord, AttributeWriter], None]
 
 
 def indexed(attributes: Attributes, prefix: str) -> list[JsonObject]:
-    """Return the objects that an indexed run of attributes stands for, in order of their index.
+    """Return the objects that an indexed run of attributes represents, in order of their index.
 
     **Shape**: ``{"p.0.role": "user", "p.0.parts.0.text": "hi"}`` with prefix ``p`` gives ``[{"role": "user", "parts":
     {"0": {"text": "hi"}}}]``; an inner run stays an object with indices as keys, for `in_order`.
@@ -81,7 +81,7 @@ def json_of(span: SpanRecord, name: str) -> JsonValue:
 
 
 def text_or_json(value: JsonValue) -> JsonValue:
-    """Return the JSON that a text holds where it holds an object or an array, else the value as it is."""
+    """Return the JSON that a text holds if that is an object or an array, else the value unchanged."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         found = parse(value)
         return value if found is None else found

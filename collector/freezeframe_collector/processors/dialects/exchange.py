@@ -1,4 +1,4 @@
-"""Our own exchange spans: GenAI attributes from the recorded bytes, where the sender did not put them there.
+"""Our own exchange spans: GenAI attributes from the recorded bytes, if the sender did not put them there.
 
 The instrumentation writes them itself; this fills in for one that was told not to, or that does not know the provider's format.
 """
@@ -28,7 +28,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     try:
         exchange = exchange_from_span(span)
     except WireError:
-        # Contradictory exchange attributes are the replay's to report; the span is kept as it came.
+        # The replay reports contradictory exchange attributes; the span is kept as it came.
         return
     if exchange is None:
         return

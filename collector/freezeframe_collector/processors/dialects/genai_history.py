@@ -1,7 +1,7 @@
 """The GenAI conventions' own past: 1.28 to 1.36 message events, ``gen_ai.prompt.N`` attributes, renamed attributes.
 
 Every span goes through here after its vendor's dialect, because most vendors kept some names of the past. Indexed prompts are
-OpenLLMetry's up to 0.40, which the conventions never had but everybody stored.
+OpenLLMetry's up to 0.40, which the conventions never had but everyone stored.
 
 Source: semantic-conventions, docs/gen-ai of 1.28 (events) and the ``gen_ai`` deprecations of the registry.
 """
@@ -100,7 +100,7 @@ def _indexed_message(item: JsonObject) -> Message:
 
 
 def _events(span: SpanRecord, out: AttributeWriter) -> None:
-    """Read message events: the span's own, or the log record that the span stands for."""
+    """Read message events: the span's own, or the log record that the span was made from."""
     events: list[tuple[str, JsonObject]] = []
     if name := span.text(genai.EVENT_NAME):
         body = span.text(genai.EVENT_BODY)
@@ -132,7 +132,7 @@ def _said(name: str, body: JsonObject) -> JsonObject:
 
 def _choice(body: JsonObject) -> Message:
     message = body.get("message")
-    # The message is an object, or its content alone where the instrumentation wrote only that.
+    # The message is an object, or its content alone if the instrumentation wrote only that.
     found = message if isinstance(message, dict) else {"content": message}
     return read_message({"role": "assistant", **found}, as_text(body.get("finish_reason")))
 

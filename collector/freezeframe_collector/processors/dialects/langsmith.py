@@ -1,7 +1,7 @@
 """LangSmith's OTel export: the run's inputs and outputs as JSON texts, ``langsmith.span.kind``, ``langsmith.metadata.*``.
 
-The texts are what the traced function got: an OpenAI request and answer where the client is wrapped, LangChain's own messages
-(plain or serialised as ``{"lc": 1, "kwargs": ...}``) where LangChain is traced.
+The texts are what the traced function got: an OpenAI request and answer if the client is wrapped, LangChain's own messages
+(plain or serialised as ``{"lc": 1, "kwargs": ...}``) if LangChain is traced.
 
 Source: langsmith-sdk, python/langsmith/_internal/otel
 """

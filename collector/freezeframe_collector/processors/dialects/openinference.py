@@ -75,8 +75,8 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     parameters = as_object(json_of(span, "llm.invocation_parameters"))
     read_sampling(parameters, out)
     answer = as_object(json_of(span, "output.value"))
-    # The instrumentation names the model that answered; the one that was asked for stands in the parameters, if at all. Where
-    # no model answered, it names the one that was asked for.
+    # The instrumentation names the model that answered; the one that was asked for is in the parameters, if anywhere. If no
+    # model answered, it names the one that was asked for.
     failed = span.status_code is StatusCode.ERROR
     if not failed:
         out.text(genai.RESPONSE_MODEL, span.text("llm.model_name"))
@@ -88,7 +88,7 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
     dialect = _ANSWERS.get(as_text(answer.get("object")) or "")
     if reason is None and dialect is not None:
-        # Not told for OpenAI's Responses, nor by earlier versions; the answer itself has it.
+        # Missing for OpenAI's Responses and in earlier versions; the answer itself has it.
         told = AttributeWriter()
         dialect.read_response(answer, told)
         reasons = told.attributes.get(genai.RESPONSE_FINISH_REASONS)

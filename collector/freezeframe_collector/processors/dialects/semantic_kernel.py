@@ -1,6 +1,6 @@
 """Semantic Kernel: message events as log records, which the history reads, and the finish reason in its own form.
 
-The messages of its agent spans are OpenAI's under the conventions' name; they stay as they were sent, as all does.
+The messages of its agent spans are OpenAI's under the conventions' name; they stay as they were sent, like everything else.
 
 Source: https://github.com/microsoft/semantic-kernel, python/semantic_kernel/utils/telemetry
 """
