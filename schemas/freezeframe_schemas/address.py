@@ -1,6 +1,6 @@
-"""Where a store or a service is, as users write it (``clickhouse://user:password@host:8123/database``): read, and shown.
+"""The address of a store or service as users write it (``clickhouse://user:password@host:8123/database``): read and shown.
 
-No message may hold such an address but as `shown_address` gives it.
+A message may hold such an address only in the form that `shown_address` returns.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ STORE_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "http": ("cluster",),
     "https": ("cluster", "ca"),
 }
-"""Scheme -> what may stand behind the ``?`` of a collector's store."""
+"""Scheme -> what may follow the ``?`` in the address of a collector's store."""
 
 
 def split_address(address: str) -> SplitResult:
-    """Split the address of a store; host and port of the result can be read.
+    """Split the address of a store. The result's host and port are readable.
 
     Raises:
-        ConfigError: they cannot, or user and password hold what ends them early (``/``, ``?``, ``#``).
+        ConfigError: they are not, or the user or password holds a character that ends it early (``/``, ``?``, ``#``).
     """
     try:
         parts = urlsplit(address)
         if parts.port != 0 and (parts.scheme == "chdb" or "@" not in f"{parts.path}{parts.query}{parts.fragment}"):
             return parts
     except ValueError:
-        pass  # its text may hold a piece of the password
+        pass  # the error's text may hold part of the password
     raise ConfigError(
         f"store: found {shown_address(address)}, expected SCHEME://USER:PASSWORD@HOST:PORT/DATABASE",
         do="take a port from 1 to 65535, and write / ? # and @ of a password as %2F %3F %23 and %40",
@@ -45,7 +45,7 @@ def store_options(parts: SplitResult) -> dict[str, str]:
     """Return the options of a collector's store, ``?cluster=NAME``; their values are not checked here.
 
     Raises:
-        ConfigError: one that is not known of this scheme, or that is given twice or without a value.
+        ConfigError: an option is unknown for this scheme, given twice, or given without a value.
     """
     known = STORE_OPTIONS.get(parts.scheme, ())
     found = parse_qs(parts.query, keep_blank_values=True)
@@ -60,7 +60,7 @@ def store_options(parts: SplitResult) -> dict[str, str]:
 
 
 def shown_address(address: str) -> str:
-    """Return what a message may say of an address, however wrong it is: nothing before its last ``@``, and no query.
+    """Return what a message may show of an address, however wrong: nothing before its last ``@``, and no query.
 
     Shape: ``clickhouse://***@host:8123/database``
     """

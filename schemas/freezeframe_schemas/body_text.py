@@ -1,7 +1,7 @@
 """Read the bytes of a body as text, and write the text back as the same bytes.
 
 Redaction and matching must read a body alike: what one replaces, the other must find again. Nothing is lost on the way: bytes
-that are not text come back as they were.
+that are not text come back unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MARKS: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-
 _GZIP: Final = b"\x1f\x8b\x08"
 _MOST_BYTES: Final = 64_000_000
 _MIXED: Final = "mixed"
-"""UTF-8 with parts that are not text, as an upload has them: each of their bytes is a lone surrogate."""
+"""UTF-8 with parts that are not text, as in an upload: each byte of those is a lone surrogate."""
 _BYTES: Final = "latin-1"
 """Every byte is a character."""
 
@@ -48,7 +48,7 @@ def write_text(text: str, codec: str) -> bytes:
 
 
 def expanded(body: bytes) -> bytes:
-    """Return what a body of gzip holds, which is the same however and whenever it was compressed; any other body as it is."""
+    """Return the content of a gzip body, which does not depend on how and when it was compressed; any other body unchanged."""
     if not body.startswith(_GZIP):
         return body
     try:
@@ -58,7 +58,7 @@ def expanded(body: bytes) -> bytes:
 
 
 def boundary(content_type: str) -> str:
-    """Return the boundary of a multipart body, which clients draw by lot; nothing for another body."""
+    """Return the boundary of a multipart body, which clients choose at random; empty for any other body."""
     match = _BOUNDARY.match(content_type.strip())
     return (match[1] or match[2]) if match else ""
 

@@ -1,6 +1,6 @@
-"""Where the data directory is: named, in the environment, or the nearest `.freezeframe` upwards, as git finds its own.
+"""Find the data directory: named, in the environment, or the nearest `.freezeframe` upwards, as git finds `.git`.
 
-Also what the collector that runs over it has noted there, and which data directories this user has started collectors over.
+Also what the running collector has noted there, and for which data directories this user has started collectors.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ NAME: Final = ".freezeframe"
 VARIABLE: Final = "FREEZEFRAME_DATA"
 PORTS_FILE: Final = "ports.json"
 KEYS: Final = "keys"
-"""Folder of the surrogate keys in it."""
+"""Its folder of surrogate keys."""
 VAULT: Final = "vault"
-"""Begins the names of the file of sealed originals, and of the folder of its keys."""
+"""Prefix of the file of sealed originals and of the folder of its keys."""
 
 
 def find_data_directory(
@@ -38,9 +38,9 @@ def find_data_directory(
 
 
 def read_notes(directory: Path) -> dict[str, Any]:
-    """Return what the collector over the data directory has noted: its ports, its process; empty if it does not run.
+    """Return what the data directory's collector has noted: its ports, its process; empty if it does not run.
 
-    A collector that was killed leaves its notes behind, and its ports to whoever takes them: no token goes there.
+    A collector that was killed leaves its notes behind, and anyone may take its ports: no token is sent there.
     """
     try:
         notes: Any = json.loads((directory / PORTS_FILE).read_bytes())
@@ -60,7 +60,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def state_directory(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """Return where this user's programs keep state; None if the user has no home directory.
+    """Return the directory where this user's programs keep state; None if the user has no home directory.
 
     Source: XDG Base Directory Specification.
     """
@@ -69,15 +69,15 @@ def state_directory(environ: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def remember_data_directory(directory: Path) -> None:
-    """Note that this user starts a collector over `directory`: agents started elsewhere find it. Forget what is gone."""
+    """Note that this user starts a collector for `directory`, so that agents started elsewhere find it. Forget deleted ones."""
     state = state_directory()
     if state is None:
         return
     notes = state / "data-directories"
-    with suppress(OSError):  # an agent started below the directory finds it all the same
+    with suppress(OSError):  # an agent started below the directory finds it anyway
         notes.mkdir(mode=0o700, parents=True, exist_ok=True)
         for note in notes.iterdir():
-            if not note.exists():  # it is a symbolic link to the data directory
+            if not note.exists():  # a symbolic link to the data directory
                 note.unlink(missing_ok=True)
         link = notes / hashlib.sha256(os.fsencode(directory)).hexdigest()[:16]
         if not link.is_symlink():
@@ -85,7 +85,7 @@ def remember_data_directory(directory: Path) -> None:
 
 
 def known_data_directories() -> Iterator[Path]:
-    """Yield the data directory of the working directory, then those that this user started collectors over."""
+    """Yield the data directory of the working directory, then those that this user started collectors for."""
     with suppress(OSError):  # the working directory was deleted
         yield find_data_directory()
     state = state_directory()

@@ -27,15 +27,15 @@ class DivergenceKind(StrEnum):
     OUTCOME_CHANGED = "REPLAY-104"
     """Every step was served, and the entry point returned or raised something else."""
     INPUT_CHANGED = "REPLAY-105"
-    """The entry point was called with other input than recorded."""
+    """The entry point was called with different input than recorded."""
     NETWORK = "REPLAY-106"
     """A client that no seam covers tried to reach the network and was stopped."""
     ORDER_CHANGED = "REPLAY-107"
-    """A task or thread asked for its recorded steps in another order."""
+    """A task or thread asked for its recorded steps in a different order."""
     FENCED = "REPLAY-108"
-    """The program tried to start a process, or to touch a file, that a fence keeps it from."""
+    """The program tried to start a process or touch a file, and a fence stopped it."""
     STILL_WAITED = "REPLAY-109"
-    """The program waits for a call that the run had abandoned before it was answered, and nothing else can happen any more."""
+    """The program waits for a call that the run abandoned before it was answered, and nothing else can happen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Divergence:
     call_kind: str = ""
     name: str = ""
     path: str = "$"
-    """Where in the request (or outcome) the first difference stands, as a JSON path."""
+    """The JSON path of the first difference in the request (or outcome)."""
     recorded: str | None = None
     """Short text of what the recording has there."""
     live: str | None = None
@@ -79,7 +79,7 @@ class Check(StrEnum):
     SAME = "same"
     CHANGED = "changed"
     GIVEN = "given"
-    """The replay itself handed the recorded input to the program: there is nothing to compare."""
+    """The replay itself passed the recorded input to the program: there is nothing to compare."""
     NOT_RECORDED = "not recorded"
     OPAQUE = "opaque"
     """An object that cannot be written down, of the same class as the recorded one: nothing else of it can be compared."""
@@ -120,7 +120,7 @@ class LiveCall:
     call_kind: str
     name: str
     step: int | None = None
-    """The recorded step in whose place it was made: itself, or the nearest one; None if none is near."""
+    """The recorded step that it replaced: the same request, or the nearest one; None if none is near."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,19 +135,19 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """Where a replay was stopped on request: the call that was about to be made, and where the program stood."""
+    """Where a replay was stopped on request: the call that was about to be made, and where the program was."""
 
     step: int
     call_kind: str
     name: str
     request: str
-    """Body of what the program was about to ask; empty where it has none, as a GET has."""
+    """Body of the request that the program was about to make; empty if it has none, as a GET."""
     recorded: str
-    """Body of what the recorded step asked."""
+    """Body of the recorded step's request."""
     answer: str
-    """What it would have been answered."""
+    """The answer it would have received."""
     address: str = ""
-    """Of HTTP, where the program was about to ask: ``GET https://shop.example.com/orders?of=7``."""
+    """For HTTP, the method and URL it was about to request: ``GET https://shop.example.com/orders?of=7``."""
     recorded_address: str = ""
     frames: tuple[Frame, ...] = ()
     """The program's own frames, innermost first."""
@@ -157,30 +157,30 @@ class Why(StrEnum):
     """Why a private value was not compared."""
 
     KEY = "key"
-    """The program's own value stood where the recording has a surrogate: only the key tells whether it is that one's."""
+    """The program had its own value where the recording has a surrogate: only the key shows whether they belong together."""
     DERIVED = "derived"
-    """The program made it from a surrogate, so that not even the key tells."""
+    """The program made it from a surrogate, so not even the key can tell."""
     SHARED = "shared"
     """Its surrogate stands for many values: a short code, or the year of a date of birth."""
     INPUT = "input"
-    """The caller gave it to the entry point, in the place of a surrogate of the recorded input."""
+    """The caller gave it to the entry point, in place of a surrogate in the recorded input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uncompared:
-    """A private value of which only class and place are known to be as recorded."""
+    """A private value: only its class and place are known to match the recording."""
 
     class_name: str
     surrogate: str
     """What the recording has in its place."""
     why: Why
     step: int | None = None
-    """Where it was met first; None for input and outcome."""
+    """The step where it appeared first; None for input and outcome."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ambiguous:
-    """Two steps whose answers only their order tells apart, since redaction changed which requests are equal."""
+    """Two steps whose answers only their order distinguishes, because redaction changed which requests are equal."""
 
     steps: tuple[int, int]
     """In the order in which they answered."""
@@ -199,7 +199,7 @@ class Report:
     outcome: str | None = None
     """Tagged JSON of what the entry point returned or raised in the replay."""
     entered: bool = False
-    """False where the replayed program never reached the recorded entry point: nothing can be said."""
+    """False if the replayed program never reached the recorded entry point: nothing can be said."""
     sockets_tried: int = 0
     warnings: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -209,29 +209,29 @@ class Report:
     live: tuple[LiveCall, ...] = ()
     """Calls that were made for real, in order; all others were answered from the recording."""
     stopped: Stopped | None = None
-    """Set where the replay was asked to stop before a step, and did."""
+    """Set if the replay was asked to stop before a step, and did."""
     inside: int = 0
-    """Recorded steps inside of other steps: those answer for them, so that a replay does not ask for them."""
+    """Recorded steps inside other steps: the outer steps answer for them, so a replay does not ask for them."""
     begun_inside: bool = False
-    """The replay began in the middle of the run, at a border of a framework: what lies before it was left out."""
+    """The replay began in the middle of the run, at a border of a framework: everything before it was left out."""
     input_check: Check = Check.NOT_SEEN
     outcome_check: Check = Check.NOT_SEEN
     input_relaxed: tuple[str, ...] = ()
-    """What of the input did not decide: values of `Relaxed`."""
+    """Differences in the input that did not decide: values of `Relaxed`."""
     outcome_relaxed: tuple[str, ...] = ()
-    """What of the outcome did not decide: values of `Relaxed`."""
+    """Differences in the outcome that did not decide: values of `Relaxed`."""
     exit_status: int | None = 0
-    """What the program ended with, if the outcome does not tell it; None if the recorded one is unknown."""
+    """What the program ended with, if the outcome does not show it; None if the recorded one is unknown."""
     unfinished: bool = False
     """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
     beyond: tuple[str, ...] = ()
-    """Calls that the program asked for where such a recording ends, ``model chat``. Nothing is known of them."""
+    """Calls that the program made after the end of such a recording, ``model chat``. Nothing is known about them."""
     uncompared: tuple[Uncompared, ...] = ()
     """Private values that were paired with a surrogate and not compared, each once."""
     requires_values: bool = False
     """The caller asked for a replay in which every private value is compared."""
     ambiguous: tuple[Ambiguous, ...] = ()
-    """Steps that may have been answered in each other's place."""
+    """Steps that may have received each other's answers."""
 
     @property
     def identical(self) -> bool:

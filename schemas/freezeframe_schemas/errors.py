@@ -1,4 +1,4 @@
-"""One tree of errors, told apart by whose fault it is.
+"""One tree of errors, divided by whose fault they are.
 
     FreezeframeError
     ├── ConfigError        the user's setting is wrong; every fault is named at once
@@ -12,7 +12,7 @@
 
 A message says what, where, found, expected and what to do, without secrets or payloads.
 
-:class:`ReplayMiss` stands outside the tree: it is a ``BaseException``, so that neither an SDK's retry loop nor an agent's
+:class:`ReplayMiss` is outside the tree: it is a ``BaseException``, so that neither an SDK's retry loop nor an agent's
 ``except Exception`` can swallow it (measured: raised as ``Exception`` it was masked by four of six SDKs).
 """
 
@@ -36,7 +36,7 @@ class ConfigError(FreezeframeError):
 
 
 class WireError(FreezeframeError):
-    """Bytes from outside do not keep to their protocol."""
+    """Bytes from outside do not follow their protocol."""
 
 
 class RunError(FreezeframeError):
@@ -44,7 +44,7 @@ class RunError(FreezeframeError):
 
 
 class StoreError(FreezeframeError):
-    """The store did not do what it was asked."""
+    """The store did not do what was asked of it."""
 
 
 class RetryableStoreError(StoreError):

@@ -1,7 +1,7 @@
 """Exchange: one request and its response at one seam, byte-exact, and its form as span attributes.
 
 An exchange span is an ordinary OTel span that carries `genai.EXCHANGE_KIND`. Writer (`exchange_attributes`) and reader
-(`exchange_from_span`) stand side by side; the round trip is a law held by a property test.
+(`exchange_from_span`) are next to each other; a property test checks the round trip.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _E = TypeVar("_E", bound=StrEnum)
 
 Headers = tuple[tuple[str, str], ...]
 Lane = tuple[int, ...]
-"""Spawn ordinals from the entry point down to the task or thread; ``()`` is the entry point's own."""
+"""Spawn ordinals from the entry point down to the task or thread; ``()`` is the entry point's lane."""
 
 
-SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - what stands for a secret is none
-"""Stands where a secret was: header values, keys in URLs, environment variables. Secrets are never recorded."""
+SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - a placeholder, not a secret
+"""Replaces a secret: header values, keys in URLs, environment variables. Secrets are never recorded."""
 
 
 class Kind(StrEnum):
@@ -45,13 +45,13 @@ class Completion(StrEnum):
     """How the response ended, as the application saw it."""
 
     COMPLETE = "complete"
-    """The answer came to the end that its protocol gives it, or else the HTTP body came to its end."""
+    """The answer reached the end that its protocol defines, or else the HTTP body reached its end."""
     CLOSED_EARLY = "closed_early"
     """The application stopped reading before the answer's end; the chunks are what it took."""
     BROKEN = "broken"
     """The other side stopped midway; `Exchange.error` holds what was raised after the last chunk.
 
-    Without an error the client noticed nothing: the HTTP body ended, but the answer in it did not.
+    Without an error, the client noticed nothing: the HTTP body ended, but the answer in it did not.
     """
     NONE = "none"
     """No response at all: connect error, timeout, or a function that raised."""
@@ -70,12 +70,12 @@ class Request:
     url: str = ""
     headers: Headers = ()
     omitted: str | None = None
-    """Why the body is not here, where it is not."""
+    """Why the body is not here, if it is not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A piece of a response body as it came."""
+    """A piece of a response body as it arrived."""
 
     data: bytes
     offset_ns: int = 0
@@ -89,9 +89,9 @@ class Response:
     chunks: tuple[Chunk, ...] = ()
     status: int | None = None
     reason: str | None = None
-    """The words after the status, which clients show in errors. None for those of ``200 OK``, and where none exist (HTTP/2)."""
+    """The words after the status, which clients show in errors. None for ``200 OK``, and if there are none (HTTP/2)."""
     version: str | None = None
-    """Of HTTP: ``1.0``, ``2``. None for 1.1, and for functions."""
+    """For HTTP: ``1.0``, ``2``. None for 1.1, and for functions."""
     headers: Headers = ()
     completion: Completion = Completion.COMPLETE
     omitted: str | None = None
@@ -104,7 +104,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One call over one seam."""
+    """One call at one seam."""
 
     kind: Kind
     name: str
@@ -122,7 +122,7 @@ class Exchange:
     start_time_unix_nano: int = 0
     end_time_unix_nano: int = 0
     call_id: str | None = None
-    """The model's id of the tool call that this answers, where known."""
+    """The model's id of the tool call that this answers, if known."""
 
 
 _LONG_TEXT: Final = 64 * 1024
@@ -136,7 +136,7 @@ _ENCODINGS: Final = {
 def without_bodies(span: SpanRecord, why: str) -> SpanRecord:
     """Return the span with its bodies left out and `why` in their place, and without other texts over 64 KiB.
 
-    For a receiver that takes no span as large as this one. A span that has nothing of the kind is returned as it is.
+    For a receiver that refuses a span as large as this one. A span without bodies or long texts is returned unchanged.
     """
     left_out: dict[str, AttributeValue] = {}
     for body_name, omitted_name in (
@@ -175,7 +175,7 @@ def parse_lane(text: str) -> Lane:
 
 
 def body_attributes(name: str, body: bytes) -> dict[str, AttributeValue]:
-    """Return the attributes that hold a body: as text where it is strict UTF-8, else in base64, which is said beside it."""
+    """Return the attributes that hold a body: as text if it is strict UTF-8, else in base64 with its encoding."""
     try:
         return {name: body.decode()}
     except UnicodeDecodeError:
@@ -183,10 +183,10 @@ def body_attributes(name: str, body: bytes) -> dict[str, AttributeValue]:
 
 
 def with_plain_bodies(span: SpanRecord) -> SpanRecord:
-    """Return the span with bodies that came in base64 as bytes. A span without any is returned as it is.
+    """Return the span with bodies that came in base64 as bytes. A span without any is returned unchanged.
 
     Raises:
-        WireError: what says that it is base64 is none.
+        WireError: a body that is marked as base64 is not valid base64.
     """
     encoded = [name for name, encoding in _ENCODINGS.items() if span.attributes.get(encoding) == BASE64]
     if not encoded:

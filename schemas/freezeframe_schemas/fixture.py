@@ -1,12 +1,12 @@
-"""Fixture format v1: a run as files that a person can read and diff, and its reader beside its writer.
+"""Fixture format v1: a run as files that a person can read and diff, with its reader next to its writer.
 
 ::
 
     manifest.json      format, version, run, entry point, environment, redaction, digest over the steps
-    steps.json         one object a step, in the order of issue
+    steps.json         one object per step, in the order of issue
     blobs/<sha256>     bodies over 64 KiB, raw
 
-The bytes of every body are restored exactly; a body is written as JSON only where dumping it again gives the same bytes.
+The bytes of every body are restored exactly; a body is written as JSON only if dumping it again gives the same bytes.
 Loading runs no code, checks the version, every blob and the digest. Described in ``docs/fixture-format.md``.
 """
 
@@ -48,12 +48,12 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """How the run was redacted. `surrogates` maps each surrogate in the run to its class; originals are nowhere."""
+    """How the run was redacted. `surrogates` maps each surrogate in the run to its class; originals are not stored."""
 
     policy: str = ""
     key_id: str = ""
     key_check: str = ""
-    """Tells the key from another one of the same id; empty if that is not known, or if several keys were used."""
+    """Distinguishes the key from another one with the same id; empty if unknown, or if several keys were used."""
     surrogates: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -69,7 +69,7 @@ class Step:
     ordinal: int
     """How many equal requests its lane had issued before it."""
     inside: int | None = None
-    """Number of the step around it. A step inside another is answered by that one and never asked for in a replay."""
+    """Number of the step around it. A step inside another is answered by the outer one and never requested in a replay."""
     provider: str | None = None
     model: str | None = None
 
@@ -91,22 +91,22 @@ class Fixture:
     edits: tuple[str, ...] = ()
     """What was changed in the fork, one line each."""
     ignore: tuple[str, ...] = ()
-    """Key components that vary by themselves and do not decide, for example ``body.temperature``."""
+    """Key components that vary anyway and do not decide, for example ``body.temperature``."""
     states: tuple[FrameworkState, ...] = ()
-    """What a framework held at its node borders, in the order of the run; empty where it was not recorded."""
+    """What a framework held at its node borders, in the order of the run; empty if it was not recorded."""
     begin: tuple[FrameworkState, ...] = ()
-    """The states that a replay begins with, one for each execution of a graph; empty where it begins at the beginning."""
+    """The states that a replay begins with, one for each execution of a graph; empty if it begins at the start of the run."""
 
     @property
     def askable(self) -> tuple[Step, ...]:
-        """Return the steps that a replay asks for: those inside no other step."""
+        """Return the steps that a replay asks for: those that are not inside another step."""
         return tuple(step for step in self.steps if step.inside is None)
 
 
 def write_fixture(fixture: Fixture, directory: Path) -> None:
-    """Write the fixture to `directory` (made if need be); a fixture that is there already is replaced, other files stay.
+    """Write the fixture to `directory` (created if needed). An existing fixture is replaced; other files stay.
 
-    The manifest is written last, so that a directory is a whole fixture or none.
+    The manifest is written last, so a directory holds a whole fixture or none.
     """
     directory.mkdir(parents=True, exist_ok=True)
     blobs: dict[str, bytes] = {}
@@ -238,7 +238,7 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
         del data["unfinished"]
     for name in _ENTRY_TEXTS:
         if name in data:
-            # A random state is some 600 numbers: one line of text, not a line for each.
+            # A random state is about 600 numbers: one line of text, not one line each.
             data[name] = {"text": data[name]} if name == "random_state" else body_to_json(data[name].encode())
     return data
 
@@ -299,7 +299,7 @@ def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _without_none(value: Any) -> Any:
-    """Drop absent fields of the step and of its request and response; bodies are left as they are."""
+    """Drop absent fields of the step and of its request and response; bodies are left unchanged."""
     kept = {key: item for key, item in value.items() if item is not None}
     for part in ("request", "response"):
         kept[part] = {key: item for key, item in kept[part].items() if item is not None}

@@ -25,7 +25,7 @@ _FORMS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 def body_to_json(body: bytes, blobs: dict[str, bytes] | None = None) -> dict[str, Any]:
-    """Return the most readable form that restores the bytes: JSON, text, base64, or (when large) the name of a blob."""
+    """Return the most readable form that restores the bytes: JSON, text, base64, or, when large, the name of a blob."""
     if blobs is not None and len(body) > BLOB_LIMIT:
         name = hashlib.sha256(body).hexdigest()
         blobs[name] = body
@@ -50,7 +50,7 @@ def _same_json(text: str, options: Mapping[str, Any]) -> Any:
 
 
 def _encodable(text: str) -> bool:
-    # "\ud800" is legal JSON but its value cannot be written to a UTF-8 file: such a body stays text
+    # "\ud800" is legal JSON but its value cannot be written to a UTF-8 file: so such a body stays text
     return "\\ud" not in text and "\\uD" not in text
 
 
@@ -98,7 +98,7 @@ def chunks_from_json(data: Mapping[str, Any], directory: Path) -> tuple[Chunk, .
 
     Raises:
         FixtureError: a blob is missing or damaged.
-        ValueError: chunks and offsets do not go together.
+        ValueError: chunks and offsets do not match.
     """
     offsets = [int(text) for text in data.get("offsets_ns", "").split()]
     if "chunks" in data:

@@ -1,7 +1,7 @@
 """FrameworkState: what an agent framework held at a node border, as a span's attributes and as a value of a fixture.
 
-Writer (`state_attributes`) and reader (`state_from_span`) stand side by side. A state is data, JSON from which the framework's
-seam builds the framework's own checkpoint again.
+Writer (`state_attributes`) and reader (`state_from_span`) are next to each other. A state is data: JSON from which the
+framework's seam rebuilds the framework's own checkpoint.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class FrameworkState:
     framework: str
     """``langgraph`` or ``llama_index``."""
     name: str
-    """Of the graph or workflow."""
+    """The graph's or workflow's."""
     execution: int
     """Which execution of a graph in the process it belongs to; compared, never counted."""
     border: int
     """Number of the border within the execution, from 0: the state before any node ran."""
     after: tuple[str, ...]
-    """Nodes that ran just before it."""
+    """The nodes that ran just before it."""
     sequence: int
-    """Exchanges with a lower one were issued before it, see `Exchange.sequence`."""
+    """Exchanges with a lower sequence were issued before it, see `Exchange.sequence`."""
     state: str
-    """JSON: of LangGraph tagged (`values`), of LlamaIndex as its own serializer writes it."""
+    """JSON: for LangGraph tagged (`values`), for LlamaIndex as its own serializer writes it."""
 
 
 def state_attributes(state: FrameworkState) -> dict[str, AttributeValue]:

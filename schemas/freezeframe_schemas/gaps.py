@@ -1,7 +1,7 @@
-"""Gaps: what a run is known to lack, each with the highest level that it leaves to the run, and what closes it.
+"""Gaps: what a run is known to lack, each with the highest level that the run can still reach, and what closes it.
 
-The one definition for Python and SQL: a row of the store holds the kinds of its span's gaps, and the view `readiness` asks
-`CEILINGS` as `run.readiness` does.
+The one definition for Python and SQL: a row of the store holds the kinds of its span's gaps, and the view `readiness` uses
+`CEILINGS`, as `run.readiness` does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class GapKind(StrEnum):
-    """What is lacking, in a word."""
+    """What is missing, in one word."""
 
     ORPHAN_SPANS = "orphan_spans"
     EXCHANGES_LOST = "exchanges_lost"
-    """The run made more exchanges than there are spans of them."""
+    """The run made more exchanges than it has spans for."""
     ATTRIBUTES_DROPPED = "attributes_dropped"
     REQUEST_OMITTED = "request_omitted"
     RESPONSE_OMITTED = "response_omitted"
@@ -38,12 +38,12 @@ class GapKind(StrEnum):
     CONNECTION = "connection"
     PROCESS = "process"
     UNFINISHED = "unfinished"
-    """The run's end was not recorded, and so neither its outcome nor the gaps that are told with it."""
+    """The run's end was not recorded, so neither were its outcome and the gaps reported with it."""
     CALLER_LEFT = "caller_left"
-    """The run was ended from outside, as its caller gave up or went away, which a replay does not do."""
+    """The run was ended from outside (its caller gave up or went away), which a replay does not repeat."""
     RANDOM_UNRECORDED = "random_unrecorded"
     UNREAD = "unread"
-    """The collector's redaction could not read all of it in time, and kept hashes."""
+    """The collector's redaction could not read all of it in time and kept hashes."""
     UNSEEN = "unseen"
     """Something that this version cannot read."""
 
@@ -68,11 +68,11 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """One thing that a run is known to lack."""
+    """One thing that the run is known to lack."""
 
     kind: GapKind
     text: str
-    """What is lacking, where."""
+    """What is missing, and where."""
     do: str = ""
     """What closes it."""
 
@@ -86,12 +86,12 @@ class Gap:
 
 
 def gaps_to_json(gaps: Iterable[Gap]) -> str:
-    """Return gaps that were seen while recording, as they lie on the entry span (`genai.ENTRY_GAPS`)."""
+    """Return the gaps seen while recording, in the form that the entry span holds (`genai.ENTRY_GAPS`)."""
     return json.dumps([{"kind": gap.kind.value, "text": gap.text, "do": gap.do} for gap in gaps], ensure_ascii=False)
 
 
 def span_gaps(span: SpanRecord) -> Iterator[Gap]:
-    """Yield what the span alone says is lacking. Never raises: what of it cannot be read is itself a gap."""
+    """Yield what the span alone shows is missing. Never raises: anything unreadable in it is itself a gap."""
     attributes = span.attributes
     where = f"span {span.span_id} ({span.name})"
     if span.dropped_attributes_count:
@@ -103,7 +103,7 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.REDACTION_UNREAD in attributes:
         is_asked_for = genai.EXCHANGE_KIND in attributes or genai.ENTRY_KIND in attributes
         yield Gap(
-            # Of a span that no replay asks for, it is what an SDK's limit does to it.
+            # On a span that no replay asks for, this is the effect of an SDK's limit.
             kind=GapKind.UNREAD if is_asked_for else GapKind.ATTRIBUTES_DROPPED,
             text=f"{where}: its longest texts are hashes, {span.text(genai.REDACTION_UNREAD)}",
             do="raise redaction.span_cpu_s of the collector",
@@ -138,7 +138,7 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
 
 
 def _ended_from_outside(error: str | None) -> str:
-    """Return the name of the exception (tagged JSON) with which whoever called an entry point ends it; else nothing."""
+    """Return the name of the exception (tagged JSON) with which the caller of an entry point ended it; else nothing."""
     found = _CLASS.match(error or "")
     return found[1] if found else ""
 
@@ -170,7 +170,7 @@ def _seen_while_recording(span: SpanRecord) -> Iterator[Gap]:
         yield _unreadable(span, genai.ENTRY_GAPS, text, "a JSON list of {kind, text, do}")
         return
     for kind, what, do in read:
-        # A later version may know more kinds; that something is lacking is known all the same.
+        # A later version may know more kinds; we still know that something is missing.
         yield Gap(kind=GapKind(kind) if kind in set(GapKind) else GapKind.UNSEEN, text=what, do=do)
 
 

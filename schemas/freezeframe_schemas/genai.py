@@ -1,7 +1,7 @@
 """Every attribute name that freezeframe reads or writes, in one place.
 
 The standard names come first, from the OpenTelemetry GenAI semantic conventions (development status, as of semconv 1.41) and
-the general conventions (http, server, error, vcs, feature_flag). Where no standard name exists the name is ours, under
+the general conventions (http, server, error, vcs, feature_flag). If no standard name exists, the name is freezeframe's, under
 ``freezeframe.``. A quoted ``"gen_ai.`` anywhere else in the code fails ``tests/architecture``.
 
 Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/
@@ -14,7 +14,7 @@ from typing import Final
 CONVENTIONS_VERSION: Final = "1.41.0"
 SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{CONVENTIONS_VERSION}"
 SCOPE: Final = "freezeframe"
-"""Instrumentation scope of every span that we make ourselves."""
+"""Instrumentation scope of every span that freezeframe makes."""
 
 # -- general conventions ------------------------------------------------------------------------------------------------
 HTTP_REQUEST_METHOD: Final = "http.request.method"
@@ -108,43 +108,43 @@ MODEL_OPERATIONS: Final = frozenset({OP_CHAT, OP_TEXT_COMPLETION, OP_GENERATE_CO
 
 # -- ours: the run ------------------------------------------------------------------------------------------------------
 RUN_ID: Final = "freezeframe.run.id"
-"""On every span of ours: the caller's own id for the run, only where one was given. The run's identity is its trace id."""
+"""On every freezeframe span: the caller's own id for the run, if one was given. The run's identity is its trace id."""
 TENANT: Final = "freezeframe.tenant"
 FLAGS: Final = "freezeframe.flags"
-"""JSON object, flag key -> value as seen by this run (entry span)."""
+"""JSON object, flag key -> value as this run saw it (entry span)."""
 ENTRY_KIND: Final = "freezeframe.entry.kind"
 """``function`` (marked by ``freezeframe.run``), ``command`` (a process), ``request`` (a server's root span)."""
 ENTRY_TARGET: Final = "freezeframe.entry.target"
 """``package.module:qualname`` of the function; the program's file or ``-m module`` for a command, without its arguments."""
 ENTRY_FILE: Final = "freezeframe.entry.file"
-"""Source file of the function or script, relative to the working directory where it lies below it."""
+"""Source file of the function or script, relative to the working directory if it is below it."""
 ENTRY_INPUT: Final = "freezeframe.entry.input"
 """Tagged JSON (`values`): ``{"args": [...], "kwargs": {...}}`` or, for a command, ``{"argv": [...]}``,
-with ``"stdin"`` where it read any."""
+with ``"stdin"`` if it read any."""
 ENTRY_ENVIRONMENT: Final = "freezeframe.entry.environment"
-"""JSON object of the environment variables that may be told (base URLs, regions, locale); secrets by name only."""
+"""JSON object of the environment variables that may be shown (base URLs, regions, locale); secrets by name only."""
 ENTRY_OUTPUT: Final = "freezeframe.entry.output"
 """Tagged JSON (`values`) of what the entry point returned; of a whole process ``{"stdout": "..."}``."""
 ENTRY_BEGUN: Final = "freezeframe.entry.begun"
-"""On the pending span that goes out when an entry point begins: span id of the entry span's parent, zeros where it has none.
+"""On the pending span that goes out when an entry point begins: span id of the entry span's parent, zeros if it has none.
 The pending span's own parent is the entry span; see `lifecycle`."""
 ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
 """JSON of ``random.getstate()`` at entry."""
 ENTRY_GAPS: Final = "freezeframe.entry.gaps"
-"""JSON list of what was seen to be lacking while the run was recorded (`gaps.gaps_to_json`)."""
+"""JSON list of what was found missing while the run was recorded (`gaps.gaps_to_json`)."""
 ENTRY_EXCHANGES: Final = "freezeframe.entry.exchanges"
 """Number of the run's exchanges that had ended when the entry point did. A run with fewer exchange spans has lost some."""
 CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
-"""JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs made there.
+"""JSON object, feed -> recorded values in order. A feed is ``uuid LANE FILE``: the bytes, in hex, of the UUIDs generated there.
 
-``uuid-outside LANE FILE`` is one outside any `freezeframe.run`, of a script that is a run as a whole.
+``uuid-outside LANE FILE`` is one outside any `freezeframe.run`, in a script that is a run as a whole.
 """
 UNRECORDED_HTTP: Final = "freezeframe.entry.unrecorded_http"
 """JSON object, host -> number of the run's HTTP calls that were neither a model's nor inside a recorded call."""
 
 # -- ours: the process (resource attributes) ----------------------------------------------------------------------------
 VCS_DIRTY: Final = "freezeframe.vcs.dirty"
-"""True where the working tree differed from the commit."""
+"""True if the working tree differed from the commit."""
 PACKAGES: Final = "freezeframe.environment.packages"
 """JSON object, distribution -> version, of the SDKs and frameworks that are loaded."""
 TIMEZONE: Final = "freezeframe.environment.timezone"
@@ -158,33 +158,33 @@ EXCHANGE_KIND: Final = "freezeframe.exchange.kind"
 EXCHANGE_SEAM: Final = "freezeframe.exchange.seam"
 """Where it was recorded: ``httpx``, ``httpx2``, ``decorator``, ``langchain``, ..."""
 EXCHANGE_DIALECT: Final = "freezeframe.exchange.dialect"
-"""Name of the wire dialect, for example ``openai.chat``; absent where none fits."""
+"""Name of the wire dialect, for example ``openai.chat``; absent if none fits."""
 EXCHANGE_LANE: Final = "freezeframe.exchange.lane"
 """Path of spawn ordinals of the task or thread, ``"0.2"``; the empty string is the lane of the entry point."""
 EXCHANGE_INSIDE: Final = "freezeframe.exchange.inside"
-"""Span id of the recorded call that this one is made in. It need not be the parent: spans of whatever provider, kept or not,
-may lie between. Nor need it be there: a call that never ended has no span."""
+"""Span id of the recorded call inside which this one is made. It need not be the parent: spans of any provider, kept or not,
+may lie between. It may also not exist: a call that never ended has no span."""
 EXCHANGE_SEQUENCE: Final = "freezeframe.exchange.sequence"
 """Order of issue within the process; compared, never counted."""
 REQUEST_HEADERS: Final = "freezeframe.request.headers"
 """JSON ``[[name, value], ...]`` in wire order; secret values replaced before they are recorded."""
 REQUEST_BODY: Final = "freezeframe.request.body"
-"""Text where it is strict UTF-8, else base64 with `REQUEST_BODY_ENCODING` beside it (in the store: bytes). Wire bytes for HTTP,
+"""Text if it is strict UTF-8, else base64 with `REQUEST_BODY_ENCODING` (in the store: bytes). Wire bytes for HTTP,
 tagged JSON (`values`) for calls of functions."""
 REQUEST_BODY_ENCODING: Final = "freezeframe.request.body.encoding"
-"""``base64`` where the body is none of UTF-8: not every backend takes an attribute of bytes (Phoenix drops the span)."""
+"""``base64`` if the body is not UTF-8: not every backend takes an attribute of bytes (Phoenix drops the span)."""
 REQUEST_BODY_OMITTED: Final = "freezeframe.request.body.omitted"
 """Why the body is not here, ``over limit: 41943040 bytes, sha256 ...``."""
 RESPONSE_HEADERS: Final = "freezeframe.response.headers"
 RESPONSE_REASON: Final = "freezeframe.response.reason"
 NETWORK_PROTOCOL_VERSION: Final = "network.protocol.version"
-"""Of the HTTP that the response came in, if it is not 1.1."""
+"""The response's HTTP version, if it is not 1.1."""
 RESPONSE_BODY: Final = "freezeframe.response.body"
-"""As `REQUEST_BODY`; HTTP bodies before content-decoding, so `content-encoding` in the headers tells how to read them."""
+"""As `REQUEST_BODY`; HTTP bodies before content-decoding, so `content-encoding` in the headers says how to read them."""
 RESPONSE_BODY_ENCODING: Final = "freezeframe.response.body.encoding"
 RESPONSE_BODY_OMITTED: Final = "freezeframe.response.body.omitted"
 RESPONSE_CHUNK_SIZES: Final = "freezeframe.response.chunk.sizes"
-"""Bytes of each chunk as it came; they add up to the body's length."""
+"""Size of each chunk as it arrived; the sizes add up to the body's length."""
 RESPONSE_CHUNK_OFFSETS_NS: Final = "freezeframe.response.chunk.offsets_ns"
 """Nanoseconds from the span's start to each chunk."""
 RESPONSE_COMPLETION: Final = "freezeframe.response.completion"
@@ -218,26 +218,26 @@ REDACTION_POLICY: Final = "freezeframe.redaction.policy"
 """``name@hash`` of the policy that the span went through."""
 REDACTION_KEY_ID: Final = "freezeframe.redaction.key_id"
 REDACTION_KEY_CHECK: Final = "freezeframe.redaction.key_check"
-"""Says whether a key of that id is this one. Of several keys, in the order of their ids, joined by commas."""
+"""Shows whether a key with that id is this one. Several keys: in the order of their ids, joined by commas."""
 REDACTION_SURROGATES: Final = "freezeframe.redaction.surrogates"
 """JSON object, surrogate -> class, of the values replaced in this span. Holds no original."""
 REDACTION_UNREAD: Final = "freezeframe.redaction.unread"
-"""Why texts of the span, its resource or its scope are keyed hashes (class ``UNREAD`` of the surrogates): no one read them."""
+"""Why texts of the span, its resource or its scope are keyed hashes (class ``UNREAD`` of the surrogates): not read."""
 NORMALISED_FROM: Final = "freezeframe.normalised.from"
 """Name of the vendor dialect that the GenAI attributes were derived from."""
 MENDED_TEXTS: Final = "freezeframe.mended.texts"
 """How many texts of the span held something that is not Unicode, such as half an emoji, and have U+FFFD in its place."""
 EVENT_NAME: Final = "freezeframe.event.name"
-"""On a span that stands for a log record with a GenAI event (its parent is the span that the record belongs to): the event."""
+"""On a span made from a log record with a GenAI event (its parent is the span that the record belongs to): the event."""
 EVENT_BODY: Final = "freezeframe.event.body"
 """The log record's body: its text, or JSON of its structure."""
 EVENT_PREFIX: Final = "gen_ai."
-"""Log records with an event of such a name are kept; all others are not ours."""
+"""Log records with an event of such a name are kept; all others are ignored."""
 
-# -- names of the past and of vendors under ``gen_ai.``: read from senders, never written --------------------------------
+# -- past and vendor names under ``gen_ai.``: read from senders, never written --------------------------------
 PAST_SYSTEM: Final = "gen_ai.system"
 PAST_PROMPT: Final = "gen_ai.prompt"
-"""Alone a JSON text; with ``.N.role``, ``.N.content``, ``.N.tool_calls.M.name`` an indexed form."""
+"""By itself a JSON text; with ``.N.role``, ``.N.content``, ``.N.tool_calls.M.name`` an indexed form."""
 PAST_COMPLETION: Final = "gen_ai.completion"
 PAST_PROMPT_TOKENS: Final = "gen_ai.usage.prompt_tokens"
 PAST_COMPLETION_TOKENS: Final = "gen_ai.usage.completion_tokens"
@@ -263,7 +263,7 @@ PAST_MESSAGE_EVENTS: Final = (
 """Events of conventions 1.28 to 1.36, one per message of the request; the answer is `PAST_CHOICE_EVENT`."""
 PAST_CHOICE_EVENT: Final = "gen_ai.choice"
 OPERATION_DETAILS_EVENT: Final = "gen_ai.client.inference.operation.details"
-"""Today's event beside a call: its messages as attributes."""
+"""Today's event next to a call: its messages as attributes."""
 PAST_FINISH_REASON: Final = "gen_ai.response.finish_reason"
 PAST_CONTENT_PROMPT_EVENT: Final = "gen_ai.content.prompt"
 PAST_CONTENT_COMPLETION_EVENT: Final = "gen_ai.content.completion"

@@ -1,7 +1,7 @@
 """The request key: what makes two requests the same request, as named components over canonical JSON.
 
 A key is made of an allow-list of components (method, path, some headers, each field of the body). Each has a name, so that a
-miss can say which agreed and which did not, and so that a relaxation can name what it ignores. Golden vectors:
+miss can say which agreed and which did not, and a relaxation can name what it ignores. Golden vectors:
 ``tests/golden/keys/vectors.json``; a changed vector is a changed format.
 """
 
@@ -18,8 +18,8 @@ from freezeframe_schemas import body_text, values
 from freezeframe_schemas.exchange import Kind, Request
 
 KEY_VERSION: Final = 1
-"""Version of how components make a key. What is read of a body, and found in it, may change under it: keys are made anew
-wherever they are compared, and those that a fixture holds are compared with no others."""
+"""Version of how components make a key. How a body is read, and what is found in it, may change under the same version: keys
+are computed anew wherever they are compared, and the keys in a fixture are compared with no others."""
 
 SEMANTIC_HEADERS: Final = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"})
 """Headers that change what a provider does. All others (retry counts, package versions, trace context) never decide."""
@@ -71,8 +71,8 @@ def request_key(
         name: tool, retriever or MCP method; not used for HTTP.
         request: the request as recorded or as it is being made.
         transient: top-level body fields that never decide (from the wire dialect).
-        ignore: component names that the caller relaxes, for example ``body.temperature``.
-        alias: applied to every text first, so that a surrogate and the value that it stands for give the same key.
+        ignore: component names that the caller ignores, for example ``body.temperature``.
+        alias: applied to every text first, so that a surrogate and the value that it replaces give the same key.
     """
     ignored = set(ignore)
     if request.method:
@@ -84,7 +84,7 @@ def request_key(
 
 
 def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: Callable[[str], str] = str) -> Any:
-    """Return the part of the body that decides, as a JSON value (or text, or a hash for bytes): what a diff is made over."""
+    """Return the part of the body that decides, as a JSON value (or text, or a hash for bytes). Diffs are made of this."""
     if request.omitted:
         return {"omitted": request.omitted}
     content_type = next((text for name, text in request.headers if name.lower() == "content-type"), "")
@@ -92,9 +92,9 @@ def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: C
     if not text:
         return None
     if mark := body_text.boundary(content_type):
-        text = text.replace(mark, "boundary")  # drawn anew for each request
+        text = text.replace(mark, "boundary")  # chosen anew for each request
     aliased = alias(text)
-    if aliased == text and codec != "utf-8":  # bytes, with nothing in them that was redacted
+    if aliased == text and codec != "utf-8":  # bytes, in which nothing was redacted
         return {"sha256": hashlib.sha256(body_text.write_text(text, codec)).hexdigest()}
     text = aliased
     try:

@@ -1,9 +1,9 @@
-"""How a run stands (ok, failed, unfinished), and the pending span that says a run began, until its entry span comes.
+"""The status of a run (ok, failed, unfinished), and the pending span that says a run began, until its entry span comes.
 
 OpenTelemetry knows a span only once it has ended, so a process that is killed would take its run's entry with it. A *pending
 span* goes out when an entry point begins. It is a child of the entry span, with its own id: a backend that keeps the
-first of two spans with one id would otherwise never show the entry's end. It holds what the entry point began with. Wherever
-we read a run, `settle` puts the entry span in its place; where that never came, the pending span stands for it, and the run is
+first of two spans with one id would otherwise never show the entry's end. It holds what the entry point began with. Whenever
+we read a run, `settle` puts the entry span in its place. If that never came, the pending span replaces it, and the run is
 *unfinished*: still running, or killed.
 
 `status_of` and `status_sql` are generated from the same rows, `_RULES`.
@@ -20,7 +20,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
 NO_PARENT: Final = "0" * 16
-"""What a pending span names as the parent of an entry span that has none: OpenTelemetry's invalid span id."""
+"""What a pending span names as the parent of an entry span without a parent: OpenTelemetry's invalid span id."""
 
 
 class RunStatus(StrEnum):
@@ -35,7 +35,7 @@ class RunStatus(StrEnum):
 
     @property
     def word(self) -> str:
-        """Return the status as people read it."""
+        """Return the status in words."""
         return "failed" if self is RunStatus.FAILED else self.value
 
 
@@ -43,7 +43,7 @@ NOT_OK: Final = (RunStatus.FAILED, RunStatus.UNFINISHED)
 """What `runs --failed` lists."""
 
 _RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "failed"))
-"""A status and the fact that decides for it; the first that is true wins."""
+"""A status and the condition for it; the first that is true wins."""
 
 
 def status_of(*, unfinished: bool, failed: bool) -> RunStatus:
@@ -65,7 +65,7 @@ def is_pending(span: SpanRecord) -> bool:
 
 
 def settle(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans with each pending one left out, or in the place of its entry span where that is not there."""
+    """Return the spans with each pending one left out, or in place of its entry span if that is missing."""
     received = list(spans)
     ended = {span.span_id for span in received if not is_pending(span)}
     settled = [span if not is_pending(span) else _as_entry(span) for span in received]

@@ -1,4 +1,4 @@
-"""Who listens on a port of this machine: looked up for messages only."""
+"""Find out which process listens on a port of this machine, for messages only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def who_listens(port: int) -> str | None:
-    """Return ``"pid 4711 (python -m http.server)"`` for whoever listens on `port`; None if the system does not say."""
+    """Return ``"pid 4711 (python -m http.server)"`` for the process that listens on `port`; None if the system does not say."""
     inodes = set(_listening_inodes(port))
     if not inodes:
         return None

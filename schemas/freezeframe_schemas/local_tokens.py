@@ -1,7 +1,7 @@
-"""The tokens of a data directory: what opens a collector's ports to whoever can read its files, and to no one else.
+"""The tokens of a data directory: they open a collector's ports to whoever can read its files, and to no one else.
 
-Three files, because they travel differently: containers are given the sender's, a notebook the reader's, no one the admin's.
-The collector makes the first two before it listens; what stands in such a file already is taken.
+Three files, because they go to different places: the sender's to containers, the reader's to notebooks, the admin's nowhere.
+The collector makes the first two before it listens; a token that is in the file already is used.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.same_origin import is_loopback
 
 SENDER: Final = "sender-token"
-"""Sends spans, and sees what the collector says of itself."""
+"""Sends spans, and sees what the collector reports about itself."""
 READER: Final = "reader-token"
-"""Reads every run: SQL, the replay service and its pages; and sees what the collector says of itself."""
+"""Reads every run: SQL, the replay service and its pages; and sees what the collector reports about itself."""
 ADMIN: Final = "admin-token"
-"""Gives orders to the store and inserts into the tables that are the user's own."""
+"""Gives commands to the store and inserts into the user's own tables."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,512}")
 
 
 def load_or_create_token(directory: Path, name: str) -> str:
-    """Return the token in the file `name`, made on first use, readable by its owner only.
+    """Return the token in the file `name`, created on first use, readable by its owner only.
 
     Raises:
-        ConfigError: the file cannot be read or made, or holds no token.
+        ConfigError: the file cannot be read or created, or holds no token.
     """
     path = directory / name
     try:
@@ -48,7 +48,7 @@ def load_or_create_token(directory: Path, name: str) -> str:
 
 
 def _create(path: Path) -> None:
-    """Make the file whole or not at all; of two at once, one makes it."""
+    """Create the file whole or not at all; if two try at once, one succeeds."""
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -75,10 +75,10 @@ def bearer(token: str | None) -> dict[str, str]:
 
 
 def token_of(host: str, port: int, name: str) -> str | None:
-    """Return the token to show to what listens there: the one of the data directory whose collector runs and noted that port.
+    """Return the token for the listener there: that of the data directory whose collector runs and noted that port.
 
-    Looked through are the data directory of the working directory and those over which this user started collectors
-    (`known_data_directories`). What listens on another machine is shown none.
+    The data directory of the working directory is looked at, and those for which this user started collectors
+    (`known_data_directories`). A listener on another machine is shown no token.
     """
     for directory in known_data_directories() if is_loopback(host) else ():
         notes = read_notes(directory)

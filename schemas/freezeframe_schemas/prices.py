@@ -1,4 +1,4 @@
-"""List prices of models, for runs that are compared without a store. The rows are those that a new store begins with."""
+"""List prices of models, for runs that are compared without a store. A new store begins with the same rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Price:
     cache_write_usd: float
 
     def cost_usd(self, *, input_tokens: int, output_tokens: int, cache_read: int = 0, cache_write: int = 0) -> float:
-        """Return what a call costs; `input_tokens` include those of the cache, as the conventions count them."""
+        """Return what a call costs; `input_tokens` include cached ones, as the conventions count them."""
         fresh = max(input_tokens - cache_read - cache_write, 0)
         read_and_written = cache_read * self.cache_read_usd + cache_write * self.cache_write_usd
         return (fresh * self.input_usd + read_and_written + output_tokens * self.output_usd) / _MILLION

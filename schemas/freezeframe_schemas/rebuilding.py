@@ -1,4 +1,4 @@
-"""What of a value does not come back when it is encoded and decoded again: found out by doing it."""
+"""Which parts of a value do not come back when it is encoded and decoded again: found by doing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from freezeframe_schemas import values
 
 LIMIT: Final = 1_000_000
-"""Characters of one encoded object; a larger one is not checked, and said to be unchecked."""
+"""Characters of one encoded object; a larger one is not checked, and reported as unchecked."""
 _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _OPAQUE_CLASS: Final = values.class_path(values.Opaque)
 
@@ -20,14 +20,14 @@ class Lost:
     """A part of a value that is not the same once it is rebuilt."""
 
     path: str
-    """Where in the value, ``.headers[0]``; empty for the value itself."""
+    """Its path in the value, ``.headers[0]``; empty for the value itself."""
     class_name: str
     opaque: bool
-    """Nothing can be rebuilt in its place. Else something like it is: a dict for a Counter, a str for a subclass of str."""
+    """True if nothing can be rebuilt. If False, something similar is: a dict for a Counter, a str for a subclass of str."""
 
 
 def lost_in_rebuilding(value: object) -> Iterator[Lost]:
-    """Yield the parts of `value` that tagged JSON does not give back as they are. Never raises.
+    """Yield the parts of `value` that tagged JSON does not return unchanged. Never raises.
 
     JSON's own types cost a look each; anything else is encoded, decoded and encoded again, up to `LIMIT`.
     """
@@ -53,7 +53,7 @@ def _lost(value: Any, path: str, depth: int) -> Iterator[Lost]:
 
 
 def _changed(value: Any, kind: type) -> bool | None:
-    """Return None if the value comes back as it is, else whether nothing does."""
+    """Return None if the value comes back unchanged, else whether nothing comes back."""
     text = values.encode(value)
     if values.is_opaque(text):
         return True
@@ -62,7 +62,7 @@ def _changed(value: Any, kind: type) -> bool | None:
     try:
         rebuilt = values.decode(text)
         again = values.encode(rebuilt)
-    except Exception:  # a class of the application's may do anything
+    except Exception:  # a class of the application may do anything
         return True
     if _OPAQUE_CLASS in again:
         return True

@@ -1,6 +1,6 @@
-"""Run: one trace rebuilt as a tree, what it carries of the replay kit, and how far it can be re-enacted.
+"""Run: one trace rebuilt as a tree, the parts of the replay kit that it carries, and how far it can be re-enacted.
 
-The kit is data (`KIT`): one row a field, with the attribute that holds it and the level that needs it. The SQL views are
+The kit is data (`KIT`): one row per field, with the attribute that holds it and the level that needs it. The SQL views are
 generated from the same rows.
 """
 
@@ -41,7 +41,7 @@ class Entry:
     output: str | None = None
     """Tagged JSON."""
     error: str | None = None
-    """Tagged JSON of the exception that left the entry point."""
+    """Tagged JSON of the exception that the entry point raised."""
     random_state: str | None = None
     clock_readings: str | None = None
     flags: str | None = None
@@ -53,7 +53,7 @@ class Entry:
     run_id: str | None = None
     start_time_unix_nano: int = 0
     end_time_unix_nano: int = 0
-    """Of an unfinished run: when it was last heard of."""
+    """For an unfinished run: the time of its last sign of life."""
     span_id: str = ""
     unfinished: bool = False
     """The run has no recorded end: it is still running, or was killed. See `lifecycle`."""
@@ -74,7 +74,7 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        """Return how the run stands."""
+        """Return the status of the run."""
         return status_of(unfinished=self.entry.unfinished, failed=self.failed)
 
     @property
@@ -86,7 +86,7 @@ class Run:
 
 
 def build_run(spans: Iterable[SpanRecord]) -> Run:
-    """Return the run that the spans of one trace make up. A span that came twice counts once, a pending one not at all.
+    """Return the run that the spans of one trace form. A span that came twice counts once, a pending one not at all.
 
     Raises:
         RunError: no spans, or spans of several traces.
@@ -117,7 +117,7 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
 
 
 def _enclosing(span_id: str, by_id: Mapping[str, SpanRecord], exchange_ids: set[str]) -> str | None:
-    """Return the outermost exchange above `span_id`: the one that a replay answers in place of all below it."""
+    """Return the outermost exchange above `span_id`: the one that a replay answers in place of all those below it."""
     found: str | None = None
     seen: set[str] = set()
     while span_id in by_id and span_id not in seen:
@@ -129,7 +129,7 @@ def _enclosing(span_id: str, by_id: Mapping[str, SpanRecord], exchange_ids: set[
 
 
 def _above(span: SpanRecord) -> str:
-    """Return the span id of the recorded call around the span, where it names that, else of its parent."""
+    """Return the span id of the recorded call around the span if it names one, else of its parent."""
     return span.text(genai.EXCHANGE_INSIDE) or span.parent_span_id
 
 
@@ -194,7 +194,7 @@ class Scope(StrEnum):
     TOOL = "tool"
     RETRIEVAL = "retrieval"
     TOLD_TOOL = "told_tool"
-    """Spans of another instrumentation that tell of a tool, in a run without exchanges."""
+    """Spans of another instrumentation that describe a tool call, in a run without exchanges."""
     TOLD_RETRIEVAL = "told_retrieval"
 
 
@@ -208,14 +208,14 @@ OPERATION_IN: Final[Mapping[Scope, str]] = {
     Scope.TOLD_TOOL: genai.OP_EXECUTE_TOOL,
     Scope.TOLD_RETRIEVAL: genai.OP_RETRIEVAL,
 }
-"""Scope -> the operation of the spans in it, of which none is an exchange."""
+"""Scope -> the operation of the spans in it, none of which is an exchange."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitField:
     """One thing that a run depended on.
 
-    It is there if every span in `scope` has one of `attributes` and does not say by `omitted` that the content was left out.
+    Present if every span in `scope` has one of `attributes` and does not say through `omitted` that content was left out.
     """
 
     name: str
@@ -248,9 +248,9 @@ LEVELS: Final[Mapping[int, str]] = {
     6: "hermetic",
 }
 RE_ENACTED_FROM: Final = 3
-"""The lowest level at which a run can be re-enacted by itself. Below it is a cold case."""
+"""The lowest level at which a run can be re-enacted by itself. Below it, a run is a cold case."""
 NO_EXCHANGES: Final = "no_exchanges"
-"""What keeps a run back that was recorded without any, whatever else it lacks."""
+"""What keeps a run without exchanges from the next level, whatever else it lacks."""
 
 _ANSWER = (genai.RESPONSE_BODY, genai.ERROR_CHAIN)
 
@@ -305,7 +305,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """The level that a run can reach, and by name what keeps it from the next ones."""
+    """The level that a run can reach, and the names of what keeps it from the next ones."""
 
     level: int
     missing: tuple[Missing, ...]
@@ -319,21 +319,21 @@ class Readiness:
 
 
 def spans_in_scope(run: Run, scope: Scope) -> list[SpanRecord]:
-    """Return the spans of the run that a kit field of `scope` is asked of. Nested exchanges count too."""
+    """Return the spans of the run that must carry a kit field of `scope`. Nested exchanges count too."""
     if scope in (Scope.ENTRY, Scope.RESOURCE):
         return [span for span in run.spans if span.span_id == run.entry.span_id]
     if scope in OPERATION_IN:
-        # What another instrumentation tells beside our own exchanges is not what a replay is made from.
+        # What another instrumentation records next to our exchanges is not used for a replay.
         told = () if run.exchanges else run.spans
         return [span for span in told if span.text(genai.OPERATION_NAME) == OPERATION_IN[scope]]
     return [span for span in run.spans if span.text(genai.EXCHANGE_KIND) in KINDS_IN[scope]]
 
 
 def readiness(run: Run) -> Readiness:
-    """Return how far the run can be re-enacted: the level below the first that `KIT` or a gap keeps it from.
+    """Return how far the run can be re-enacted: one level below the first that `KIT` or a gap rules out.
 
-    A run without exchanges of its own reaches level 2 at most, by what another instrumentation tells of its tools. Below
-    level 3, a run that used no tool stays at level 1: there is none whose output could be frozen.
+    A run without exchanges reaches level 2 at most, by what another instrumentation recorded of its tools. Below level 3, a run
+    that used no tool stays at level 1: there is no tool whose output could be frozen.
     """
     scopes = {scope: spans_in_scope(run, scope) for scope in Scope}
     lacking: dict[KitField, list[str]] = defaultdict(list)

@@ -1,7 +1,7 @@
-"""Who a request over HTTP comes from: a program, a page of ours, or a page of someone else's in a browser on this machine.
+"""Where an HTTP request comes from: a program, one of our pages, or someone else's page in a browser on this machine.
 
-A page of any origin can have its visitor's browser send requests to loopback. It cannot choose the headers that are read here:
-``Host``, ``Origin`` and ``Sec-Fetch-*`` are the browser's. Every HTTP listener of ours asks `why_foreign`, and sends
+A page of any origin can make its visitor's browser send requests to loopback. It cannot choose the headers that are read here:
+the browser sets ``Host``, ``Origin`` and ``Sec-Fetch-*``. Each of our HTTP listeners calls `why_foreign`, and sends
 `ANSWER_HEADERS` with each answer, so that a page of another origin can neither load it as a script nor embed it. Pure.
 
 Source: Fetch standard, "Origin header" and "Cross-Origin-Resource-Policy header"; Fetch Metadata Request Headers.
@@ -22,7 +22,7 @@ LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.IGNORECASE)
 _BROWSER: Final = "Mozilla/"
 _OURS: Final = frozenset({"same-origin", "none"})
-"""What ``Sec-Fetch-Site`` says of a page of the same origin, and of an address that someone typed."""
+"""``Sec-Fetch-Site`` for a page of the same origin, and for an address that someone typed."""
 
 
 def why_foreign(
@@ -32,13 +32,13 @@ def why_foreign(
     origins: Collection[str] = (),
     links: bool = False,
 ) -> str | None:
-    """Return why a request is not to be answered, or None if it is.
+    """Return why a request must not be answered, or None if it may be.
 
     Args:
-        headers: the request's, looked up without regard to case.
-        names: what ``Host`` may name, without its port; None for any, where strangers are expected.
-        origins: pages of others that may ask.
-        links: whether a link on a page of someone else's may lead here. The browser shows the answer; the page never sees it.
+        headers: the request's headers; case is ignored.
+        names: what ``Host`` may name, without its port; None for any, if strangers are expected.
+        origins: other pages that may send requests.
+        links: whether a link on someone else's page may lead here. The browser shows the answer; the page never sees it.
     """
     host = headers.get("Host", "")
     name = host_name(host)
@@ -70,7 +70,7 @@ def _authorized(headers: Mapping[str, str]) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether what listens on this address is reached from this machine only."""
+    """Return whether a listener on this address is reachable from this machine only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -2,7 +2,7 @@
 
     workers: int = setting(16, "Requests served at once.", whole(1, 256))
 
-The agent and the collector share it, so it imports the standard library alone. A fault never stops the reading: it goes to
+The agent and the collector share it, so it imports only the standard library. A fault never stops the reading: it goes to
 the caller's list with its place, and the setting keeps its default.
 """
 
@@ -21,10 +21,10 @@ class Kind:
     """What a value may be, and how it is written in an environment variable."""
 
     expected: str
-    """In an error and in the reference: what a value has to be."""
+    """What a value must be, as errors and the reference say it."""
     accepts: Callable[[Any], bool]
     parse: Callable[[str], object] = str
-    """From the text of a variable; raises ValueError or LookupError if it is not one."""
+    """Reads a variable's text; raises ValueError or LookupError if it is not valid."""
     secret: bool = False
     """Whether a fault leaves out the value."""
 
@@ -39,7 +39,7 @@ class Setting:
     default: Any
     help: str
     variables: tuple[str, ...]
-    """Environment variables of a standard that mean the same."""
+    """Standard environment variables with the same meaning."""
 
     def check(self, value: object, where: str, faults: list[str]) -> Any:
         """Return the value, or the default and a fault if it is not of the setting's kind."""
@@ -61,7 +61,7 @@ class Setting:
 
 
 def setting(default: Any, help_text: str, kind: Kind | None = None, *, variables: tuple[str, ...] = ()) -> Any:
-    """Declare a field; without a kind, that of its annotation. Typed as Any so that the field keeps its own type."""
+    """Declare a field; without a kind, the annotation's kind. Typed as Any so that the field keeps its own type."""
     return field(default=default, metadata={"help": help_text, "kind": kind, "variables": variables})
 
 
@@ -81,7 +81,7 @@ def declared(config: type, prefix: str = "") -> dict[str, Setting]:
 
 
 def no_such(where: str, name: str, known: Iterable[str]) -> str:
-    """Return the fault of a name that is not a setting."""
+    """Return the fault for a name that is not a setting."""
     import difflib
 
     near = difflib.get_close_matches(name, list(known), n=1)
@@ -89,18 +89,18 @@ def no_such(where: str, name: str, known: Iterable[str]) -> str:
 
 
 def one_of(*choices: str) -> Kind:
-    """Return the kind of a closed set of texts."""
+    """Return the kind for a closed set of texts."""
     *others, last = choices
     return Kind(expected=f"{', '.join(others)} or {last}", accepts=lambda value: value in choices)
 
 
 def whole(least: int, most: int | None = None) -> Kind:
-    """Return the kind of whole numbers in a range."""
+    """Return the kind for whole numbers in a range."""
     return _numbers("a whole number", int, least, most)
 
 
 def number(least: float, most: float | None = None, what: str = "a number") -> Kind:
-    """Return the kind of finite numbers in a range."""
+    """Return the kind for finite numbers in a range."""
     return _numbers(what, float, least, most)
 
 

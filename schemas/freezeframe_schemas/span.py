@@ -1,6 +1,6 @@
 """SpanRecord: one OpenTelemetry span as a frozen value, with everything that OTLP carries.
 
-Between receivers, processors, tables and replay a span is always this value. Conversions live where the other format lives
+Between receivers, processors, tables and replay, a span is always this value. Conversions live next to the other format
 (`otlp` for the wire, `tables` for rows). Nothing here interprets attributes.
 """
 
@@ -112,8 +112,8 @@ class SpanRecord:
     dropped_links_count: int = 0
 
     def with_attributes(self, changes: Attributes) -> SpanRecord:
-        """Return the span with `changes` laid over its attributes."""
-        # By the slots: `dataclasses.replace` takes twice as long, and this is done to each span on its way to the store.
+        """Return the span with `changes` applied to its attributes."""
+        # Copy the slots: `dataclasses.replace` takes twice as long, and this runs for each span on its way to the store.
         copy = object.__new__(SpanRecord)
         for set_field, value in zip(_SET_OTHERS, _GET_OTHERS(self), strict=True):
             set_field(copy, value)
@@ -121,12 +121,12 @@ class SpanRecord:
         return copy
 
     def text(self, name: str) -> str | None:
-        """Return the attribute where it is text, else None."""
+        """Return the attribute if it is text, else None."""
         value = self.attributes.get(name)
         return value if isinstance(value, str) else None
 
     def integer(self, name: str) -> int | None:
-        """Return the attribute where it is a whole number, else None."""
+        """Return the attribute if it is a whole number, else None."""
         value = self.attributes.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 

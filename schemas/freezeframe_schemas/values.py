@@ -1,6 +1,6 @@
 """Python values as tagged JSON text, and back: arguments, results and exceptions of the functions that a run called.
 
-JSON types are written as they are. Anything else is an object with a ``$type``::
+JSON types are written unchanged. Anything else is an object with a ``$type``::
 
     {"$type": "tuple", "value": [1, 2]}
     {"$type": "datetime", "value": "2026-11-21T15:00:00+00:00"}
@@ -34,18 +34,18 @@ _OPAQUE_MARK: Final = '"$type": "opaque"'
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Opaque:
-    """What stands where a recorded value could not be rebuilt."""
+    """Replaces a recorded value that could not be rebuilt."""
 
     class_name: str
     text: str
 
 
 class RecordedError(Exception):
-    """Stands for a recorded exception whose class is not importable here; `args` are the recorded ones."""
+    """Replaces a recorded exception whose class cannot be imported here; `args` are the recorded ones."""
 
 
 def encode(value: object) -> str:
-    """Return `value` as tagged JSON text. Never raises: what has no form becomes ``opaque``."""
+    """Return `value` as tagged JSON text. Never raises: a value without a form becomes ``opaque``."""
     return _dump(_encode(value, (), 0))
 
 
@@ -85,14 +85,14 @@ def is_exception(text: str) -> bool:
 def class_path(cls: type) -> str:
     """Return ``module:qualname``, the form in which a class is named in tagged JSON.
 
-    A script that is imported again, by a replay or by multiprocessing's spawn, is ``__mp_main__`` there: it is the same script.
+    A script that is imported again, by a replay or by multiprocessing's spawn, is ``__mp_main__`` there, but is the same.
     """
     module = "__main__" if cls.__module__ == "__mp_main__" else cls.__module__
     return f"{module}:{cls.__qualname__}"
 
 
 def find_class(path: str) -> type | None:
-    """Return the class named ``module:qualname`` where its module is imported already, else None."""
+    """Return the class named ``module:qualname`` if its module is imported already, else None."""
     module_name, _, qualname = path.partition(":")
     found: Any = sys.modules.get(module_name)
     for name in qualname.split("."):
@@ -127,7 +127,7 @@ def _encode(value: object, seen: tuple[int, ...], depth: int) -> object:
     if kind is str:
         return value
     if isinstance(value, int) and kind is int:
-        # Python refuses to write integers of over 4300 digits (about 14,284 bits) in decimal
+        # Python refuses to write integers of more than 4300 digits (about 14,284 bits) in decimal
         return value if value.bit_length() < _MAX_DECIMAL_BITS else _tagged("int", hex(value))
     if isinstance(value, float) and kind is float:
         return value if math.isfinite(value) else _tagged("float", repr(value))

@@ -1,10 +1,10 @@
-"""What a replay's report says: its verdict, the exit code of that, what was not compared, and one line that says it all. Pure.
+"""What a replay's report says: its verdict, the exit code, what was not compared, and one line that sums it up. Pure.
 
 Every command, page, test and document that judges a replay asks here, so that a word means the same wherever it is read.
 
 The rule: a verdict never claims more than was compared. *Compared* is a step that answered a request equal to the recorded
-one, and an outcome equal to the recorded one. Where neither was compared, the replay is incomparable, whatever it did.
-What was not compared although the run has it, or differed and was told not to count, is named on the same line as the verdict.
+one, and an outcome equal to the recorded one. If neither was compared, the replay is incomparable, whatever it did. Anything
+in the run that was not compared, or that differed and was told not to count, is named on the same line as the verdict.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Verdict(StrEnum):
     """The three things that a replay can say."""
 
     IDENTICAL = "identical"
-    """Whatever was compared is equal, something was, and the headline names what was not."""
+    """Everything that was compared is equal, something was compared, and the headline names what was not."""
     DIVERGED = "diverged"
-    """The program behaved otherwise than recorded."""
+    """The program behaved differently than recorded."""
     INCOMPARABLE = "incomparable"
     """The replay says nothing about the program's behaviour; `why_incomparable` says why."""
 
@@ -51,15 +51,15 @@ _SAY_NOTHING: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.NETWORK: "a client that no seam covers tried to reach the network",
     DivergenceKind.FENCED: "the program was blocked by a fence",
 }
-"""Divergences after which nothing can be said: the question was another one, or the program was stopped before it decided.
+"""Divergences after which nothing can be said: the question was a different one, or the program was stopped before it decided.
 
-The recorded run may have done the same without being seen, so that it is no change of behaviour either.
+The recorded run may have done the same without being seen, so it is not a change of behaviour either.
 """
 
 _BROKEN_CODE: Final = frozenset(
     {"ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError", "NameError", "UnboundLocalError"}
 )
-"""Exceptions that mean that the code could not be run, not that it decided otherwise."""
+"""Exceptions that mean that the code could not be run, not that it decided differently."""
 
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
@@ -70,26 +70,26 @@ _LEFT_OPEN: Final[Mapping[Check, str]] = {
     Check.OPAQUE: "an object that can be compared by class only",
     Check.NOT_SEEN: "not seen by the replay",
 }
-"""How far an end of the run was compared, if that leaves it open -> in words."""
+"""How far the input or outcome was compared, if not fully -> in words."""
 _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
     Why.KEY: ("that needs the key to compare", "that need the key to compare"),
     Why.DERIVED: ("made from a surrogate", "made from surrogates"),
     Why.SHARED: ("whose surrogate also stands for others", "whose surrogates also stand for others"),
     Why.INPUT: ("of the caller's own input", "of the caller's own input"),
 }
-"""What is said of one private value that was not compared, and of several."""
+"""The text for one private value that was not compared, and for several."""
 _ROOT_LANE: Final = "root"
 
 
 def verdict(report: Report) -> Verdict:
-    """Return whether the replay re-enacted the recording, left it, or says nothing."""
+    """Return whether the replay re-enacted the recording, diverged from it, or says nothing."""
     if why_incomparable(report) is not None:
         return Verdict.INCOMPARABLE
     return Verdict.DIVERGED if report.divergences else Verdict.IDENTICAL
 
 
 def exit_code(report: Report) -> int:
-    """Return what a command that judges the report exits with."""
+    """Return the exit code of a command that judges the report."""
     return EXIT_CODES[verdict(report)]
 
 
@@ -111,7 +111,7 @@ def why_incomparable(report: Report) -> str | None:
 def not_compared(report: Report) -> tuple[str, ...]:
     """Return what an identical replay leaves open, a few words each: not compared, or different and told not to count.
 
-    This is the place to add another such thing (a field of `Report`, a phrase here): every door prints it from here.
+    This is the place to add another such thing (a field of `Report`, a phrase here): everything prints it from here.
     """
     return tuple(_not_compared(report))
 
@@ -119,7 +119,7 @@ def not_compared(report: Report) -> tuple[str, ...]:
 def headline(report: Report) -> str:
     """Return the verdict as one line: what was compared, what was not, or where the replay left the recording.
 
-    Holds texts of the recording as they are: whoever prints it escapes them.
+    Holds texts of the recording unescaped: the caller that prints it escapes them.
     """
     found = verdict(report)
     if found is Verdict.INCOMPARABLE:
@@ -136,7 +136,7 @@ def headline(report: Report) -> str:
 
 
 def why_nothing_to_check(fixture: Fixture) -> str | None:
-    """Return why a recording cannot be checked at all, or None if it holds anything of ours: a call, input, or outcome."""
+    """Return why a recording cannot be checked at all, or None if it holds a call, an input or an outcome."""
     entry = fixture.entry
     if fixture.steps or any(text is not None for text in (entry.input, entry.output, entry.error)):
         return None
@@ -156,7 +156,7 @@ def title(divergence: Divergence) -> str:
 
 
 def judged_to_json(report: Report) -> str:
-    """Return the report as JSON for other programs, with what is said of it: verdict, headline, what was not compared."""
+    """Return the report as JSON for other programs, with its judgement: verdict, headline, what was not compared."""
     said = {
         "verdict": verdict(report).value,
         "headline": headline(report),
@@ -166,7 +166,7 @@ def judged_to_json(report: Report) -> str:
     return json.dumps({**said, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
 
 
-# -- identical, and but for what ------------------------------------------------------------------------------------------
+# -- identical, and except what ------------------------------------------------------------------------------------------
 
 
 def _why_open(report: Report) -> str | None:
@@ -225,7 +225,7 @@ def _not_compared(report: Report) -> Iterable[str]:
         if name == Relaxed.PLACE:
             yield f"{_count(steps, 'step')} asked at a different place"
         elif name == Relaxed.NAMES:
-            continue  # each is among the private values, unless the key tells that it is the same
+            continue  # each is among the private values, unless the key shows that it is the same
         elif name in _RELAXED:
             yield f"{_RELAXED[name]} in {_count(steps, 'step')}"
         else:

@@ -1,6 +1,6 @@
 """Count the values of an OTLP request in protobuf before any object is made: ten million empty ones fit into 20 MB.
 
-Only lengths are read. What is not protobuf is left to the parser, which says so.
+Only lengths are read. Anything that is not protobuf is left to the parser, which says so.
 
 Source: protobuf, "Encoding"; opentelemetry-proto v1.
 """
@@ -12,16 +12,16 @@ from typing import Final
 from freezeframe_schemas.errors import WireError
 
 _FIELDS_PER_VALUE: Final = 4
-"""An attribute has a key, a value and what the value holds; a span has eight fields besides."""
+"""An attribute has a key, a value and what the value holds; a span has eight more fields."""
 _LONG_TAG: Final = 3
-"""A field with a number above 15 takes as long to pass as four others, and OTLP has one of them, the flags of a span."""
+"""A field with a number above 15 takes as long to skip as four others, and OTLP has one of them, the flags of a span."""
 _DEPTH: Final = 120
-"""The parser goes no deeper: 100 levels, and again as many from each attribute on, which has five above it."""
+"""The parser goes no deeper: 100 levels, and as many again below each attribute, which has five above it."""
 _CONTROLS: Final = bytes(range(0x20))
-"""The length of every text or message of less than 32 bytes has one of these."""
+"""The length of every text or message under 32 bytes is one of these."""
 
 _Fields = dict[int, tuple[int, "_Fields"]]
-"""Tag of a field that holds a message -> how many values that is, and the fields of it."""
+"""Tag of a field that holds a message -> how many values it counts for, and its fields."""
 
 
 def _field(number: int, fields: _Fields, values: int = 1) -> _Fields:
@@ -48,13 +48,13 @@ LOGS: Final = _request(_RECORD)
 
 
 def refuse_too_many(body: bytes, request: _Fields, what: str, most_values: int) -> None:
-    """Look at a request, `TRACES` or `LOGS`; `what` names its kind in errors.
+    """Check a request, `TRACES` or `LOGS`; `what` names its kind in errors.
 
     Raises:
-        WireError: it has more than `most_values` attributes, items of arrays and maps, events, links, spans and what holds
-            them, or more than four times as many fields.
+        WireError: it has more than `most_values` attributes, items of arrays and maps, events, links, spans and their parents,
+            or more than four times as many fields.
     """
-    # There are at most as many small values as such bytes, and large ones are few. Most requests get no closer look.
+    # There are at most as many small values as such bytes, and few large ones. Most requests need no closer look.
     if len(body) - len(body.translate(None, _CONTROLS)) > most_values:
         _count(body, request, what, most_values)
 
@@ -62,7 +62,7 @@ def refuse_too_many(body: bytes, request: _Fields, what: str, most_values: int) 
 def _count(body: bytes, fields: _Fields, what: str, most_values: int) -> None:
     left, fields_left = most_values, most_values * _FIELDS_PER_VALUE
     outer: list[tuple[int, _Fields]] = []
-    """Where each message around this one ends, and its fields."""
+    """The end of each message around this one, and its fields."""
     at, end = 0, len(body)
     try:
         while True:
@@ -97,10 +97,10 @@ def _count(body: bytes, fields: _Fields, what: str, most_values: int) -> None:
                     at += 4
                 if tag < 8:  # there is no field 0: the parser refuses this message
                     at = end
-                # A group begins or ends: what is in it is counted like the rest.
+                # A group begins or ends: its content is counted like the rest.
             if not outer:
                 return
-            # A message may claim more than there is of the one around it, and is then refused alone: what follows counts.
+            # A message may claim to be longer than the one around it. Only that message is refused, so what follows counts.
             at = end
             end, fields = outer.pop()
     except IndexError:
@@ -108,7 +108,7 @@ def _count(body: bytes, fields: _Fields, what: str, most_values: int) -> None:
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """Return the number at the place, and the place behind it, which for no number is the end."""
+    """Return the number at `at` and the position after it; the end if there is no valid number."""
     value = 0
     for shift in range(0, 70, 7):
         byte = body[at]

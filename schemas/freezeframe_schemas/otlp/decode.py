@@ -1,7 +1,7 @@
 """OTLP protobuf -> SpanRecord.
 
-Decoding looks at each span on its own: a span that cannot be read is reported as a fault beside the spans that can, so that
-one bad span never takes its batch with it. The raw schema and why it is there: `raw`.
+Decoding looks at each span on its own: a span that cannot be read is reported as a fault next to the spans that can, so one
+bad span never takes its batch with it. For the raw schema and its purpose see `raw`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _STATUSES: Final = tuple(StatusCode)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one span may hold, and one request. A span over its limit is rejected by name, and its batch lands."""
+    """What one span may hold, and one request. A span over its limit is rejected by name; the rest of its batch is accepted."""
 
     spans: int = 100_000
-    """Of a request, which is refused beyond."""
+    """Per request; a request with more is refused."""
     values: int = 1_000_000
-    """Of a request, which is refused beyond: attributes, events, links, items of lists (`count`, `json_body`)."""
+    """Per request; a request with more is refused. Counts attributes, events, links, items of lists (`count`, `json_body`)."""
     span_bytes: int = 48 << 20
     attributes: int = 4_096
     events: int = 10_000
@@ -49,12 +49,12 @@ class Limits:
 
 
 NO_LIMITS: Final = Limits(spans=1 << 62, values=1 << 62, span_bytes=1 << 62, attributes=1 << 62, events=1 << 62, links=1 << 62)
-"""For what the log accepted (a limit that has changed since, or that a stage went over, takes nothing back), and for files."""
+"""For files, and for what the log accepted: it stays valid if a limit has changed since or a stage exceeded one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanFault:
-    """A span that could not be read. Holds ids where they could be read, never content."""
+    """A span that could not be read. Holds ids if they could be read, never content."""
 
     reason: str
     detail: str
@@ -81,7 +81,7 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
     """Return the spans of an ``ExportTraceServiceRequest``.
 
     Raises:
-        WireError: the body is no such message; nothing of it could be read.
+        WireError: the body is not a valid ExportTraceServiceRequest; nothing in it could be read.
     """
     limits = limits or Limits()
     refuse_too_many(body, TRACES, "OTLP traces", limits.values)
@@ -110,12 +110,12 @@ def decode_traces(body: bytes, limits: Limits | None = None) -> Decoded:
 
 def _parse(body: bytes, limits: Limits) -> RawRequest | SlicedRequest:
     try:
-        # A small request needs no look at the size of each span. Of a large one spans are counted before they are made into
-        # objects: ten million empty ones fit into 20 MB.
+        # A small request needs no check of each span's size. The spans of a large one are counted before they become objects:
+        # ten million empty ones fit into 20 MB.
         if len(body) <= min(limits.span_bytes, _WHOLE_BYTES):
             return parsers().request(body)
     except parsers().error:
-        pass  # one span of it may be at fault: the other schema leaves spans to be parsed one by one
+        pass  # one span in it may be at fault: with the other schema, spans are parsed one by one
     try:
         return parsers().sliced_request(body)
     except parsers().error as error:
@@ -144,14 +144,14 @@ def _decode_into(decoded: Decoded, found: RawSpan | bytes, resource: Resource, s
 
 
 def _describe(error: Exception) -> str:
-    # The message of a UnicodeDecodeError quotes the bytes; those are content.
+    # The message of a UnicodeDecodeError quotes the bytes, which are content.
     if isinstance(error, UnicodeDecodeError):
         return "a text is not UTF-8"
     return "not a valid protobuf message" if isinstance(error, parsers().error) else "nested too deeply"
 
 
 def _span(span: RawSpan, trace_id: str, span_id: str, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord:
-    # Each field is read once: reading one of a message costs as much as a few lines here.
+    # Read each field once: reading a message's field costs as much as a few lines here.
     parent, kind, status = span.parent_span_id, span.kind, span.status
     start, end = span.start_time_unix_nano, span.end_time_unix_nano
     attributes, events, links = span.attributes, span.events, span.links
@@ -173,7 +173,7 @@ def _span(span: RawSpan, trace_id: str, span_id: str, resource: Resource, scope:
     return SpanRecord(
         trace_id=trace_id,
         span_id=span_id,
-        parent_span_id=parent.hex() if parent.strip(b"\0") else "",  # some senders write zeros at a root
+        parent_span_id=parent.hex() if parent.strip(b"\0") else "",  # some senders write zeros for a root
         name=span.name.decode(),
         start_time_unix_nano=start,
         end_time_unix_nano=end,
@@ -239,7 +239,7 @@ def _scope(data: bytes, schema_url: bytes) -> Scope:
     )
 
 
-# A sender has the same resource and scopes in every request. As the same objects they are also redacted and encoded once.
+# A sender has the same resource and scopes in every request. As the same objects, they are also redacted and encoded once.
 _known_resource = lru_cache(_HEADS_REMEMBERED)(_resource)
 _known_scope = lru_cache(_HEADS_REMEMBERED)(_scope)
 
@@ -279,14 +279,14 @@ def _attribute(data: bytes) -> tuple[str, AttributeValue]:
         if start + length == len(data) and length and data[start] == 0x0A:
             text_length, text_at = _read_varint(data, start + 1)
             if text_at + text_length == len(data):
-                # The view saves a copy of a text that may be megabytes long.
+                # The view avoids copying a text that may be megabytes long.
                 return data[2:value_at].decode(), str(memoryview(data)[text_at:], "utf-8")
     pair = parsers().key_value(data)
     return pair.key, decode_value(pair.value)
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at `at` and the place after it; a number cut short reads as one that fits no message."""
+    """Return the number at `at` and the position after it; a truncated number reads as one too large for any message."""
     value = shift = 0
     while at < len(data) and shift < 35:
         byte = data[at]

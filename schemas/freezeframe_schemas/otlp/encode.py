@@ -1,7 +1,7 @@
 """SpanRecord -> OTLP protobuf, by hand: the wire form is simple, and building messages first costs several times as much.
 
-A value that has no OTLP form (a lone surrogate in a text, an integer over 64 bits) raises `UNENCODABLE` from the encoders of a
-part; what to do about it is the caller's to say: the agent's side makes it sound, the collector refuses it.
+A value without an OTLP form (a lone surrogate in a text, an integer over 64 bits) raises `UNENCODABLE` from the encoders of a
+part. The caller decides what to do: the agent's side repairs the value, the collector refuses it.
 
 Source: https://protobuf.dev/programming-guides/encoding, opentelemetry-proto v1 ``trace.proto``.
 """
@@ -22,7 +22,7 @@ _SMALL: Final = 96
 """Texts up to this many characters are remembered after the first encoding: model names, operation names."""
 _REMEMBERED: Final = 16_384
 HEAD_BYTES: Final = 4_096
-"""Resources and scopes up to this size are remembered over requests."""
+"""Resources and scopes up to this size are remembered across requests."""
 _HEADS_REMEMBERED: Final = 2_048
 _H = TypeVar("_H", Resource, Scope)
 _heads: dict[int, tuple[Resource | Scope, bytes]] = {}
@@ -53,9 +53,9 @@ def encode_parts(span: SpanRecord) -> tuple[bytes, bytes, bytes]:
 
 
 def request_parts(spans: Iterable[tuple[bytes, bytes, bytes]]) -> list[bytes]:
-    """Return an ``ExportTraceServiceRequest`` in parts to be written one after the other, the spans uncopied among them.
+    """Return an ``ExportTraceServiceRequest`` in parts to be written one after the other, including the spans uncopied.
 
-    Each span comes with its resource and its scope before it; the spans of one resource and scope share it.
+    Each span is given with its resource and scope; spans with the same resource and scope are grouped.
     """
     grouped: dict[bytes, dict[bytes, list[bytes]]] = {}
     for resource, scope, span in spans:
@@ -73,14 +73,14 @@ def request_parts(spans: Iterable[tuple[bytes, bytes, bytes]]) -> list[bytes]:
 
 
 def _head(value: _H, encode: Callable[[_H], bytes]) -> bytes:
-    # By identity: the decoder gives a sender's resource and scope as the same objects each time.
+    # By identity: the decoder returns a sender's resource and scope as the same objects each time.
     found = _heads.get(id(value))
     if found is None:
         found = (value, encode(value))
         if len(found[1]) <= HEAD_BYTES:
             if len(_heads) >= _HEADS_REMEMBERED:
                 _heads.clear()
-            # Holding the value keeps its id from being another one's.
+            # Holding the value keeps another object from getting its id.
             _heads[id(value)] = found
     return found[1]
 
@@ -128,7 +128,7 @@ def _encode_link(link: Link) -> bytes:
 
 
 def encode_scope(scope: Scope) -> bytes:
-    """Return the fields of ``ScopeSpans`` but its spans."""
+    """Return the fields of ``ScopeSpans`` except its spans."""
     parts: list[bytes] = []
     if scope.name:
         parts.append(delimited(b"\x0a", scope.name.encode()))
@@ -141,7 +141,7 @@ def encode_scope(scope: Scope) -> bytes:
 
 
 def encode_resource(resource: Resource) -> bytes:
-    """Return the fields of ``ResourceSpans`` but its scopes."""
+    """Return the fields of ``ResourceSpans`` except its scopes."""
     parts: list[bytes] = []
     _encode_attributes(parts, b"\x0a", resource.attributes)
     _append_count(parts, b"\x10", resource.dropped_attributes_count)
@@ -169,7 +169,7 @@ def _encode_attributes(parts: list[bytes], tag: bytes, attributes: Mapping[str, 
 
 
 def _encode_text_pair(key: str, text: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return the length and head of a ``KeyValue`` with a text, the text's own head, and the text: megabytes copied once."""
+    """Return the length and head of a ``KeyValue`` with a text, the text's head, and the text: megabytes are copied once."""
     head = b"\x0a" + varint(len(text))
     inner = len(head) + len(text)
     name = _encode_key(key) + b"\x12" + varint(inner)

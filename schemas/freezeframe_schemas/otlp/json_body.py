@@ -1,8 +1,8 @@
-"""An OTLP/JSON body -> SpanRecord, so that one bad text or one deep value costs its own span and not the request.
+"""An OTLP/JSON body -> SpanRecord, so that one bad text or one deep value costs only its span and not the request.
 
-Values are counted before any object is made. A body that the parser refuses is mended and parsed again: half a surrogate pair
+Values are counted before any object is made. A body that the parser refuses is repaired and parsed again: half a surrogate pair
 (what ``JSON.stringify`` makes of a cut emoji) and bytes that are not UTF-8 become U+FFFD, and a value nested too deeply
-becomes null. `restored` says on the span how many texts were mended. A span with such a deep value is rejected later, since
+becomes null. `restored` says on the span how many texts were repaired. A span with such a deep value is rejected later, since
 protobuf allows only half of `_DEPTH`.
 
 Source: RFC 8259, section 8.2, "Unicode Characters"; opentelemetry-proto, "JSON Protobuf Encoding".
@@ -26,7 +26,7 @@ from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.span import SpanRecord
 
 _DEPTH: Final = 200
-"""Levels of JSON. A level of an attribute's value takes three or four of them, and two or three of protobuf's 100."""
+"""Levels of JSON. One level of an attribute's value takes three or four of them, and two or three of protobuf's 100."""
 _TOKEN: Final = re.compile(rb'"(?>[^"\\]+|\\.?)*+(?:"|\Z)|[\[{,]|[\]}]', re.DOTALL)
 _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]+")
@@ -41,7 +41,7 @@ class JsonBody:
 
     content: dict[str, Any]
     mark: str
-    """Stands where a text was mended, until `restored`; empty when nothing was. It is random, so no sender can write it."""
+    """Marks where a text was repaired, until `restored`; empty if nothing was. It is random, so no sender can write it."""
 
     def restored(self, item: Any) -> tuple[Any, int]:
         """Return a part of the content with U+FFFD in place of the marks, and how many there were."""
@@ -65,7 +65,7 @@ def parse_json(body: bytes, what: str, most_values: int) -> JsonBody:
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        mark = f"x{secrets.token_hex(12)}"  # behind a backslash no x is an escape, which would swallow it
+        mark = f"x{secrets.token_hex(12)}"  # an x after a backslash is not a valid escape, so none can swallow the mark
         mended = _pruned(_without_half_pairs(_as_utf8(body, mark), mark.encode()), what, most_values)
         try:
             content = orjson.loads(mended)
@@ -77,7 +77,7 @@ def parse_json(body: bytes, what: str, most_values: int) -> JsonBody:
 
 
 def with_note(span: dict[str, Any], mended: int) -> dict[str, Any]:
-    """Return a span or log record in JSON with an attribute that says how many of its texts were mended."""
+    """Return a span or log record in JSON with an attribute that says how many of its texts were repaired."""
     if not mended:
         return span
     attributes = span.get("attributes")
@@ -86,7 +86,7 @@ def with_note(span: dict[str, Any], mended: int) -> dict[str, Any]:
 
 
 def _tokens(body: bytes, what: str, most_values: int) -> Iterator[tuple[int, bytes]]:
-    """Yield place and first byte of each bracket, comma and text, up to the limit of values."""
+    """Yield position and first byte of each bracket, comma and text, up to the limit of values."""
     left = most_values
     for token in _TOKEN.finditer(body):
         sign = body[token.start() : token.start() + 1]
@@ -147,7 +147,7 @@ def _without_half_pairs(body: bytes, mark: bytes) -> bytes:
 
 
 def _is_escaped(body: bytes, at: int) -> bool:
-    """Return whether the backslash at `at` is itself escaped: an odd number of them stands before it."""
+    """Return whether the backslash at `at` is itself escaped: an odd number of them precedes it."""
     start = at
     while start and body[start - 1] == 0x5C:
         start -= 1
@@ -169,7 +169,7 @@ def decode_json_traces(body: bytes, limits: Limits) -> Decoded:
     """Return the spans of an ``ExportTraceServiceRequest`` in JSON.
 
     Raises:
-        WireError: the body is not such JSON.
+        WireError: the body is not valid OTLP/JSON.
     """
     found = parse_json(body, "OTLP/JSON", limits.values)
     count = sum(1 for _ in _each(found.content))
@@ -179,7 +179,7 @@ def decode_json_traces(body: bytes, limits: Limits) -> Decoded:
         try:
             return _through_protobuf(found.content, limits)
         except WireError:
-            pass  # one span of it may be at fault
+            pass  # one span in it may be at fault
     return _decode_each(found, limits)
 
 
@@ -187,7 +187,7 @@ def _each(request: dict[str, Any]) -> Iterator[Any]:
     """Yield each span.
 
     Raises:
-        WireError: what holds the spans has no such form.
+        WireError: the resources and scopes around the spans do not have the right form.
     """
     try:
         for resource_spans in request.get("resourceSpans") or ():
@@ -198,10 +198,10 @@ def _each(request: dict[str, Any]) -> Iterator[Any]:
 
 
 def _through_protobuf(request: dict[str, Any], limits: Limits) -> Decoded:
-    """Read the request and send it through the other form's gate: nothing is accepted that the log could not give back.
+    """Read the request and pass it through the protobuf checks: nothing is accepted that the log could not return.
 
     Raises:
-        WireError: some span of it cannot be read.
+        WireError: a span in it cannot be read.
     """
     try:
         body = encode_traces(spans_from_otlp_json(request))
@@ -211,7 +211,7 @@ def _through_protobuf(request: dict[str, Any], limits: Limits) -> Decoded:
 
 
 def _decode_each(found: JsonBody, limits: Limits) -> Decoded:
-    """Read each span by itself, and each resource and scope once, however many spans it has."""
+    """Read each span separately, and each resource and scope once, however many spans it has."""
     decoded = Decoded()
     for resource_spans in found.content.get("resourceSpans") or ():
         spans_of = {name: value for name, value in resource_spans.items() if name != "scopeSpans"}
@@ -241,7 +241,7 @@ def _decode_each(found: JsonBody, limits: Limits) -> Decoded:
 
 
 def _carried(found: JsonBody, resource_spans: dict[str, Any], limits: Limits) -> tuple[SpanRecord, int] | None:
-    """Return a span with this resource or scope, and how many of its texts were mended; None when it cannot be read."""
+    """Return a span with this resource or scope, and how many of its texts were repaired; None if it cannot be read."""
     restored, mended = found.restored(resource_spans)
     try:
         return _through_protobuf({"resourceSpans": [restored]}, limits).spans[0], mended

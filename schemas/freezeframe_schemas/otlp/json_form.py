@@ -69,7 +69,7 @@ def spans_from_otlp_json(request: Any) -> list[SpanRecord]:
     specification asks.
 
     Raises:
-        WireError: a field has a form that the specification does not allow; the message names where.
+        WireError: a field has a form that the specification does not allow; the message says where.
     """
     spans: list[SpanRecord] = []
     try:
@@ -206,7 +206,7 @@ def _read_span(item: Any, resource: Resource, scope: Scope) -> SpanRecord:
 
 
 def _read_pairs(item: Any, name: str) -> dict[str, AttributeValue]:
-    # An empty key may be left out, as any empty field.
+    # An empty key may be left out, like any empty field.
     return {_text(pair.get("key")): _read_any(pair.get("value") or {}) for pair in _list(item, name)}
 
 
@@ -255,7 +255,7 @@ def _int(value: Any) -> int:
 
 
 def _number(kind: type[_N], value: Any) -> _N:
-    """Read a number. Python's own message would quote what is none, and that may be anything."""
+    """Read a number. Python's own message would quote the text that is not a number, which may be anything."""
     try:
         return kind(value)
     except ValueError:

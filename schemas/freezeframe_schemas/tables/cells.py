@@ -1,6 +1,6 @@
-"""Attribute values as text with a type beside it, and back, exactly.
+"""Attribute values as text with a type next to it, and back, exactly.
 
-Text stays as it is. Arrays and kvlists are JSON; what JSON has no form for is an object with one ``$`` key::
+Text stays unchanged. Arrays and kvlists are JSON; a value that JSON cannot hold is an object with one ``$`` key::
 
     ["stop"]   [1, 2.0, true, null]   {"a": [1]}   {"$bytes": "/w=="}   {"$double": "nan"}   {"$map": {"$bytes": "no bytes"}}
 """
@@ -68,7 +68,7 @@ def from_cell(type_: str, text: str) -> AttributeValue:
 
 
 def to_cells(attributes: Attributes) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the texts by name, and the types of those that are no text."""
+    """Return the texts by name, and the types of those that are not text."""
     texts: dict[str, str] = {}
     types: dict[str, str] = {}
     for name, value in attributes.items():

@@ -1,6 +1,6 @@
 """The columns of the store, each defined once: name, type, where the value comes from, what it means.
 
-From these definitions come the DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md``. Nothing else may name
+The DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md`` come from these definitions. Nothing else may name
 a column's type.
 """
 
@@ -21,7 +21,7 @@ class Source(StrEnum):
     SPAN = "span attribute"
     RESOURCE = "resource attribute"
     DERIVED = "derived"
-    """Computed for questions and for order on disk; never read back into a span."""
+    """Computed for queries and for order on disk; never read back into a span."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,18 @@ class Column:
     comment: str
     source: Source
     attribute: str = ""
-    """The attribute's name, where `source` is one."""
+    """The attribute's name, if `source` is one."""
     codec: str = "ZSTD(1)"
     block_bytes: int | None = None
-    """Least size of a compressed block, where the default (64 KB) is not right."""
+    """Minimum size of a compressed block, if the default (64 KB) is not right."""
 
 
 _LC: Final = "LowCardinality(String)"
 _INT: Final = "Nullable(Int64)"
 _DOUBLE: Final = "Nullable(Float64)"
-"""How a value that is no text is written: the type's name beside the text."""
+"""How a value that is not text is written: the type's name next to the text."""
 _TYPES: Final = "Map(LowCardinality(String), Enum8('int' = 1, 'double' = 2, 'bool' = 3, 'bytes' = 4, 'json' = 5, 'null' = 6))"
-"""How a value that is no text is written: the type's name beside the text."""
+"""How a value that is not text is written: the type's name next to the text."""
 _REFS: Final = "Map(LowCardinality(String), Array(FixedString(12)))"
 _TEXTS: Final = "Map(LowCardinality(String), String)"
 
@@ -189,7 +189,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         " attributes; an attribute without a template is its pieces joined",
         source=Source.FIELD,
         codec="ZSTD(3, 23)",
-        # a turn's request has the template of the one before it, a little longer: ZSTD finds it in a window of that length
+        # a turn's request has the previous one's template, a little longer: ZSTD finds it in a window of that length
         block_bytes=4 << 20,
     ),
     Column(
@@ -234,7 +234,7 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
         source=Source.FIELD,
         codec="ZSTD(3, 23)",
         # a run's texts come in several forms, and the next run of the agent has the same prompt and tools: ZSTD finds them
-        # where they are in one block, and in its window of 8 MB
+        # if they are in one block, and in its window of 8 MB
         block_bytes=8 << 20,
     ),
 )
@@ -245,7 +245,7 @@ PIECE_NAME: Final = Column(
     source=Source.DERIVED,
     codec="",
 )
-"""The column by which spans name pieces. A stored name would be 12 bytes that no codec makes smaller."""
+"""The column by which spans name pieces. A stored name would be 12 bytes that no codec can compress."""
 
 REJECTED_COLUMNS: Final[tuple[Column, ...]] = (
     _field("time", "DateTime64(9, 'UTC')", "When the span was set aside", "Delta(8), ZSTD(1)"),
@@ -292,7 +292,7 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     ),
     _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 where the run was recorded with exchanges"),
     _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Models that were asked for"),
-    # A map keyed by span, so that a span which was sent twice counts once: a sum would count it twice.
+    # A map keyed by span, so that a span that was sent twice counts once: a sum would count it twice.
     _derived(
         "marks",
         "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
@@ -381,7 +381,7 @@ CONTENT_ATTRIBUTES: Final = frozenset(
         genai.ERROR_CHAIN,
     }
 )
-"""Stored as payloads whatever their size, so that a search finds them in one place."""
+"""Stored as payloads whatever their size, so that a search finds them all in one place."""
 
 INLINE_LIMIT: Final = 512
 """Bytes. Any other text longer than this is stored as a payload too."""

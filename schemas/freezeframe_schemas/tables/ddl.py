@@ -1,7 +1,7 @@
-"""The store's migrations: SQL files, with names filled in from where each is defined.
+"""The store's migrations: SQL files, with names filled in from their definitions.
 
-The first file is the schema of 0.1; a later version adds a file and leaves the others alone. `columns` says what they lead to,
-and a test holds that a migrated database has exactly those columns, types and comments (``tests/store/test_views.py``).
+The first file is the schema of 0.1; a later version adds a file and leaves the others alone. `columns` defines the result, and
+a test checks that a migrated database has exactly those columns, types and comments (``tests/store/test_views.py``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
 """Condition on a row `r` of `run_rows`: an entry span began, and did not end."""
 DATABASE: Final = "freezeframe"
-"""Default database of readers. Never chDB's ``default``: that one serves files of the host."""
+"""Default database of readers. Never chDB's ``default``: that one gives access to files of the host."""
 
 TABLES: Final[tuple[tuple[str, tuple[Column, ...]], ...]] = (
     ("span_rows", SPAN_COLUMNS),
@@ -62,13 +62,13 @@ def migrations() -> list[tuple[str, str]]:
 
 
 def with_names(sql: str) -> str:
-    """Fill in attribute names and operations, ``{ERROR_CHAIN}``, from `genai`, so that no SQL file spells one."""
+    """Fill in attribute names and operations, ``{ERROR_CHAIN}``, from `genai`, so that no SQL file spells one out."""
     return _NAME.sub(lambda match: _made_names().get(match[1]) or str(getattr(genai, match[1])), sql)
 
 
 @cache
 def _made_names() -> Mapping[str, str]:
-    """Return what stands for the names that are not of `genai`."""
+    """Return the replacements for the names that are not in `genai`."""
     return {
         "MODEL_OPERATIONS": ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS)),
         "TELLS_OF_MODEL_CALL": _tells_of_model_call(),
@@ -84,16 +84,16 @@ def _made_names() -> Mapping[str, str]:
 
 
 def _tells_of_model_call() -> str:
-    """Return whether a row `s` of spans is one in which another instrumentation tells of a model call.
+    """Return whether a row `s` of spans is one in which another instrumentation describes a model call.
 
-    The log record beside a call tells of it too, and not every sender writes the operation there.
+    The log record next to a call describes it too, and not every sender writes the operation there.
     """
     operations = ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
     return f"(s.exchange_kind = '' AND (s.operation IN ({operations}) OR s.name = {quoted(genai.OPERATION_DETAILS_EVENT)}))"
 
 
 def _is_event() -> str:
-    """Return whether a row `s` of spans stands for a log record: it has no duration and the event's name."""
+    """Return whether a row `s` of spans comes from a log record: it has no duration, and the event's name."""
     return f"(s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
 
 
@@ -112,10 +112,10 @@ def _column_pairs(columns: Sequence[Column]) -> str:
 
 
 def _large_values(refs: str, templates: str, types: str) -> str:
-    """Return a map of the large values of a row `s` of spans, whole, each as text: what `templates.fill` gives.
+    """Return a map of the large values of a row `s` of spans, whole, each as text, as `templates.fill` returns them.
 
     A correlated subquery, because the engine drops it from a query that does not read the column, and takes the condition on
-    the trace into it. It has to be over a node's own tables, as the engine allows none over Distributed ones. It groups a
+    the trace into it. It has to read a node's own tables, because the engine allows none over Distributed ones. It groups a
     span's pieces by attribute; each group begins with an empty one, so that there is one piece for each text of the template.
     Pieces are found by run and hash, not by tenant: the spans of a run share them.
     """

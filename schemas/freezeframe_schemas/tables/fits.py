@@ -1,4 +1,4 @@
-"""Which values a typed column holds so that the column alone gives the very value back."""
+"""Which values a typed column holds so exactly that the column alone returns the same value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freezeframe_schemas.tables.columns import INLINE_LIMIT
 _INT_LIMIT: Final = 1 << 63
 
 Fit = Callable[[AttributeValue], tuple[Any, bool]]
-"""Value -> the cell (None: leave it empty), and whether the cell alone gives the value back."""
+"""Value -> the cell (None: leave it empty), and whether the cell alone returns the value."""
 
 
 def _fit_text(value: AttributeValue) -> tuple[Any, bool]:

@@ -1,6 +1,6 @@
 """ClickHouse's Native format: columns of Python values to one block of bytes.
 
-Only writing: readers use a ClickHouse client. The block is sent with plain types (``String`` for ``LowCardinality(String)`` and
+Writing only: readers use a ClickHouse client. The block is sent with plain types (``String`` for ``LowCardinality(String)`` and
 for enums); the store converts on insert.
 
 Source: https://clickhouse.com/docs/en/interfaces/formats/Native
@@ -39,7 +39,7 @@ def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:
 
 @cache
 def wire_type(type_: str) -> str:
-    """Return the type as it is sent: without dictionaries, enums as text."""
+    """Return the type that is sent: without dictionaries, enums as text."""
     while (start := type_.find("LowCardinality(")) >= 0:
         type_ = type_[:start] + type_[start + 15 :].replace(")", "", 1)
     while (start := type_.find("Enum8(")) >= 0:
@@ -91,9 +91,9 @@ def _numbers(code: str, values: Iterable[Any]) -> bytes:
 
 
 def _append_texts(values: Sequence[str | bytes], out: list[bytes]) -> None:
-    """Append each text behind its length. Large ones stay pieces until the block is joined: they are copied once."""
+    """Append each text after its length. Large ones stay pieces until the block is joined, so they are copied once."""
     if len(values) > _REPEATING and isinstance(values[0], str):
-        if values.count(values[0]) == len(values):  # told by identity in most columns, which no span of the block fills
+        if values.count(values[0]) == len(values):  # quick: most columns hold one empty text throughout
             out.append(_text(values[0]) * len(values))
             return
         distinct = set(values)

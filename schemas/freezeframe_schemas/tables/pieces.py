@@ -13,11 +13,11 @@ from typing import Final
 from freezeframe_schemas.tables.columns import PIECE_LIMIT
 
 HASH_BYTES: Final = 12
-"""96 bits: no accident within a run, and 2**48 hashes of work to make two pieces of one run that share a name. Hashes are a
+"""96 bits: no accidental match within a run, and 2**48 hashes of work to make two pieces of one run share a name. Hashes are a
 third of what is stored, so each byte counts."""
 _COMPACT: Final = (b',{"', b'],"')
 _SPACED: Final = (b', {"', b'], "')
-"""Cut before an object that follows another in an array (a message, a tool), and where an array ends before the next key.
+"""Cut before an object that follows another in an array (a message, a tool), and at the end of an array before the next key.
 
 The comma belongs to the piece that it introduces, so a message has the same bytes whether or not another follows. Within a JSON
 string a quote is escaped, so ``,{"`` never lies inside one."""
@@ -45,9 +45,9 @@ class _Split:
 
 
 class SplitMemory:
-    """What was split last, by run and attribute: the next turn's value begins with nearly all of it, and often ends so too.
+    """What was split last, by run and attribute: the next turn's value mostly begins, and often ends, the same way.
 
-    Only a saving: pieces and hashes are the very same without it. Not thread-safe.
+    Only saves work: pieces and hashes are the same without it. Not thread-safe.
     """
 
     def __init__(self, limit_bytes: int = 64 << 20) -> None:
@@ -82,9 +82,9 @@ def _split_anew(raw: bytes) -> _Split:
 
 
 def _split_like(raw: bytes, before: _Split) -> _Split:
-    """Split a value that begins, and perhaps ends, as another did: only what lies between is looked at."""
+    """Split a value that begins, and perhaps ends, like a previous one: only the part between is examined."""
     known, hashes = before.pieces, before.hashes
-    # a cut holds for both values where the bytes before it agree, and the mark that follows it
+    # a cut is valid for both values if the bytes before it and the mark after it agree
     head = at = 0
     while head < len(known) - 1:
         end = at + len(known[head])
@@ -94,14 +94,14 @@ def _split_like(raw: bytes, before: _Split) -> _Split:
         at = end
         head += 1
     if not head and raw[:_STYLE_BYTES] != known[0][:_STYLE_BYTES]:
-        return _split_anew(raw)  # perhaps of the other style, whose cuts are others
+        return _split_anew(raw)  # perhaps of the other style, which has different cuts
     tail, to = len(known), len(raw)
     while tail > head + 1 and to - len(known[tail - 1]) > at and raw.endswith(known[tail - 1], at, to):
         tail -= 1
         to -= len(known[tail])
     middle = _split(raw, at, to)
     if tail < len(known) and not (len(middle[-1]) >= _LEAST and known[tail].startswith((*_COMPACT, *_SPACED))):
-        # split in one go, these two would have been joined
+        # splitting everything at once would have joined these two
         tail = len(known)
         middle = _split(raw, at, len(raw))
     pieces = [*known[:head], *middle, *known[tail:]]
@@ -127,7 +127,7 @@ def _split(raw: bytes, start: int, end: int) -> list[bytes]:
 
 def _cuts(raw: bytes, start: int, end: int) -> list[int]:
     cuts: list[int] = []
-    # the style is told by the start alone, so that it stays the same as a history grows
+    # the start alone decides the style, so it stays the same as a history grows
     for mark in _SPACED if raw.find(b'": ', 0, _STYLE_BYTES) >= 0 else _COMPACT:
         at = raw.find(mark, start, end)
         while at >= 0:

@@ -1,7 +1,7 @@
 """Short readable starts of what a span asked and was answered, for lists of steps. Never read back into a span.
 
-One line each: blanks and line ends are one space, and a JSON string is shown as what it says. So a result looks the same as a
-tool's answer and as the next request's last message, and is stored as one.
+One line each: blanks and line ends become one space, and a JSON string is shown decoded. So a result looks the same as a
+tool's answer and as the next request's last message, and is stored once.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _BLANKS: Final = b" \t\r\n"
 _TEXT: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*')
 _READ_BYTES: Final = 4 * PREVIEW_CHARS
 _OFTEN_ENOUGH: Final = 100
-"""Characters of a text that make a whole preview, unless many are blanks."""
+"""Characters of a text that suffice for a whole preview, unless many are blanks."""
 _DECODER: Final = json.JSONDecoder(strict=False)
 
 
 def input_preview(large: Mapping[str, bytes]) -> str:
-    """Return the start of what was asked last, of a span's content attributes."""
+    """Return the start of what was asked last, from a span's content attributes."""
     for name in _INPUTS:
         if raw := large.get(name):
             if name == genai.INPUT_MESSAGES and (last := raw.rfind(_MARK)) >= 0:
@@ -49,7 +49,7 @@ def input_preview(large: Mapping[str, bytes]) -> str:
 
 
 def output_preview(large: Mapping[str, bytes]) -> str:
-    """Return the start of what was answered, of a span's content attributes."""
+    """Return the start of what was answered, from a span's content attributes."""
     for name in _OUTPUTS:
         if raw := large.get(name):
             if name == genai.OUTPUT_MESSAGES:
@@ -69,7 +69,7 @@ def _head(raw: bytes) -> str:
 
 
 def _said(quoted: bytes) -> str:
-    """Return the start of what a JSON string says; empty where there is none."""
+    """Return the start of a JSON string's text; empty if there is none."""
     if not quoted.startswith(b'"'):
         return ""
     if b"\\" not in quoted:  # nearly all; the pattern costs several times as much
@@ -82,12 +82,12 @@ def _said(quoted: bytes) -> str:
         text = _DECODER.decode(f'"{text}"')
     except ValueError:  # cut within an escape
         return _short(text)
-    # a lone surrogate escape is JSON but no UTF-8
+    # a lone surrogate escape is valid JSON but not valid UTF-8
     return _short(text.encode(errors="replace").decode())
 
 
 def _short(text: str) -> str:
     line = " ".join(text[:_OFTEN_ENOUGH].split())
-    if len(line) <= PREVIEW_CHARS and len(text) > _OFTEN_ENOUGH:  # much of it was blanks
+    if len(line) <= PREVIEW_CHARS and len(text) > _OFTEN_ENOUGH:  # much of it was blank
         line = " ".join(text.split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"

@@ -29,14 +29,14 @@ RUN_PLACE: Final = (
     " AND trace_id = {trace_id:String}"
 )
 """Condition on the rows of one run, over ``span_rows`` and ``piece_rows``, with the parameter ``trace_id``: the small table of
-runs is quick to search, and what it says leads by the key to the run's own granules in the large ones."""
+runs is quick to search, and leads by the key to the run's own granules in the large ones."""
 _HASHED: Final = frozenset({"refs", "resource_refs"})
 
 
 def span_select() -> str:
     """Return the select list that `spans_from_rows` reads, over ``span_rows``.
 
-    Over the table, not the view ``spans``, and columns as they are: the same rows in half the time. A span that was sent twice
+    Over the table, not the view ``spans``, and columns unchanged: the same rows in half the time. A span that was sent twice
     is there twice.
     """
     return ", ".join(f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED)
@@ -59,7 +59,7 @@ def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[bytes, by
 
 
 def _decoded(value: Any) -> Any:
-    """Return a foreign cell with its bytes as text."""
+    """Return a cell with its bytes decoded as text."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, dict):

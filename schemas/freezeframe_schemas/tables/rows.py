@@ -1,8 +1,8 @@
 """Spans to rows; `reading` is the way back, and the round trip is exact.
 
 Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types too.
-An attribute goes to the column of its name; where the column alone would not give the very value back (another type, out of
-range, empty) it goes to the map `attributes` too, and the map wins. Large and content attributes go to payload pieces.
+An attribute goes to the column of its name. If the column alone would not return the exact value (another type, out of range,
+empty), it goes to the map `attributes` too, and the map wins. Large and content attributes go to payload pieces.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def rows_from_spans(
 
     Args:
         spans: any spans, of any runs.
-        run_hours: trace id -> the hour that the run's rows are stored under, in seconds; a run that is not named takes the
-            hour of its first span here. Only a matter of place on disk: reading is right whatever it is.
+        run_hours: trace id -> the hour under which the run's rows are stored, in seconds; a run that is not listed takes the
+            hour of its first span here. It only affects the place on disk: reading is correct whatever it is.
         stored: trace id -> hashes of pieces that the store holds already, which are left out of `Rows.payloads`.
         memory: what was cut before, to save cutting it again.
     """
@@ -99,7 +99,7 @@ def rows_from_spans(
 
 
 def tenant_of(span: SpanRecord) -> str:
-    """Return the tenant that a span belongs to, empty where none was set."""
+    """Return the tenant that a span belongs to, empty if none was set."""
     return _text_of(span.attributes.get(genai.TENANT)) or _text_of(span.resource.attributes.get(genai.TENANT))
 
 
@@ -165,10 +165,10 @@ class _ResourceCells:
 
 
 class _Writer:
-    """Turns spans to columns and gathers their pieces.
+    """Turns spans into columns and gathers their pieces.
 
     Columns that nearly every span fills are built by one comprehension each; the others start as empty cells and are filled
-    where a span has the attribute. A row as a Python object never exists: making and transposing rows was half of the time.
+    when a span has the attribute. A row as a Python object never exists: building and transposing rows took half of the time.
     """
 
     def __init__(
@@ -251,9 +251,9 @@ class _Writer:
             columns[_AT["links.attributes"]][index] = tuple(to_cells(link.attributes)[0] for link in span.links)
 
     def _cuts(self, trace_id: str, large: Mapping[str, bytes]) -> list[Cut]:
-        """Return the values taken apart; one that comes twice, as a tool's result does, is cut once."""
+        """Return the values taken apart; one that comes twice, like a tool's result, is cut once."""
         cuts: list[Cut] = []
-        by_size: dict[int, tuple[bytes, Cut]] = {}  # by value would hash every byte
+        by_size: dict[int, tuple[bytes, Cut]] = {}  # comparing by value would hash every byte
         for name, raw in large.items():
             size = len(raw)
             before = by_size.get(size)
@@ -263,7 +263,7 @@ class _Writer:
         return cuts
 
     def _resource(self, resource: Resource) -> _ResourceCells:
-        # spans of one batch share their resource object; the id is safe as the span list keeps it alive
+        # spans of one batch share their resource object; the id is safe because the span list keeps it alive
         found = self._resources.get(id(resource))
         if found is not None:
             return found
@@ -291,7 +291,7 @@ class _Writer:
         if refs is None:
             refs = self._resource_refs[key] = {}
             for name, raw in resource.large.items():
-                # without a template, which would lie on each of the run's spans
+                # without a template, which would be stored with each of the run's spans
                 pieces, refs[name] = self._memory.joined.split(span.trace_id, name, raw)
                 self._keep(span, tenant, name, pieces, refs[name])
         return refs
@@ -301,7 +301,7 @@ class _Writer:
         trace_id = span.trace_id
         seen = self._seen.get(trace_id)
         if seen is None:
-            # a copy: what this batch adds is stored only once its insert has succeeded
+            # a copy: what this batch adds counts as stored only once its insert has succeeded
             seen = self._seen[trace_id] = set(self._stored.get(trace_id, ()))
         if seen.issuperset(hashes):
             return
@@ -320,7 +320,7 @@ class _Writer:
 
 
 def _place(name: str, value: AttributeValue, texts: dict[str, str], types: dict[str, str], large: dict[str, bytes]) -> None:
-    """Put an attribute where it belongs: among the small ones, or as bytes among the large ones."""
+    """Put an attribute among the small ones, or as bytes among the large ones."""
     if isinstance(value, bytes):
         types[name] = "bytes"
         if len(value) > INLINE_LIMIT or (value and name in CONTENT_ATTRIBUTES):
@@ -342,7 +342,7 @@ def _clipped(time_unix_nano: int) -> int:
 
 
 def _rest(span: SpanRecord) -> dict[str, Any]:
-    """Return what no column holds; empty for an ordinary span."""
+    """Return the fields that no column holds; empty for an ordinary span."""
     rest: dict[str, Any] = {}
     end_fits = 0 <= span.end_time_unix_nano < _TIME_LIMIT
     if not (end_fits and 0 <= span.start_time_unix_nano < _TIME_LIMIT):

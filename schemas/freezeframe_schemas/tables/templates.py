@@ -1,14 +1,14 @@
-"""Payloads as texts and templates: what was said is stored once a run, whatever it is quoted in.
+"""Payloads as texts and templates: each text is stored once per run, however often it is quoted.
 
-A tool's result comes as its return value, in the next request, in the attributes of the conventions, and again with each turn
+A tool's result appears as its return value, in the next request, in the attributes of the conventions, and again in each turn
 after that. The long strings of such a JSON document, and the tools that a request offers, are its pieces, the same wherever
-they stand; what is left is its template, a short text with a hole for each piece, which stays with the span::
+they appear; the rest is its template, a short text with a hole for each piece, which stays with the span::
 
     {"role":"user","content":"<several sentences>"}  ->  {"role":"user","content":"␀"}  and one piece
 
 The template with its holes filled in order is the value, byte for byte, whatever it holds: cuts are only places, and nothing is
-parsed or written anew. What would make a poor template (no JSON, bytes, a long history of short messages) has none, and is its
-pieces joined (`pieces`).
+parsed or rewritten. A value that would make a poor template (not JSON, bytes, a long history of short messages) has none, and
+is its pieces joined (`pieces`).
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash, split
 
 HOLE: Final = "\0"
 BETWEEN: Final = "\1"
-"""Stands between the templates of one span. JSON has neither it nor `HOLE` bare; a value that has one gets no template."""
+"""Separates the templates of one span. Valid JSON holds neither it nor `HOLE` unescaped; a value with one gets no template."""
 _HOLE: Final = HOLE.encode()
 _BETWEEN: Final = BETWEEN.encode()
 _JSON: Final = (b"{", b"[", b'"')
 _LEAST: Final = 128
-"""Bytes. A shorter string stays in the template: its name and its row would weigh more than it does."""
+"""Bytes. A shorter string stays in the template: its name and its row would be larger than the string."""
 _GAP_LIMIT: Final = 2048
-"""Bytes between two long strings, above which what is there is cut into pieces as well."""
+"""Bytes between two long strings above which the part between is cut into pieces as well."""
 _TEMPLATE_LIMIT: Final = 16 << 10
-"""Bytes. A template comes again with each turn, and a long one costs more than the names of the pieces that stand for it."""
+"""Bytes. A template is stored again with each turn, and a long one costs more than the names of the pieces that replace it."""
 _WORTH_REMEMBERING: Final = 2048
-"""Bytes. A shorter value is cut anew in less time than it takes to look it up and compare."""
+"""Bytes. Cutting a shorter value again takes less time than looking it up and comparing."""
 _START_BYTES: Final = 16
 _TOOLS_START_BYTES: Final = 128
 _TOOLS_REMEMBERED: Final = 64
 _ESCAPED: Final = rb"(?:(?<=[^\\]\\)|(?<=[^\\]\\{3})|(?<=[^\\]\\{5})|(?<=[^\\]\\{7}))"
-"""After an odd number of backslashes. To look back from quotes is twice as fast as to step over each escape; more than seven
+"""After an odd number of backslashes. Looking back from quotes is twice as fast as stepping over each escape; more than seven
 would only be a cut in an odd place."""
 _STRING: Final = rb'"([^"]*+(?:' + _ESCAPED + rb'"[^"]*+)*+)"?+'
-"""A JSON string. One that does not end matches too, here and below: no byte is searched twice."""
+"""A JSON string. An unterminated one matches too, here and below, so no byte is searched twice."""
 _SHORT: Final = rb'"(?!tools":)[^"\\]{0,%d}+"' % (_LEAST - 1)
 _NEXT: Final = re.compile(rb'[^"]*+(?:' + _SHORT + rb'[^"]*+)*+(?:"tools":\s?+(\[)|' + _STRING + rb")?+")
 """Past short strings, to the start of a request's tools or to a string that may be long."""
@@ -60,15 +60,15 @@ class Cut(NamedTuple):
     """A value taken apart."""
 
     template: str
-    """With `HOLE` where a piece was; empty where the pieces joined are the value."""
+    """With `HOLE` in place of each piece; empty if the pieces joined are the value."""
     pieces: Sequence[bytes]
     hashes: Sequence[bytes]
 
 
 class _Texts(NamedTuple):
-    """What is cut out of a value, without the quotes or brackets around it: where each text lies, what it says, its name.
+    """What is cut out of a value, without the quotes or brackets around it: the place of each text, its bytes, its name.
 
-    Lists side by side: a tuple for each text would be one more object for the garbage collector, and `CutMemory` holds many.
+    Parallel lists: a tuple for each text would be one more object for the garbage collector, and `CutMemory` holds many.
     """
 
     starts: list[int]
@@ -91,9 +91,9 @@ class _Remembered(NamedTuple):
 
 
 class CutMemory:
-    """What was cut last, by run and attribute: the next turn's value begins with nearly all of it, and often ends so too.
+    """What was cut last, by run and attribute: the next turn's value mostly begins, and often ends, the same way.
 
-    Only a saving: cuts are the very same without it. Not thread-safe.
+    Only saves work: cuts are the same without it. Not thread-safe.
     """
 
     def __init__(self, limit_bytes: int = 64 << 20) -> None:
@@ -113,7 +113,7 @@ class CutMemory:
             return cut(raw)
         if not _may_have_template(raw):
             return Cut("", *self.joined.split(trace_id, attribute, raw))
-        # a request begins as the one before it, and a result is the same in two attributes
+        # a request begins like the one before it, and a result is the same in two attributes
         key = (trace_id, raw[:_START_BYTES])
         before = self._last.pop(key, None)
         if before is not None:
@@ -134,7 +134,7 @@ class CutMemory:
         return made or Cut("", *self.joined.split(trace_id, attribute, raw))
 
     def _cut_tools(self, raw: bytes) -> Cut:
-        """Return an array of tools as one piece: each turn of each run of an agent sends the same."""
+        """Return an array of tools as one piece: each turn of each run of an agent sends the same array."""
         start = raw[:_TOOLS_START_BYTES]
         known = self._tool_cuts.get(start)
         if known is not None and len(known.pieces[0]) + 2 == len(raw) and raw.startswith(known.pieces[0], 1):
@@ -146,7 +146,7 @@ class CutMemory:
         return made
 
     def _end_of_array(self, raw: bytes, at: int) -> int:
-        """As `_end_of_array`, of the tools that were met last: the next run of an agent has the same."""
+        """As `_end_of_array`, but for the tools seen last: the next run of an agent has the same ones."""
         start = raw[at : at + _TOOLS_START_BYTES]
         known = self._tools.get(start)
         if known is not None and raw.startswith(known, at):
@@ -160,7 +160,7 @@ class CutMemory:
 
 
 def cut(raw: bytes) -> Cut:
-    """Return `raw` taken apart, so that `fill` gives it back."""
+    """Return `raw` taken apart, so that `fill` can rebuild it."""
     if _may_have_template(raw):
         made = _without_pieces(raw) if len(raw) <= _LEAST else _from_texts(raw, _texts(raw, _end_of_array))
         if made is not None:
@@ -188,7 +188,7 @@ def fill(template: str, hashes: Sequence[bytes], bodies: Mapping[bytes, bytes]) 
 
 
 def _without_pieces(raw: bytes) -> Cut | None:
-    """Return a short value as a template alone, or None where it is no text."""
+    """Return a short value as a template alone, or None if it is not text."""
     try:
         return Cut(raw.decode(), (), ())
     except UnicodeDecodeError:  # a value of bytes
@@ -200,7 +200,7 @@ def _may_have_template(raw: bytes) -> bool:
 
 
 def _from_texts(raw: bytes, texts: _Texts) -> Cut | None:
-    """Return the cut around `texts`, or None where a template would be of no use."""
+    """Return the cut around `texts`, or None if a template would not be useful."""
     around = [raw[start:end] for start, end in zip([0, *texts.ends], [*texts.starts, len(raw)], strict=True)]
     pieces, hashes = texts.pieces, texts.hashes
     template = _HOLE.join(around)
@@ -245,7 +245,7 @@ def _texts(raw: bytes, end_of_array: _EndOfArray) -> _Texts:
 def _places(
     raw: bytes, at: int, end_of_array: _EndOfArray, meeting: Container[int] = frozenset[int]()
 ) -> Iterator[tuple[int, int]]:
-    """Yield where texts lie, from a place on that is in no string; the last is the first that starts at one of `meeting`."""
+    """Yield the places of texts, from a position outside any string; stop after the first that starts at one of `meeting`."""
     while at >= 0:
         start, at = at, -1
         for match in _NEXT.finditer(raw, start):
@@ -267,7 +267,7 @@ def _places(
 
 
 def _end_of_array(raw: bytes, at: int) -> int:
-    """Return where the array ends that begins before `at`: the place of its bracket, or the end of the value."""
+    """Return the end of the array that begins before `at`: the place of its bracket, or the end of the value."""
     depth = 1
     strings = (match.span() for match in _STRINGS.finditer(raw, at))
     for start, end in chain(strings, [(len(raw), len(raw))]):
@@ -280,10 +280,10 @@ def _end_of_array(raw: bytes, at: int) -> int:
 
 
 def _texts_like(raw: bytes, like: bytes, known: _Texts, end_of_array: _EndOfArray) -> _Texts:
-    """Return `_texts` of a value that begins, and perhaps ends, as another did: only what lies between is looked at."""
-    # a text is in both where they agree up to its closing quote or bracket
+    """Return `_texts` of a value that begins, and perhaps ends, like a previous one: only the part between is examined."""
+    # a text is in both values if they agree up to its closing quote or bracket
     kept = bisect_left(known.ends, True, key=lambda end: end >= len(like) or not raw.startswith(like[: end + 1]))
-    # from the opening of a text on, where both have all that follows too, they go on alike
+    # from the opening of a text on, if both have all that follows, they continue alike
     first = bisect_left(known.starts, True, kept, key=lambda start: raw.endswith(like[start - 1 :]))
     shift = len(raw) - len(like)
     meeting = {known.starts[index] + shift: index for index in range(first, len(known.starts))}

@@ -1,10 +1,10 @@
-"""What the columns of a view are, as its SQL file says it, so that the database and the page of tables can say it too.
+"""The descriptions of a view's columns, read from its SQL file for the database and the page of tables.
 
-A file has one SELECT that makes the columns, with a line or more for each; the description stands behind the last of them::
+A file has one SELECT that makes the columns, with one or more lines for each; the description follows the last of them::
 
     row_number() OVER (...) AS step, -- Place in the run, from 1
 
-A column without one is what the tables' column of that name is. ``*`` is all columns of the table, or SELECT, behind FROM.
+A column without one has the description of the table's column of that name. ``*`` is all columns of what FROM names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SPAN_TEXTS: Final = {column.name: described(column) for column in SPAN_COLUMNS}
 
 
 def view_columns(sql: str) -> dict[str, str]:
-    """Return the columns of a view in order, each with what it is."""
+    """Return the columns of a view in order, each with its description."""
     select = _OUTER.search(sql)
     if select is None:
         raise ValueError(f"{sql[:60]!r}: found no SELECT at the start of a line, expected one that makes the view's columns")
@@ -35,7 +35,7 @@ def view_columns(sql: str) -> dict[str, str]:
 
 
 def comments_sql(sql: str) -> str:
-    """Return the statement that has the database tell what the columns of a view are; none where they depend on a parameter."""
+    """Return the statement that stores a view's column descriptions in the database; none if they depend on a parameter."""
     name = VIEW_NAME.search(sql)
     if name is None or ":String}" in sql:
         return ""

@@ -1,9 +1,9 @@
 """The views that answer the questions people ask: files in ``sql/views``, and two generated from the replay kit.
 
-A column of theirs is described in the file, behind it, or as the table's column of that name is: see `view_columns`.
+Each column is described in the file, after it, or by the table's column of that name: see `view_columns`.
 
 `replay_kit` and `readiness` say in SQL what `freezeframe_schemas.run` says in Python, from the same rows (`run.KIT`); a test
-holds that they agree.
+checks that they agree.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _ENTRY_RANK: Final = (
     "toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time,"
     " if(s.begun = '', s.span_id, s.parent_span_id), s.begun != ''"
 )
-"""As `run.build_run` finds the entry point: the span that is marked, else the root, else the first. A pending span comes behind
-its entry span, and stands for it where that is not there."""
+"""As `run.build_run` finds the entry point: the span that is marked, else the root, else the first. A pending span comes after
+its entry span, and replaces it if it is missing."""
 
 _USED: Final = 4 + 8
 _TOLD: Final = 64 + 128
-"""Bits of `run_rows.marks`: an exchange with a tool or a retriever; a span that tells of one."""
+"""Bits of `run_rows.marks`: an exchange with a tool or a retriever; a span that describes one."""
 
 
 def views() -> list[tuple[str, str]]:
-    """Return the views as (name, SQL), in an order in which each finds those it reads."""
+    """Return the views as (name, SQL), in an order such that each comes after those it reads."""
     folder = resources.files("freezeframe_schemas") / "sql" / "views"
     texts = {item.name[:-4]: item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".sql")}
     texts["040_replay_kit"] = replay_kit_sql()
@@ -42,7 +42,7 @@ def views() -> list[tuple[str, str]]:
 
 
 def presence(attribute: str, *, resource: bool = False) -> str:
-    """Return a SQL condition over a row `s` of spans: does it carry the attribute?"""
+    """Return a SQL condition over a row `s` of spans: whether it carries the attribute."""
     column = (_RESOURCE_COLUMN_OF if resource else _COLUMN_OF).get(attribute)
     name = quoted(attribute)
     texts, refs = ("s.resource", "s.resource_refs") if resource else ("s.attributes", "s.refs")
@@ -91,7 +91,7 @@ COMMENT 'One row per run: for each field of the replay kit, how many of the span
 def readiness_sql() -> str:
     """Return the view `readiness`: the level that each run reaches, and the kit fields that it lacks by name.
 
-    Over `run_rows`, where each run has its bits: `replay_kit`, which counts, reads every span. Read as `runs` does.
+    Over `run_rows`, which has each run's bits: `replay_kit` counts, so it reads every span. Reads as `runs` does.
     """
     fields = ", ".join(f"({quoted(f.name)}, {f.level - 1}, {bit}, {int(f.scope in OPERATION_IN)})" for bit, f in enumerate(KIT))
     names = ", ".join(f"{level}, {quoted(text)}" for level, text in LEVELS.items())
@@ -130,9 +130,9 @@ COMMENT 'The level that each run reaches (run.LEVELS), and the fields of the rep
 
 
 def run_rows_sql() -> str:
-    """Return the feed of `run_rows`, and what gathers the rows of all runs anew: applied whenever its text changes.
+    """Return the feed of `run_rows`, and the statement that rebuilds the rows of all runs: applied whenever its text changes.
 
-    So a change of the kit is one of `run.KIT` alone. Spans that come in between are gathered twice, which changes nothing.
+    So the kit changes in `run.KIT` alone. Spans that arrive meanwhile are gathered twice, which changes nothing.
     """
     text = (resources.files("freezeframe_schemas") / "sql" / "run_rows.sql").read_text(encoding="utf-8")
     by_kind = ", ".join(f"{_in_scope(scope)}, {_bits(scope)}" for scope in (*KINDS_IN, *OPERATION_IN))
@@ -156,7 +156,7 @@ SETTINGS max_partitions_per_insert_block = 0;
 
 
 def _bits(*scopes: Scope) -> str:
-    """Return what a row `s` of spans lacks of the fields of these scopes, a bit each by its place in the kit."""
+    """Return which fields of these scopes a row `s` of spans lacks, one bit each by its place in the kit."""
     terms = [f"{1 << bit} * ({_absent(kit_field)})" for bit, kit_field in enumerate(KIT) if kit_field.scope in scopes]
     return f"toUInt32({' + '.join(terms)})"
 
@@ -169,14 +169,14 @@ def _lacking(kit_field: KitField) -> str:
 
 
 def _in_scope(scope: Scope) -> str:
-    """Return a SQL condition over a row `s` of spans: is it one of those that a field of the scope is asked of?"""
+    """Return a SQL condition over a row `s` of spans: whether it must carry the fields of the scope."""
     if scope in OPERATION_IN:
         return f"s.exchange_kind = '' AND s.operation = {quoted(OPERATION_IN[scope])}"
     return f"s.exchange_kind IN ({', '.join(quoted(kind.value) for kind in KINDS_IN[scope])})"
 
 
 def _absent(kit_field: KitField) -> str:
-    """Return a SQL condition over a row `s` of spans: does it lack the field?"""
+    """Return a SQL condition over a row `s` of spans: whether it lacks the field."""
     resource = kit_field.scope is Scope.RESOURCE
     absent = " AND ".join(f"NOT {presence(name, resource=resource)}" for name in kit_field.attributes)
     if kit_field.omitted is not None:

@@ -1,4 +1,4 @@
-"""Answer: what a model says, before it is written in a provider's words. A fork writes one, and so does a stub. Pure.
+"""Answer: what a model says, before it is written in a provider's words. Forks and stubs write one. Pure.
 
 A dialect writes it in two steps: `compose` gives the synchronous answer, `disassemble` the frames of the stream that amounts
 to it.
@@ -26,12 +26,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a model says. `pieces` are joined to the text; a stream sends one a chunk."""
+    """What a model says. `pieces` joined are the text; a stream sends one per chunk."""
 
     pieces: Sequence[str] = ()
     tool_calls: Sequence[ToolCall] = ()
     vectors: Sequence[Sequence[float]] = ()
-    """Embeddings, of a model that gives nothing else."""
+    """Embeddings, for a model that returns nothing else."""
     id: str = "answer"
     model: str = "stub"
 
@@ -50,17 +50,17 @@ class Answer:
 
 
 Split = Callable[[str], Sequence[str]]
-"""Cuts a text into the pieces that come one by one."""
+"""Cuts a text into the pieces that are sent one by one."""
 Compose: TypeAlias = "Callable[[Answer, JsonObject], JsonObject]"
 """Answer and request -> the synchronous answer. The request has the model of the URL in it."""
 Disassemble: TypeAlias = "Callable[[JsonObject, Split], Iterable[Frame]]"
 """The reverse of `assemble`: synchronous answer -> frames."""
 ErrorBody: TypeAlias = "Callable[[int, str], JsonObject]"
-"""Status and message -> the body in which the provider refuses."""
+"""Status and message -> the body of the provider's error."""
 
 
 def whole(text: str) -> Sequence[str]:
-    """Leave a text in one piece."""
+    """Return a text in one piece."""
     return (text,)
 
 
@@ -81,7 +81,7 @@ def without_keys(document: JsonObject, *taken: str) -> JsonObject:
 
 
 def not_written(answer: Answer, request: JsonObject) -> JsonObject:
-    """Refuse: the `compose` of a format that has no place for a text."""
+    """Raise: the `compose` of a format that has no place for a text."""
     del answer, request
     raise WireError("has no known place for a text")
 
@@ -92,5 +92,5 @@ def error_kind(status: int) -> str:
 
 
 def error_object(status: int, message: str) -> JsonObject:
-    """Return OpenAI's form of an error, which most others took over."""
+    """Return OpenAI's form of an error, which most others have adopted."""
     return {"error": {"type": error_kind(status), "message": message}}

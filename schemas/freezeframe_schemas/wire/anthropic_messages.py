@@ -1,4 +1,4 @@
-"""Anthropic messages, also behind Vertex (``rawPredict``) and Bedrock (``invoke``).
+"""Anthropic messages, also through Vertex (``rawPredict``) and Bedrock (``invoke``).
 
 Source: https://docs.anthropic.com/en/api/messages and /messages-streaming
 """
@@ -73,7 +73,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def _tool(tool: JsonObject) -> JsonValue:
-    """Name the schema as the conventions do; a server tool (``"type": "web_search_..."``) stays as it is."""
+    """Name the schema as the conventions do; a server tool (``"type": "web_search_..."``) stays unchanged."""
     flat: JsonObject = {("parameters" if key == "input_schema" else key): value for key, value in tool.items()}
     kind = as_text(tool.get("type"))
     flat["type"] = "function" if kind in (None, "custom") else kind
@@ -184,7 +184,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; the conventions' input total includes the cached tokens that Anthropic counts apart."""
+    """Write token counts; the conventions' input total includes the cached tokens that Anthropic counts separately."""
     if not usage:
         return
     read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
@@ -201,7 +201,7 @@ def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
 
 # -- stream -------------------------------------------------------------------------------------------------------------
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the message that the events amount to; without ``message_delta`` it has no stop reason."""
+    """Return the message that the events add up to; without ``message_delta`` it has no stop reason."""
     document: JsonObject = {}
     blocks: dict[int, JsonObject] = {}
     written: dict[int, list[str]] = {}
@@ -225,7 +225,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     for index, pieces in written.items():
         text = "".join(pieces)
         arguments = parse(text)
-        # Cut or broken arguments stay the text that the model wrote so far.
+        # Truncated or broken arguments stay as the text that the model wrote so far.
         blocks[index]["input"] = arguments if arguments is not None else text
     if document or blocks:
         started = document.get("content")
@@ -254,7 +254,7 @@ def _extend_block(block: JsonObject, delta: JsonObject, written: dict[int, list[
 
 
 def _merge_present(document: JsonObject, key: str, changes: JsonObject) -> None:
-    """Lay the fields that are not null over the object under `key`."""
+    """Update the object under `key` with the fields that are not null."""
     present = {name: value for name, value in changes.items() if value is not None}
     if present:
         document[key] = {**as_object(document.get(key)), **present}
@@ -323,7 +323,7 @@ def _error_body(status: int, message: str) -> JsonObject:
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether ``message_stop`` came."""
+    """Return whether ``message_stop`` came."""
     return ended_by_event(body, "type", "message_stop", "error")
 
 

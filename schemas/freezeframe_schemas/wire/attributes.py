@@ -1,6 +1,6 @@
-"""AttributeWriter: puts values read from a body under attribute names, and lets through only what OTLP can carry.
+"""AttributeWriter: stores values read from a body under attribute names, and passes only what OTLP can carry.
 
-A value of the wrong type is left out, never bent: the exact bytes are on the exchange span, these are for searching.
+A value of the wrong type is left out, never converted: the exact bytes are on the exchange span, these are for searching.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AttributeWriter:
         self.text(genai.OPERATION_NAME, operation)
 
     def text(self, name: str, value: JsonValue) -> None:
-        """Put a text; the empty one says nothing and is left out."""
+        """Put a text; an empty one says nothing and is left out."""
         if isinstance(value, str) and value:
             self.attributes[name] = _sound(value)
 
@@ -48,7 +48,7 @@ class AttributeWriter:
             self.attributes[name] = texts
 
     def flag(self, name: str, value: JsonValue) -> None:
-        """Put a truth value."""
+        """Put a boolean."""
         if isinstance(value, bool):
             self.attributes[name] = value
 
@@ -68,7 +68,7 @@ class AttributeWriter:
             self.attributes[name] = _digits(int(value))
 
     def fields(self, document: JsonObject, fields: Fields) -> None:
-        """Put the fields of a document that are attributes as they are."""
+        """Put the fields of a document that are attributes unchanged."""
         for field, (put, name) in fields.items():
             put(self, name, document.get(field))
 
@@ -102,7 +102,7 @@ class AttributeWriter:
 
 
 Fields = Mapping[str, tuple[Callable[[AttributeWriter, str, JsonValue], None], str]]
-"""Field of a document -> how it is put, and under which name."""
+"""Field of a document -> how it is stored, and under which name."""
 
 SAMPLING: Final[Fields] = {
     "model": (AttributeWriter.text, genai.REQUEST_MODEL),
@@ -110,7 +110,7 @@ SAMPLING: Final[Fields] = {
     "temperature": (AttributeWriter.double, genai.REQUEST_TEMPERATURE),
     "top_p": (AttributeWriter.double, genai.REQUEST_TOP_P),
 }
-"""Parameters that most providers call the same."""
+"""Parameters that most providers call by the same name."""
 
 
 def _sound(text: str) -> str:

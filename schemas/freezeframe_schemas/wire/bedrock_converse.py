@@ -1,4 +1,4 @@
-"""Bedrock converse and converse-stream, and Nova's own format behind ``invoke``, which is the same with other counts.
+"""Bedrock converse and converse-stream, and Nova's format under ``invoke``, which is the same except for its counts.
 
 Source: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html and _ConverseStream
 """
@@ -143,7 +143,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; AWS counts cached input apart, the conventions' total includes it."""
+    """Write token counts; AWS counts cached input separately, the conventions' total includes it."""
     if not usage:
         return
     read = _first(usage, "cacheReadInputTokens", "cacheReadInputTokenCount")
@@ -165,7 +165,7 @@ _COUNTS: Final = "x-amzn-bedrock-"
 
 
 def read_headers(headers: Mapping[str, str], out: AttributeWriter) -> None:
-    """Write what AWS says in headers (lower-case names) alone: the kind of error, and invoke's token counts."""
+    """Write what AWS says only in headers (lower-case names): the kind of error, and invoke's token counts."""
     if kind := headers.get("x-amzn-errortype"):  # "ThrottlingException:http://internal.amazon.com/..."
         out.text(genai.ERROR_TYPE, kind.partition(":")[0])
     if genai.USAGE_OUTPUT_TOKENS in out.attributes:
@@ -185,7 +185,7 @@ def read_headers(headers: Mapping[str, str], out: AttributeWriter) -> None:
 
 # -- stream -------------------------------------------------------------------------------------------------------------
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the converse answer that the events amount to; without ``messageStop`` it has no stop reason."""
+    """Return the converse answer that the events add up to; without ``messageStop`` it has no stop reason."""
     document: JsonObject = {}
     message: JsonObject = {}
     blocks: dict[int, JsonObject] = {}
@@ -215,7 +215,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
 
 
 def _named(frame: Frame) -> tuple[str, JsonObject]:
-    """Return the event's name and body: named by the frame's header, or (Nova) ``{"messageStart": {...}}``."""
+    """Return the event's name and body: the name is in the frame's header, or (Nova) ``{"messageStart": {...}}``."""
     value = as_object(frame.value)
     if frame.event not in (None, "chunk"):
         return frame.event or "", value
@@ -253,7 +253,7 @@ def _extend_reasoning(block: JsonObject, piece: JsonObject) -> None:
 
 
 def _finished(block: JsonObject) -> JsonObject:
-    """Return the block with tool input as JSON, where it came whole; else as the text so far."""
+    """Return the block with tool input as JSON if it came whole, else as the text so far."""
     use = block.get("toolUse")
     if not isinstance(use, dict):
         return block
@@ -329,18 +329,18 @@ _EXCEPTIONS: Final = {400: "ValidationException", 403: "AccessDeniedException", 
 
 
 def error_body(status: int, message: str) -> JsonObject:
-    """Return AWS' form of an error, with its kind in the body."""
+    """Return AWS's form of an error, with its kind in the body."""
     return {"__type": _EXCEPTIONS.get(status, "InternalServerException"), "message": message}
 
 
 def error_frame(error: JsonValue) -> Frame:
-    """Return the exception with which a stream ends."""
+    """Return the exception that ends a stream."""
     kind = as_text(as_object(error).get("type")) or "internalServerException"
     return Frame(event=kind, value=without_keys(as_object(error), "type"))
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether ``metadata`` came, after which nothing does; an answer that stopped may be whole without it."""
+    """Return whether ``metadata`` came, which is the last event; an answer that stopped may be whole without it."""
     kinds = [_named(frame)[0] for frame in body.frames or ()]
     if any(kind == "metadata" or kind.endswith("Exception") for kind in kinds):
         return True

@@ -1,6 +1,6 @@
-"""Bedrock invoke and invoke-with-response-stream: one URL, and behind it the format of whoever made the model.
+"""Bedrock invoke and invoke-with-response-stream: one URL, and each model maker's own format.
 
-The model's id does not always tell (inference profiles and custom models are ARNs), the documents do: Anthropic's, Nova's,
+The model's id does not always show it (inference profiles and custom models are ARNs), the documents do: Anthropic's, Nova's,
 Cohere's and OpenAI-like chats go to those dialects; the many text completions (Titan, Llama, Mistral, Jurassic, Command, old
 Claude) are read here, with one table of their field names.
 
@@ -39,7 +39,7 @@ _CHOICES: Final = ("num_generations", "numResults")
 _REQUEST_FIELDS: Final = frozenset({"prompt", "inputText", *_TEMPERATURE, *_TOP_P, *_TOP_K, *_MAX_TOKENS, *_STOP, *_CHOICES})
 _TITAN_SETTINGS: Final = frozenset({"temperature", "topP", "maxTokenCount", "stopSequences"})
 _TEXTS: Final = ("outputText", "generation", "completion", "text")
-"""Where a completion's text stands, by maker: Titan, Llama, old Claude, Command and Mistral."""
+"""The field of a completion's text, by maker: Titan, Llama, old Claude, Command and Mistral."""
 _REASONS: Final = ("completionReason", "stop_reason", "finish_reason", "finishReason")
 
 
@@ -56,7 +56,7 @@ def _maker(document: JsonObject) -> WireDialect | None:
 
 
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the attributes of a request in whichever format it is."""
+    """Write the attributes of a request in whichever format it has."""
     maker = _maker(document)
     if maker is None:
         _read_completion_request(document, out)
@@ -71,7 +71,7 @@ def _set_system(document: JsonObject, text: str) -> JsonObject | None:
 
 
 def _without_types(messages: JsonValue) -> bool:
-    """Tell whether content blocks are Nova's (``{"text": ...}``) and not OpenAI's (``{"type": "text", ...}``)."""
+    """Return whether content blocks are Nova's (``{"text": ...}``) and not OpenAI's (``{"type": "text", ...}``)."""
     blocks = [block for message in as_objects(messages) for block in as_objects(message.get("content"))]
     return bool(blocks) and not any("type" in block for block in blocks)
 
@@ -111,7 +111,7 @@ def _answerer(document: JsonObject) -> WireDialect | None:
 
 
 def read_response(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the attributes of an answer in whichever format it is."""
+    """Write the attributes of an answer in whichever format it has."""
     maker = _answerer(document)
     (_read_completions if maker is None else maker.read_response)(document, out)
     metrics = as_object(document.get(METRICS))
@@ -165,7 +165,7 @@ def _reason(row: JsonObject) -> str | None:
 
 # -- stream -------------------------------------------------------------------------------------------------------------
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the answer that the model's own events amount to, with Bedrock's counts beside."""
+    """Return the answer that the model's own events add up to, with Bedrock's counts."""
     values = [as_object(frame.value) for frame in frames]
     first = values[0] if values else {}
     if any(frame.event and frame.event.endswith("Exception") for frame in frames):
@@ -187,7 +187,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
 
 
 def _assemble_completions(values: Sequence[JsonObject]) -> JsonObject:
-    """Return completions as ``{"results": [row, ...]}``: texts joined by index, of every other field the last."""
+    """Return completions as ``{"results": [row, ...]}``: texts joined by index; the last value of every other field."""
     document: JsonObject = {}
     rows: dict[int, JsonObject] = {}
     for value in values:
@@ -224,7 +224,7 @@ _COMPLETIONS: Final[Mapping[str, Callable[[str], JsonObject]]] = {
 _MAKERS: Final = {
     "meta": "max_gen_len", "anthropic": "max_tokens_to_sample", "cohere": "return_likelihoods", "ai21": "maxTokens",
 }  # fmt: skip
-"""The same by the model's id, of those whose fields may be left out. All others are written as Mistral does."""
+"""The same by the model's id, for those whose fields may be left out. All others are written as Mistral does."""
 
 
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
@@ -242,13 +242,13 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
-    """Yield the maker's own events, wrapped; the last has Bedrock's counts, too."""
+    """Yield the maker's own events, wrapped; the last also has Bedrock's counts."""
     maker = _answerer(document)
     if maker is None:
         events = list(_completion_pieces(document, split))
     else:
         frames = [frame for frame in maker.disassemble(document, split) if frame is not DONE]
-        named = maker is bedrock_converse.DIALECT  # the name stands around the event
+        named = maker is bedrock_converse.DIALECT  # the name encloses the event
         events = [{frame.event or "": frame.value} if named else as_object(frame.value) for frame in frames]
     if events and METRICS not in events[-1]:
         events[-1] = {**events[-1], METRICS: document.get(METRICS, {})}
@@ -287,7 +287,7 @@ def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether Bedrock's counts came, which are in the last event. A guardrail that blocks sends its trace instead."""
+    """Return whether Bedrock's counts came, which are in the last event. A guardrail that blocks sends its trace instead."""
     frames = body.frames or ()
     if any((frame.event or "").endswith("Exception") or METRICS in as_object(frame.value) for frame in frames):
         return True

@@ -51,7 +51,7 @@ def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts: what the model saw (``tokens``), where given, else what was billed."""
+    """Write token counts: what the model saw (``tokens``) if given, else what was billed."""
     if not usage:
         return
     counts = as_object(usage.get("tokens")) or as_object(usage.get("billed_units"))
@@ -82,7 +82,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the v2 answer that the events amount to."""
+    """Return the v2 answer that the events add up to."""
     document: JsonObject = {}
     message: JsonObject = {}
     blocks: dict[int, JsonObject] = {}
@@ -230,7 +230,7 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether ``message-end`` came."""
+    """Return whether ``message-end`` came."""
     return body.done or ended_by_event(body, "type", "message-end")
 
 

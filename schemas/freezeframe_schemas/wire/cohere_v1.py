@@ -1,4 +1,4 @@
-"""Cohere chat v1, and command-r behind Bedrock.
+"""Cohere chat v1, and command-r on Bedrock.
 
 Source: https://docs.cohere.com/reference/chat-v1
 """
@@ -75,7 +75,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the v1 answer of ``stream-end``, or of a stream that was cut the text so far."""
+    """Return the v1 answer of ``stream-end``, or the text so far of a stream that was cut."""
     document: JsonObject = {}
     texts: list[str] = []
     for frame in frames:
@@ -119,7 +119,7 @@ def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether ``stream-end`` came."""
+    """Return whether ``stream-end`` came."""
     return ended_by_event(body, "event_type", "stream-end")
 
 

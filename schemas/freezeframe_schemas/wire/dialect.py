@@ -1,8 +1,8 @@
-"""WireDialect: one wire format, and the machinery that all share, so that a format is a few functions and rows of data.
+"""WireDialect: one wire format, and the machinery that all formats share, so that a format is a few functions and rows of data.
 
 A provider's module gives `read_request` (request document -> attributes), `read_response` (synchronous answer -> attributes),
-`assemble` (frames of a stream -> the synchronous answer that they amount to) and `has_ended` (whether its last event came).
-Streamed and synchronous answers give the same attributes because there is one reader for both. Nothing here raises on any
+`assemble` (frames of a stream -> the synchronous answer that they add up to) and `has_ended` (whether its last event came).
+Streamed and synchronous answers give the same attributes because one reader handles both. Nothing here raises on any
 bytes.
 """
 
@@ -26,11 +26,11 @@ ReadDocument = Callable[[JsonObject, AttributeWriter], None]
 ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
 Assemble = Callable[[Sequence[Frame]], JsonObject]
 HasEnded = Callable[[Body], bool | None]
-"""Whether a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames are not of
-the protocol, and only the end of the HTTP body tells."""
+"""Whether a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames do not
+follow the protocol, and only the end of the HTTP body shows it."""
 
 ErrorFrame: TypeAlias = "Callable[[JsonValue], Frame | None]"
-"""The provider's error -> the frame in which it comes in the middle of a stream; None if the other frames hold it."""
+"""The provider's error -> the frame that carries it in the middle of a stream; None if the other frames hold it."""
 
 _FIRST_ERROR_STATUS: Final = 400
 
@@ -51,7 +51,7 @@ class WireDialect:
     operation: str
     """``gen_ai.operation.name``."""
     provider: str
-    """Provider name where the host does not tell."""
+    """Provider name if the host does not show it."""
     read_request: ReadDocument
     read_response: ReadDocument
     assemble: Assemble
@@ -60,28 +60,28 @@ class WireDialect:
     disassemble: Disassemble = in_one_piece
     streams_as: Form = Form.EVENTS
     asks_for_events: str = ""
-    """What in a URL asks for server-sent events all the same."""
+    """The part of a URL that asks for server-sent events anyway."""
     streams_unasked: bool = False
-    """An answer is streamed unless the request says otherwise."""
+    """Answers are streamed unless the request says otherwise."""
     error_body: ErrorBody = error_object
     error_frame: ErrorFrame = _error_frame
     read_headers: ReadHeaders | None = None
     transient_fields: frozenset[str] = frozenset()
-    """Top-level request fields that never decide the answer, and so no replay key."""
+    """Top-level request fields that never decide the answer, and so are in no replay key."""
     set_system: prompts.SetSystem = prompts.unknown
     settings: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
-    """Field of a request -> the parameters that stand in it. All others stand at the top."""
+    """Field of a request -> the parameters in it. All others are at the top level."""
     call_path: str = ""
-    """What follows the base URL in the URL of a request, if the base URL has a path of its own (``/v1``)."""
+    """The part after the base URL in the URL of a request, if the base URL has a path of its own (``/v1``)."""
     waits_as_told: bool = False
-    """Its SDKs wait before the next attempt as long as the header ``retry-after-ms`` says."""
+    """Before the next attempt, its SDKs wait as long as the header ``retry-after-ms`` says."""
     model: str | None = None
     stream: bool | None = None
 
     def set_parameter(self, request: JsonObject, name: str, value: JsonValue) -> JsonObject:
-        """Return the request with another parameter, by the provider's name for it (``temperature``)."""
+        """Return the request with one parameter set, by the provider's name for it (``temperature``)."""
         holders = [holder for holder, names in self.settings.items() if name in names]
-        # Formats behind one URL (Bedrock) have several: the one that the request uses.
+        # Formats that share a URL (Bedrock) have several fields: the one that the request uses.
         holder = next((holder for holder in holders if holder in request or len(self.settings) == 1), None)
         if holder is None:
             return {**request, name: value}
@@ -96,7 +96,7 @@ class WireDialect:
         return out.attributes
 
     def form_asked(self, request: Request) -> Form:
-        """Return the form in which a request asks for its answer."""
+        """Return the form in which the request asks for its answer."""
         asked = as_object(parse(request.body)).get("stream")
         streamed = self.stream if self.stream is not None else asked is True or (asked is None and self.streams_unasked)
         if not streamed:
@@ -104,7 +104,7 @@ class WireDialect:
         return Form.EVENTS if self.asks_for_events and self.asks_for_events in request.url else self.streams_as
 
     def write(self, document: JsonObject, *, form: Form = Form.DOCUMENT, split: Split = whole) -> Response:
-        """Return the response that carries a synchronous answer, or the stream that amounts to it."""
+        """Return the response that carries a synchronous answer, or the stream that adds up to it."""
         if form is Form.DOCUMENT:
             return _response(200, form, [dump(document).encode()])
         frames = list(self.disassemble(document, split)) if document else []
@@ -130,15 +130,15 @@ class WireDialect:
         return self.write(document, form=self.form_asked(request) if form is None else form, split=answer.split)
 
     def write_error(self, status: int, message: str) -> Response:
-        """Return the response in which the provider refuses. A client that tries again does not wait for long."""
+        """Return the provider's error response. A client that tries again does not wait long."""
         return _response(status, Form.DOCUMENT, [dump(self.error_body(status, message)).encode()], ("retry-after-ms", "1"))
 
     def response_attributes(
         self, body: bytes, *, content_type: str, status: int, headers: Sequence[tuple[str, str]] = ()
     ) -> dict[str, AttributeValue]:
-        """Return what the answer says; of a stream that was cut, what came. `body` after content-decoding.
+        """Return what the answer says; for a stream that was cut, what arrived. `body` is content-decoded.
 
-        `headers` matter if a provider says something there alone (AWS: the kind of error, some token counts).
+        `headers` matter if a provider says something only there (AWS: the kind of error, some token counts).
         """
         out = AttributeWriter()
         document = self.response_document(body, content_type=content_type)
@@ -152,17 +152,17 @@ class WireDialect:
         return out.attributes
 
     def response_document(self, body: bytes, *, content_type: str) -> JsonObject:
-        """Return the synchronous answer, or the one that a stream amounts to; empty if unreadable."""
+        """Return the synchronous answer, or the one that a stream adds up to; empty if unreadable."""
         read = read_body(body, content_type)
         if read.frames is not None:
             return self._assemble(read.frames)
         return as_object(read.document)
 
     def is_whole(self, body: bytes, *, content_type: str, streamed: bool) -> bool | None:
-        """Tell whether an answer came to the end that its protocol gives it.
+        """Return whether an answer reached the end that its protocol defines.
 
-        True: it did, whatever might follow. False: it did not, even if the HTTP body ended properly. None: the bytes do not
-        tell, and the answer is as whole as its HTTP body. `streamed` is what the request asked for.
+        True: it did, whatever follows. False: it did not, even if the HTTP body ended properly. None: the bytes do not
+        show it, and the answer is as complete as its HTTP body. `streamed` is what the request asked for.
         """
         if self.has_ended is never_tells:
             return None
@@ -175,7 +175,7 @@ class WireDialect:
         return self._is_ended(read) if read.frames or read.done else False
 
     def _is_ended(self, body: Body) -> bool | None:
-        """Tell whether the frames end as the protocol says, or with an error in their midst: nothing follows one."""
+        """Return whether the frames end as the protocol says, or with an error among them: nothing follows one."""
         if any(as_object(frame.value).get("error") for frame in body.frames or ()):
             return True
         return self.has_ended(body)
@@ -194,12 +194,12 @@ def _response(status: int, form: Form, pieces: Sequence[bytes], *headers: tuple[
 
 
 def never_tells(body: Body) -> None:
-    """Leave it to the end of the HTTP body: the `has_ended` of an API that does not stream, or that we cannot read."""
+    """Let the end of the HTTP body decide: the `has_ended` of an API that does not stream, or that we cannot read."""
     del body
 
 
 def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame], bool]) -> bool | None:
-    """Tell whether a frame `ends` the stream. None where no frame `speaks` the protocol, so that its end means nothing."""
+    """Return whether a frame `ends` the stream. None if no frame `speaks` the protocol, so that its end means nothing."""
     frames = body.frames or ()
     if any(ends(frame) for frame in frames):
         return True
@@ -207,12 +207,12 @@ def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame]
 
 
 def ended_by_event(body: Body, key: str, *last: JsonValue) -> bool | None:
-    """Tell whether a frame came whose `key` holds one of the `last`. None where no frame has the key."""
+    """Return whether a frame came whose `key` holds one of the `last`. None if no frame has the key."""
     return ended_by(body, lambda frame: as_object(frame.value).get(key) in last, lambda frame: key in as_object(frame.value))
 
 
 def _last_event(body: bytes) -> bytes | None:
-    """Return the last server-sent event: most streams end there, and need not be read from their start to tell."""
+    """Return the last server-sent event: most streams end there, and need not be read from the start to find out."""
     trimmed = body.rstrip()
     start = trimmed.rfind(b"\n\n")
     last = trimmed[start + 2 :]
@@ -225,7 +225,7 @@ def never_streamed(frames: Sequence[Frame]) -> JsonObject:
 
 
 def _read_error(document: JsonObject, status: int, out: AttributeWriter) -> None:
-    """Write ``error.type`` (the provider's own code where it has one, else the status) and the error verbatim.
+    """Write ``error.type`` (the provider's own code if it has one, else the status) and the error verbatim.
 
     OpenAI ``{"error": {"code", "type"}}``, Anthropic ``{"error": {"type"}}``, Google ``{"error": {"status"}}``, Mistral and
     AWS top-level ``{"type" | "__type", "message"}``, Ollama ``{"error": "text"}``.

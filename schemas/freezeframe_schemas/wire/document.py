@@ -1,7 +1,7 @@
-"""JSON as it comes over the wire, read without ever refusing: the one place that knows what orjson will not take.
+"""JSON from the wire, read without ever refusing: the one place that knows what orjson does not accept.
 
 To orjson NaN, lone surrogates and broken UTF-8 are errors, and integers beyond 64 bits silently become floats. Providers and
-models produce all four. These documents go to the standard library, so that the common case stays fast and the odd one is still
+models produce all four. These documents go to the standard library, so the common case stays fast and the odd one is still
 read, digit by digit. Nothing here raises on any bytes.
 """
 
@@ -22,13 +22,13 @@ _LONGEST_SAFE_RUN: Final = 18
 _STRIDE: Final = 6
 
 _MOST_NESTING: Final = 200
-"""Levels that we write again; deeper values (no provider sends them) are not worth a stack overflow."""
+"""Levels that we write; deeper values (no provider sends them) are not worth a stack overflow."""
 
 
 def parse(data: bytes | str) -> JsonValue:
-    """Return the JSON value, or None where `data` is no JSON.
+    """Return the JSON value, or None if `data` is not JSON.
 
-    ``NaN`` and ``Infinity`` become the texts ``"NaN"`` and ``"Infinity"``, a number too long for Python stays text, broken
+    ``NaN`` and ``Infinity`` become the texts ``"NaN"`` and ``"Infinity"``, a number too long for Python stays text, and broken
     UTF-8 becomes U+FFFD. Of duplicate keys the last wins, as in every SDK.
     """
     try:
@@ -38,7 +38,7 @@ def parse(data: bytes | str) -> JsonValue:
     else:
         if not _may_hold_long_number(data if isinstance(data, bytes) else data.encode("utf-8", "replace")):
             return value
-    # An empty or HTML body is common (proxies, cut answers); the slow reader is only for what looks like JSON.
+    # An empty or HTML body is common (proxies, cut answers); the slow reader is only for data that looks like JSON.
     text = data if isinstance(data, str) else data.decode("utf-8-sig", "replace")
     try:
         return json.loads(text, parse_constant=str, parse_int=_integer, strict=False)
@@ -47,7 +47,7 @@ def parse(data: bytes | str) -> JsonValue:
 
 
 def _may_hold_long_number(data: bytes) -> bool:
-    """Tell whether there are 19 digits in a row. Every sixth byte is looked at first: such a run covers three of them."""
+    """Return whether there are 19 digits in a row. Every sixth byte is looked at first: such a run covers three of them."""
     if b"000" not in data[::_STRIDE].translate(_MARK_DIGITS):
         return False
     return b"0" * (_LONGEST_SAFE_RUN + 1) in data.translate(_MARK_DIGITS)
@@ -81,7 +81,7 @@ def dump_canonical(value: JsonValue) -> str:
 
 
 def _cut(value: JsonValue, levels: int) -> JsonValue:
-    """Return the value without what lies deeper than `levels`, and with non-finite floats as text."""
+    """Return the value without anything deeper than `levels`, and with non-finite floats as text."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return str(value)
     if isinstance(value, dict):
@@ -92,7 +92,7 @@ def _cut(value: JsonValue, levels: int) -> JsonValue:
 
 
 def make_object(*parts: Mapping[str, JsonValue], **fields: JsonValue) -> JsonObject:
-    """Return an object of the fields of `parts`, and `fields`; of two with one name the last wins."""
+    """Return an object with the fields of `parts`, and `fields`; of two with the same name, the last wins."""
     made: JsonObject = {}
     for part in (*parts, fields):
         made.update(part)
@@ -100,12 +100,12 @@ def make_object(*parts: Mapping[str, JsonValue], **fields: JsonValue) -> JsonObj
 
 
 def as_object(value: JsonValue) -> JsonObject:
-    """Return the value where it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: JsonValue) -> list[JsonValue]:
-    """Return the value where it is an array, else an empty one."""
+    """Return the value if it is an array, else an empty one."""
     return value if isinstance(value, list) else []
 
 
@@ -115,12 +115,12 @@ def as_objects(value: JsonValue) -> list[JsonObject]:
 
 
 def as_text(value: JsonValue) -> str | None:
-    """Return the value where it is text, else None."""
+    """Return the value if it is text, else None."""
     return value if isinstance(value, str) else None
 
 
 def as_integer(value: JsonValue) -> int | None:
-    """Return the value where it is a whole number (Titan counts in ``28.0``), else None."""
+    """Return the value if it is a whole number (Titan counts in ``28.0``), else None."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

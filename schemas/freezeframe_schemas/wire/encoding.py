@@ -1,4 +1,4 @@
-"""Content-encoding: what a body is after the codings that its headers name are undone."""
+"""Content-encoding: decode a body as its headers say."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from freezeframe_schemas.errors import WireError
 
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
-"""zlib finds out which of the two headers the data has."""
+"""zlib detects which of the two headers the data has."""
 _LARGEST_TEXT: Final = "256 MiB"
 _LARGEST: Final = 256 * 1024 * 1024
-"""What a body may unpack to. The largest answers recorded are a few megabytes; a bomb must not take the process along."""
+"""The limit of an unpacked body. The largest recorded answers are a few megabytes; a zip bomb must not kill the process."""
 
 
 def decode_body(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
-    """Return `body` without its ``content-encoding``. A body that was cut gives what can be read of it.
+    """Return `body` without its ``content-encoding``. Of a body that was cut, return what can be read.
 
     Raises:
-        WireError: the coding is unknown, needs a module that is not installed (``br``, ``zstd``), the bytes are not of it, or
+        WireError: the coding is unknown, needs a module that is not installed (``br``, ``zstd``), the bytes do not match it, or
             they unpack to more than 256 MiB.
     """
     codings = [
@@ -77,7 +77,7 @@ def _decode_with(modules: tuple[str, ...], body: bytes, coding: str) -> bytes:
             if coding == "zstd":
                 return bytes(module.ZstdDecompressor().decompressobj().decompress(body))
             return bytes(module.decompress(body))
-        except Exception as error:  # each library has an error class of its own, known only where it is installed
+        except Exception as error:  # each library has its own error class, known only if it is installed
             raise WireError(f"content-encoding: body ({len(body)} bytes) is not valid {coding}: {error}") from error
     raise WireError(
         f"content-encoding: body is {coding} and no installed module decodes it",

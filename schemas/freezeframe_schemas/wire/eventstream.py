@@ -1,7 +1,7 @@
 """AWS event stream framing (``application/vnd.amazon.eventstream``): bytes to messages and back, with both CRCs.
 
 A message is ``total_length u32, headers_length u32, prelude crc32 u32, headers, payload, message crc32 u32``, big-endian.
-`parse` stops where the bytes stop making sense (a cut connection, damage) and keeps what came before; it never raises.
+`parse` stops when the bytes stop making sense (a cut connection, damage) and keeps what came before; it never raises.
 
 Source: https://docs.aws.amazon.com/transcribe/latest/dg/event-stream.html
 """
@@ -22,7 +22,7 @@ _PRELUDE: Final = struct.Struct(">II")
 _CRC: Final = struct.Struct(">I")
 _LEAST: Final = _PRELUDE.size + 2 * _CRC.size
 _LARGEST: Final = 24 * 1024 * 1024
-"""Of one message, as botocore has it."""
+"""Limit of one message, as in botocore."""
 _INTEGERS: Final = {2: 1, 3: 2, 4: 4, 5: 8, 8: 8}
 """Header type -> size: byte, short, integer, long, timestamp."""
 
@@ -52,12 +52,12 @@ def parse(body: bytes) -> list[EventMessage]:
 
 
 def encode(messages: Iterable[EventMessage]) -> bytes:
-    """Return the messages as a body; the byte ranges they carry are not looked at."""
+    """Return the messages as a body; the byte ranges they carry are ignored."""
     return b"".join(_write_message(message) for message in messages)
 
 
 def is_cut(rest: bytes) -> bool:
-    """Return whether what follows the last message is the start of one that never came whole; otherwise it is damaged."""
+    """Return whether the bytes after the last message begin one that never came whole; otherwise they are damaged."""
     if len(rest) < _LEAST:
         return True
     total, headers_size = _PRELUDE.unpack_from(rest)
@@ -66,7 +66,7 @@ def is_cut(rest: bytes) -> bool:
 
 
 def with_payload(message: bytes, payload: bytes) -> bytes:
-    """Return a message with another payload, and its headers as they are."""
+    """Return a message with another payload and unchanged headers."""
     _, headers_size = _PRELUDE.unpack_from(message)
     headers_start = _PRELUDE.size + _CRC.size
     return _framed(message[headers_start : headers_start + headers_size], payload)

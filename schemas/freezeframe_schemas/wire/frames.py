@@ -1,6 +1,6 @@
-"""A response body as what it is: one JSON document, or a stream of frames (SSE, JSON lines, AWS event stream). And back.
+"""A response body as one JSON document or as a stream of frames (SSE, JSON lines, AWS event stream). And back.
 
-The content type decides; where it is missing or wrong (197 of 2,236 recorded exchanges have none) the bytes do. Never raises.
+The content type decides; if it is missing or wrong (197 of 2,236 recorded exchanges have none), the bytes do. Never raises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DONE: Final = b"[DONE]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One JSON value of a stream, with the name its event carried (None where the format has no names)."""
+    """One JSON value of a stream, with the name its event carried (None if the format has no names)."""
 
     value: JsonValue
     event: str | None = None
@@ -34,18 +34,18 @@ class Form(StrEnum):
     EVENTS = "text/event-stream; charset=utf-8"
     LINES = "application/x-ndjson"
     STREAM_JSON = "application/stream+json"
-    """Lines, as Cohere has them."""
+    """Lines, as Cohere sends them."""
     AWS_EVENTS = "application/vnd.amazon.eventstream"
     ARRAY = "application/json; charset=UTF-8"
-    """One JSON array, as Gemini has it."""
+    """One JSON array, as Gemini sends it."""
 
 
 DONE: Final = Frame(value="[DONE]")
-"""The event with which OpenAI and those who speak as it does end their streams."""
+"""The event that ends the streams of OpenAI and compatible APIs."""
 METRICS: Final = "amazon-bedrock-invocationMetrics"
-"""Key that Bedrock adds to the last event of a stream: token counts, whoever made the model."""
+"""Key that Bedrock adds to the last event of a stream: token counts, for every maker's models."""
 CHUNK: Final = "chunk"
-"""Name of a frame that AWS wraps: the event of whoever made the model."""
+"""Name of a frame that AWS wraps: the event of the model's maker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +55,12 @@ class Body:
     document: JsonValue = None
     frames: Sequence[Frame] | None = None
     done: bool = False
-    """The stream came to the event ``[DONE]``."""
+    """The stream reached the event ``[DONE]``."""
     form: Form = Form.DOCUMENT
 
 
 def read_body(body: bytes, content_type: str) -> Body:
-    """Return what the body holds; an unreadable one holds None."""
+    """Return the content of the body; an unreadable one has none."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "text/event-stream":
         return _sse(body)
@@ -74,7 +74,7 @@ def read_body(body: bytes, content_type: str) -> Body:
 def _document(body: bytes) -> Body | None:
     document = parse(body)
     if isinstance(document, list):
-        # Gemini without alt=sse streams one JSON array; its errors come in one, too.
+        # Gemini without alt=sse streams one JSON array; its errors also come in one.
         return Body(frames=[Frame(value=item) for item in document], form=Form.ARRAY)
     return None if document is None else Body(document=document)
 
@@ -111,7 +111,7 @@ def _lines(body: bytes) -> Body:
 
 
 def _array(body: bytes) -> Body:
-    """Return the whole items of a JSON array that was cut (Gemini streams one, where nobody asked for SSE)."""
+    """Return the whole items of a JSON array that was cut (Gemini streams one if the client did not ask for SSE)."""
     text = body.decode("utf-8", "replace").lstrip()
     decoder = json.JSONDecoder(strict=False)
     frames: list[Frame] = []
@@ -147,7 +147,7 @@ def _eventstream(body: bytes) -> Body:
 
 
 def write_frames(frames: Iterable[Frame], form: Form) -> list[bytes]:
-    """Return the pieces of a body that holds the frames, one each."""
+    """Return the pieces of a body that holds the frames, one per frame."""
     match form:
         case Form.EVENTS:
             return [_write_event(frame) for frame in frames]

@@ -1,6 +1,6 @@
 """Gemini generateContent, on the Gemini API and on Vertex, and the embeddings of both.
 
-The model and whether it streams are in the URL. Protobuf's JSON takes field names in camelCase and snake_case; so does this.
+The model and whether it streams are in the URL. Protobuf's JSON accepts field names in camelCase and snake_case; so do we.
 
 Source: https://ai.google.dev/api/generate-content and https://ai.google.dev/api/embeddings
 """
@@ -188,7 +188,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def _answer(candidate: JsonObject, reason: str | None) -> Message:
-    """Return the message of a candidate; what stands beside its content (grounding, citations, safety) goes along."""
+    """Return the message of a candidate; what is next to its content (grounding, citations, safety) is kept."""
     message = read_content({"role": "model", **as_object(candidate.get("content"))}, reason)
     return replace(message, extra={key: value for key, value in candidate.items() if key not in _CANDIDATE_FIELDS})
 
@@ -202,7 +202,7 @@ def _reason(value: JsonValue) -> str | None:
 
 
 def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; Google counts thoughts and tool results apart, the conventions' totals include them."""
+    """Write token counts; Google counts thoughts and tool results separately, the conventions' totals include them."""
     if not usage:
         return
     prompt, answer = as_integer(usage.get("promptTokenCount")), as_integer(usage.get("candidatesTokenCount"))
@@ -239,7 +239,7 @@ def _error_body(status: int, message: str) -> JsonObject:
 
 # -- embeddings ---------------------------------------------------------------------------------------------------------
 def read_embeddings_request(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the attributes of embedContent, batchEmbedContents, or Vertex' predict on an embedding model."""
+    """Write the attributes of embedContent, batchEmbedContents, or Vertex's predict on an embedding model."""
     document = camel(document)
     first = next((camel(item) for item in as_objects(document.get("requests"))), document)
     settings = camel(as_object(document.get("parameters")))
@@ -261,7 +261,7 @@ def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None
 
 
 def compose_embeddings(answer: Answer, request: JsonObject) -> JsonObject:
-    """Return the vectors as embedContent, batchEmbedContents or Vertex' predict does."""
+    """Return the vectors as embedContent, batchEmbedContents or Vertex's predict does."""
     rows: list[JsonObject] = [{"values": vector} for vector in answer.embeddings()]
     if "instances" in request:
         return {"predictions": [{"embeddings": {**row, "statistics": {"token_count": 0}}} for row in rows]}

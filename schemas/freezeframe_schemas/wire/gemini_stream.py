@@ -1,8 +1,8 @@
-"""Chunks of a Gemini stream, put together to the answer that they amount to.
+"""Chunks of a Gemini stream, assembled into the answer that they add up to.
 
 Texts of one kind are joined. Function arguments may stream too: a call that says ``willContinue``, then pieces
-``{"partialArgs": [{"jsonPath": "$.a[0].b", "stringValue": "Bos", "willContinue": true}]}``, then an empty call. A call that was
-cut keeps its ``willContinue``.
+``{"partialArgs": [{"jsonPath": "$.a[0].b", "stringValue": "Bos", "willContinue": true}]}``, then an empty call. A cut call
+keeps its ``willContinue``.
 
 Source: https://ai.google.dev/api/generate-content#v1beta.models.streamGenerateContent and
 https://docs.cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling#streaming-fc
@@ -41,7 +41,7 @@ def camel(document: JsonObject) -> JsonObject:
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the answer that the chunks amount to: parts one after another, of every other field the last."""
+    """Return the answer that the chunks add up to: parts one after another; the last value of every other field."""
     document: JsonObject = {}
     candidates: dict[int, JsonObject] = {}
     for frame in frames:
@@ -62,7 +62,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
-    """Yield the chunks of an answer; the last one of a candidate has its reason, the very last one the usage."""
+    """Yield the chunks of an answer; the last one of a candidate has its finish reason, the very last one the usage."""
     document = camel(document)
     head = without_keys(document, "candidates", "usageMetadata", "error")
     chunks: list[JsonObject] = []
@@ -89,7 +89,7 @@ def _split_part(part: JsonObject, split: Split) -> list[JsonObject]:
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell that the stream has not ended before a reason to finish came. What follows it, only the end of the body tells."""
+    """Return False until a finish reason came. After that, return None: only the end of the body shows whether more follows."""
     for frame in body.frames or ():
         chunk = camel(as_object(frame.value))
         reasons = [camel(item).get("finishReason") for item in as_objects(chunk.get("candidates"))]
@@ -111,7 +111,7 @@ def _extend_parts(parts: list[JsonValue], part: JsonObject) -> None:
     text, before = part.get("text"), last.get("text")
     if isinstance(text, str) and isinstance(before, str) and bool(part.get("thought")) == bool(last.get("thought")):
         parts[-1] = {**last, **part, "text": before + text}
-    elif text != "" or len(part) > 1:  # an empty text closes many streams
+    elif text != "" or len(part) > 1:  # an empty text ends many streams
         parts.append(dict(part))
 
 
@@ -136,7 +136,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _put(target: JsonValue, steps: Sequence[str | int], value: JsonValue) -> JsonValue:
-    """Return `target` with `value` at the end of `steps`; text is added to the text that is there."""
+    """Return `target` with `value` at the end of `steps`; text is appended to the text that is there."""
     if not steps:
         return target + value if isinstance(target, str) and isinstance(value, str) else value
     step, rest = steps[0], steps[1:]

@@ -1,4 +1,4 @@
-"""The honest fallback: a request to a known provider whose format we do not read (threads, files, batches, rerank, ...).
+"""The fallback: a request to a known provider in a format that we do not read (threads, files, batches, rerank, ...).
 
 It is recorded and replayed like any other exchange; the attributes are the few that mean the same everywhere.
 """
@@ -14,17 +14,17 @@ from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_
 from freezeframe_schemas.wire.document import JsonObject, as_object
 
 OPERATION: Final = "request"
-"""No operation of the conventions; they allow a word of one's own where none of theirs fits."""
+"""Not an operation of the conventions; they allow a custom word if none of theirs fits."""
 
 
 def read_request(document: JsonObject, out: AttributeWriter) -> None:
-    """Write the model and the stream flag, where they stand where everybody puts them."""
+    """Write the model and the stream flag if they are in their usual places."""
     out.text(genai.REQUEST_MODEL, document.get("model"))
     out.flag(genai.REQUEST_STREAM, document.get("stream"))
 
 
 def read_response(document: JsonObject, out: AttributeWriter) -> None:
-    """Write id, model and the usage object as it is."""
+    """Write id, model and the unchanged usage object."""
     out.text(genai.RESPONSE_ID, document.get("id"))
     out.text(genai.RESPONSE_MODEL, document.get("model"))
     out.json(genai.USAGE_DETAILS, as_object(document.get("usage")) or None)

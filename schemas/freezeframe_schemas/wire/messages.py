@@ -1,9 +1,9 @@
 """Messages of the GenAI conventions as values, and as the JSON text that the attributes hold.
 
-What a part is not (another key, another type) survives: in `extra`, or as a `GenericPart`.
+What no part has a field for (another key, another type) is kept: in `extra`, or as a `GenericPart`.
 
 Source: semantic-conventions docs/gen-ai/gen-ai-{input-messages,output-messages,system-instructions}.json. One departure:
-an output message without a finish reason (a stream that was cut) leaves the key out, where the schema requires some string,
+an output message without a finish reason (a stream that was cut) leaves the key out, although the schema requires some string,
 because any string would be invented.
 """
 
@@ -46,7 +46,7 @@ class ReasoningPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallPart:
-    """A tool call that the model asks for; `arguments` as the model wrote them: text where it wrote text, else JSON."""
+    """A tool call that the model asks for; `arguments` as the model wrote them: text if it wrote text, else JSON."""
 
     type: ClassVar[str] = "tool_call"
     name: str
@@ -163,7 +163,7 @@ def parts_to_json(parts: Sequence[Part]) -> str:
 
 
 def finish_reason_of(reason: str | None) -> str | None:
-    """Return the conventions' word for a provider's finish reason (``end_turn``, ``MAX_TOKENS``, ...); others stay as they are.
+    """Return the conventions' word for a provider's finish reason (``end_turn``, ``MAX_TOKENS``, ...); others stay unchanged.
 
     Only for messages: the attribute ``gen_ai.response.finish_reasons`` keeps the provider's own word.
     """
@@ -171,7 +171,7 @@ def finish_reason_of(reason: str | None) -> str | None:
 
 
 def modality_of(mime_type: str | None) -> str:
-    """Return the conventions' modality of a MIME type; what is no image, audio or video is a ``document``."""
+    """Return the conventions' modality of a MIME type; anything but image, audio or video is a ``document``."""
     family = (mime_type or "").partition("/")[0]
     return family if family in ("image", "audio", "video") else "document"
 
@@ -187,7 +187,7 @@ def _message_value(message: Message) -> JsonObject:
     return value
 
 
-# The providers' words do not collide, so that one table serves them all.
+# The providers' words do not collide, so one table serves them all.
 _FINISH_REASONS: Final[Mapping[str, str]] = {
     word: conventional
     for conventional, words in {
@@ -201,7 +201,7 @@ _FINISH_REASONS: Final[Mapping[str, str]] = {
     for word in words.split()
 }
 
-# Field names of each kind of part, in the order they are written; `_OPTIONAL` ones are left out where None.
+# Field names of each kind of part, in the order they are written; `_OPTIONAL` ones are left out if None.
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "text": ("content",),
     "reasoning": ("content",),

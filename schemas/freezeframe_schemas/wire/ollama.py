@@ -1,4 +1,4 @@
-"""Ollama's own API: chat, generate and embed (its ``/v1`` paths speak OpenAI's). Streams are JSON lines.
+"""Ollama's own API: chat, generate and embed (its ``/v1`` paths use OpenAI's). Streams are JSON lines.
 
 Source: https://github.com/ollama/ollama/blob/main/docs/api.md
 """
@@ -108,7 +108,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def _read_usage(document: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; Ollama has no usage object, so the one kept is its fields by their names."""
+    """Write token counts; Ollama has no usage object, so its fields are kept by their names."""
     out.integer(genai.USAGE_INPUT_TOKENS, document.get("prompt_eval_count"))
     out.integer(genai.USAGE_OUTPUT_TOKENS, document.get("eval_count"))
     usage = {key: value for key, value in document.items() if key in _USAGE or key.endswith("_duration")}
@@ -116,7 +116,7 @@ def _read_usage(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the answer that the lines amount to; without the line that says ``done`` it has no reason."""
+    """Return the answer that the lines add up to; without the line that says ``done`` it has no finish reason."""
     document: JsonObject = {}
     texts: dict[str, list[str]] = {"content": [], "thinking": [], "response": []}
     calls: list[JsonObject] = []
@@ -163,7 +163,7 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
-    """Yield the lines of an answer; the last has all that is no text."""
+    """Yield the lines of an answer; the last has everything that is not text."""
     head: JsonObject = {**{key: document[key] for key in ("model", "created_at") if key in document}, "done": False}
     message = document.get("message")
     if isinstance(message, dict):
@@ -209,7 +209,7 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether the line came that says ``done``."""
+    """Return whether the line that says ``done`` came."""
     return ended_by_event(body, "done", True)
 
 

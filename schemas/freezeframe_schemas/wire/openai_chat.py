@@ -1,4 +1,4 @@
-"""OpenAI chat completions, and the many providers that speak it with additions of their own.
+"""OpenAI chat completions, and the many providers that use its format with their own additions.
 
 Covered additions: Mistral's ``random_seed``, Groq's ``x_groq``, cache counts of OpenRouter and DeepSeek, legacy ``functions``;
 those in messages are in `openai_content`, those in streams in `openai_stream`.
@@ -52,7 +52,7 @@ _ANSWER_FIELDS: Final = frozenset(
     | {"p", "obfuscation", METRICS}  # padding of streams, Bedrock's counts
 )
 _CHOICE_FIELDS: Final = frozenset({"index", "message", "delta", "finish_reason", "finish_details", "logprobs"})
-"""Logprobs say one number a token; who wants them reads the body."""
+"""Logprobs have one number per token; to use them, read the body."""
 _OUTPUT_TYPES: Final = {"json_object": "json", "json_schema": "json", "text": "text"}
 
 
@@ -91,7 +91,7 @@ def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
 def read_response(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a chat completion."""
     choices = as_objects(document.get("choices"))
-    # `finish_details` is what the first vision models answered with.
+    # `finish_details` is from the first vision models.
     reasons = [
         as_text(choice.get("finish_reason")) or as_text(as_object(choice.get("finish_details")).get("type"))
         for choice in choices
@@ -102,7 +102,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def _answer(choice: JsonObject, reason: str | None) -> Message:
-    """Return the message of a choice; what stands beside it (a filter's verdict, a router's native reason) goes along."""
+    """Return the message of a choice; what is next to it (a filter's verdict, a router's native reason) is kept."""
     message = as_object(choice.get("message"))
     if choice.keys() <= _CHOICE_FIELDS:
         return read_message(message, reason)

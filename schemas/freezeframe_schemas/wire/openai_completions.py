@@ -61,7 +61,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the text completion that the chunks amount to."""
+    """Return the text completion that the chunks add up to."""
     document: JsonObject = {}
     choices: dict[int, JsonObject] = {}
     texts: dict[int, list[str]] = {}

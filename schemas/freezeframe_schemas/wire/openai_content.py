@@ -1,7 +1,7 @@
 """Messages of OpenAI chat completions, as values of the conventions.
 
 Covered additions of other providers: DeepSeek's ``reasoning_content``, OpenRouter's ``reasoning``, Mistral's ``thinking``
-content and bare ``image_url`` texts, legacy ``function_call``. Message keys that are none of these stay on the message.
+content and bare ``image_url`` texts, legacy ``function_call``. Other message keys stay on the message.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_message(message: JsonObject, finish_reason: str | None = None) -> Messa
     if isinstance(role, str) and role in _TOOL_ROLES:
         parts: list[Part] = [ToolCallResponsePart(id=as_text(message.get("tool_call_id")), response=content)]
     elif len(message) == 2 and finish_reason is None and isinstance(role, str) and isinstance(content, str):
-        # Nine messages of ten are a role and a text; requests carry hundreds of them.
+        # Nine of ten messages are a role and a text; requests carry hundreds of them.
         return Message(role=role, parts=(TextPart(content=content),) if content else ())
     else:
         parts = _spoken_parts(message)

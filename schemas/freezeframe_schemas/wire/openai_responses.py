@@ -122,7 +122,7 @@ def read_item(item: JsonObject) -> list[Part]:
 
 def _other_call(kind: str, item: JsonObject) -> Part:
     """Return a built-in tool's call: one with a `call_id` waits for our answer (computer, shell, apply_patch), the others (web
-    search, code interpreter, ...) are the provider's own and bring their outcome along.
+    search, code interpreter, ...) are the provider's and include their outcome.
     """
     name = kind.removesuffix("_call")
     if not isinstance(call_id := item.get("call_id"), str):
@@ -135,7 +135,7 @@ def _other_call(kind: str, item: JsonObject) -> Part:
 
 
 def _reasoning(item: JsonObject) -> Part:
-    """Return the thinking itself where it is given, else its summary; the encrypted form rides along."""
+    """Return the thinking itself if it is given, else its summary; the encrypted form is kept."""
     content, summary = as_objects(item.get("content")), as_objects(item.get("summary"))
     texts = [as_text(block.get("text")) for block in content or summary]
     extra: JsonObject = {

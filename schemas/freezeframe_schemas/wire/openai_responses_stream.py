@@ -1,4 +1,4 @@
-"""Events of an OpenAI responses stream, put together to the response that they amount to, and back.
+"""Events of an OpenAI responses stream, assembled into the response that they add up to, and back.
 
 Source: https://platform.openai.com/docs/api-reference/responses-streaming
 """
@@ -15,8 +15,8 @@ from freezeframe_schemas.wire.frames import Body, Frame
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the response of the last event that carries it; where that came without output (cut, or a proxy that leaves it
-    out), with the items that the other events amount to.
+    """Return the response of the last event that carries it. If that came without output (cut, or a proxy that leaves it
+    out), add the items that the other events add up to.
     """
     document: JsonObject = {}
     items: dict[int, JsonObject] = {}
@@ -26,7 +26,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
         response = event.get("response")
         if isinstance(response, dict):
             document = {**document, **response}
-        elif kind == "error":  # code, message and param stand in the event itself
+        elif kind == "error":  # code, message and param are in the event itself
             document["error"] = event.get("error") or {k: v for k, v in event.items() if k != "type"}
         elif "output_index" in event:
             _extend_item(items.setdefault(as_integer(event["output_index"]) or 0, {}), kind, event)
@@ -81,14 +81,14 @@ _DELTAS: Final = {
     "custom_tool_call": ("input", "response.custom_tool_call_input.delta"),
     "code_interpreter_call": ("code", "response.code_interpreter_call_code.delta"),
 }
-"""Kind of an item -> the field that comes in pieces, and the event that brings one."""
+"""Kind of an item -> the field that is sent in pieces, and the event that carries one."""
 _BLOCK_DELTAS: Final = {
     "output_text": ("text", "response.output_text"),
     "refusal": ("refusal", "response.refusal"),
     "reasoning_text": ("text", "response.reasoning_text"),
     "summary_text": ("text", "response.reasoning_summary_text"),
 }
-"""Kind of a block -> the same, but for ``.delta`` and ``.done``."""
+"""Kind of a block -> the same, without ``.delta`` and ``.done``."""
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
@@ -137,7 +137,7 @@ _LAST_EVENTS: Final = frozenset({"response.completed", "response.failed", "respo
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether the event came that says how the response ended."""
+    """Return whether the event that says how the response ended came."""
     return ended_by(body, lambda frame: _type_of(frame) in _LAST_EVENTS, lambda frame: _type_of(frame).startswith("response."))
 
 

@@ -1,4 +1,4 @@
-"""Chunks of an OpenAI chat completions stream, put together to the completion that they amount to, and back.
+"""Chunks of an OpenAI chat completions stream, assembled into the completion that they add up to, and back.
 
 Covered additions of other providers: Azure's empty first chunk, Mistral's content that turns from blocks to text, badly
 numbered tool calls, running usage (DeepSeek), ``reasoning_details`` blocks (OpenRouter).
@@ -15,7 +15,7 @@ from freezeframe_schemas.wire.frames import DONE, Body, Frame
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
-    """Return the chat completion that the chunks amount to; a choice that was cut has no finish reason."""
+    """Return the chat completion that the chunks add up to; a choice that was cut has no finish reason."""
     document: JsonObject = {}
     choices: dict[int, JsonObject] = {}
     for frame in frames:
@@ -28,7 +28,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
             delta = part.get("delta")
             if isinstance(message, dict) and isinstance(delta, dict):
                 _merge_delta(message, delta)
-            taken = ("delta", "index", "message") if isinstance(delta, dict) else ("index",)  # Writer says both, twice the same
+            taken = ("delta", "index", "message") if isinstance(delta, dict) else ("index",)  # Writer sends both, the same
             for key, value in part.items():
                 if value is not None and key not in taken:
                     choice[key] = value
@@ -38,7 +38,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
 
 
 def has_ended(body: Body) -> bool | None:
-    """Tell whether ``[DONE]`` came. Not everybody sends it: without, a stream may be whole once each choice has finished."""
+    """Return whether ``[DONE]`` came. Not all send it: without it, a stream may be whole once each choice has finished."""
     if body.done:
         return True
     finished: dict[int, bool] = {}
@@ -55,7 +55,7 @@ def has_ended(body: Body) -> bool | None:
 
 
 def merge_top_level(document: JsonObject, chunk: JsonObject) -> None:
-    """Lay a chunk's own fields over the document: the first id and model that say something, the last of the rest."""
+    """Update the document with a chunk's own fields: the first id and model that are not empty, the last of the rest."""
     for key, value in chunk.items():
         if value is None or key in ("choices", "obfuscation"):
             continue
@@ -84,7 +84,7 @@ def _joined(before: JsonValue, more: JsonValue) -> JsonValue:
             return before + more
         case list(), list():
             return _joined_blocks(before, more)
-        case str(), list():  # Mistral: thinking blocks, then bare text, or the other way round
+        case str(), list():  # Mistral: thinking blocks, then bare text, or the reverse
             return _joined_blocks([{"type": "text", "text": before}] if before else [], more)
         case list(), str():
             return _joined_blocks(before, [{"type": "text", "text": more}] if more else [])
@@ -99,7 +99,7 @@ def _joined(before: JsonValue, more: JsonValue) -> JsonValue:
 
 
 def _joined_blocks(before: list[JsonValue], more: list[JsonValue]) -> list[JsonValue]:
-    """Return the blocks with a continuation (same type, and same index where it has one) merged into the last."""
+    """Return the blocks with a continuation (same type, and same index if it has one) merged into the last."""
     blocks = list(before)
     for item in more:
         last = blocks[-1] if blocks else None

@@ -1,4 +1,4 @@
-"""Where the system prompt stands in a request: what a dialect gives as its `set_system`. Pure."""
+"""Where the system prompt is in a request: the `set_system` functions of dialects. Pure."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def message(request: JsonObject, text: str) -> JsonObject | None:
 
 
 def without(request: JsonObject, text: str) -> JsonObject:
-    """Leave the request as it is: an embedding has no system prompt."""
+    """Leave the request unchanged: an embedding has no system prompt."""
     del text
     return request
 
 
 def unknown(request: JsonObject, text: str) -> None:
-    """Refuse: the format has no system prompt, or we do not know where it stands."""
+    """Refuse: the format has no system prompt, or we do not know where it is."""
     del request, text

@@ -1,8 +1,8 @@
-"""Which dialect an HTTP request speaks, and whose endpoint it is: the two tables that a new provider adds a row to.
+"""Which dialect an HTTP request speaks, and whose endpoint it is: the two tables to which a new provider adds a row.
 
-`ROUTES` say what the path speaks; `PROVIDERS` say whose host it is. They are independent: a proxy speaks a known path on an
-unknown host (the dialect's own provider is then the guess), and a known provider has paths that we do not read (``generic``).
-A path that other services have, too, says it only together with the body (`shapes`).
+`ROUTES` say which dialect the path speaks; `PROVIDERS` say whose host it is. They are independent: a proxy speaks a known path
+on an unknown host (the dialect's own provider is then the guess), and a known provider has paths that we do not read
+(``generic``). A path that other services also have decides only together with the body (`shapes`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Match:
 
     dialect: WireDialect
     provider: str
-    """``gen_ai.provider.name``: the conventions' value where they enumerate one."""
+    """``gen_ai.provider.name``: the conventions' value if they list one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +58,11 @@ class Provider:
     aliases: tuple[str, ...] = ()
     """What tracing libraries call it, in lower case."""
     key: str = ""
-    """Environment variable of its API key, unless that is the name in capitals and ``_API_KEY``."""
+    """Environment variable of its API key, unless it is the name in capitals and ``_API_KEY``."""
     credentials: tuple[str, ...] = ()
-    """Environment variables that its SDKs insist on."""
+    """Environment variables that its SDKs require."""
     bases: tuple[tuple[str, str], ...] = ()
-    """Environment variables that lead its SDKs to another server, each with the path that the URL in it ends with."""
+    """Environment variables that point its SDKs to another server, each with the path that the URL in it ends with."""
     packages: tuple[str, ...] = ()
     """Distributions of its Python SDKs."""
 
@@ -79,12 +79,12 @@ class Route:
     dialect: WireDialect
     path: str
     providers: frozenset[str] = frozenset()
-    """Only on hosts of these providers; empty: on every host."""
+    """Only on hosts of these providers; empty: on all hosts."""
     stream: bool | None = None
     shape: Shape | None = None
-    """What the JSON body must look like; None: the path says enough."""
+    """The required form of the JSON body; None: the path is enough."""
     form: bool = False
-    """The body is a multipart form; its parts are not looked at."""
+    """The body is a multipart form; its parts are not examined."""
 
 
 PROVIDERS: Final = (
@@ -101,7 +101,7 @@ PROVIDERS: Final = (
         aliases=("az.ai.openai", "azure"),
         key="AZURE_OPENAI_API_KEY",
     ),
-    # Before Azure, whose domain its second host is in.
+    # Before Azure: its second host is in Azure's domain.
     Provider(name="github_models", hosts=r"models\.github\.ai|models\.inference\.ai\.azure\.com"),
     Provider(
         name="azure.ai.inference",
@@ -170,7 +170,7 @@ PROVIDERS: Final = (
     Provider(name="deepseek", hosts=r"api\.deepseek\.com"),
     Provider(name="perplexity", hosts=r"api\.perplexity\.ai"),
     Provider(name="ibm.watsonx.ai", hosts=r".+\.ml\.cloud\.ibm\.com"),
-    # The conventions enumerate none of these; the names are the providers' own words for themselves.
+    # The conventions list none of these; the names are the providers' own words for themselves.
     Provider(name="openrouter", hosts=r"openrouter\.ai"),
     Provider(name="together_ai", hosts=r"api\.together\.(?:ai|xyz)"),
     Provider(name="fireworks_ai", hosts=r"api\.fireworks\.ai"),
@@ -228,7 +228,7 @@ ROUTES: Final = (
     Route(dialect=ollama.CHAT, path=r"/api/chat$", providers=frozenset({"ollama"})),
     Route(dialect=ollama.GENERATE, path=r"/api/generate$", providers=frozenset({"ollama"})),
     Route(dialect=ollama.EMBED, path=r"/api/embed(?:dings)?$", providers=frozenset({"ollama"})),
-    # Gateways often leave the version out of the path, and then it is one that any service may have.
+    # Gateways often leave the version out of the path, and then any service may have the same path.
     Route(dialect=openai_responses.DIALECT, path=r"/responses$", shape=shapes.is_response),
     Route(dialect=openai_completions.DIALECT, path=r"/completions$", shape=shapes.is_completion),
     Route(dialect=openai_embeddings.DIALECT, path=r"/embeddings$", shape=shapes.is_embeddings),
@@ -246,11 +246,11 @@ _ROUTES: Final = tuple((re.compile(row.path), row) for row in ROUTES)
 
 
 def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"") -> Match | None:
-    """Return what the request speaks, or None where it is no model call that we know.
+    """Return which dialect the request speaks, or None if it is not a model call that we know.
 
-    `body` is the request's as sent; without it, a path that says nothing by itself is no model call.
+    `body` is the request's as sent; without it, an ambiguous path does not count as a model call.
     """
-    # Without the query, which may hold an API key, and makes every URL of some APIs another one to remember.
+    # Without the query: it may hold an API key, and would make every URL of some APIs a separate one to remember.
     known, possible = _find(method.upper(), url.partition("?")[0])
     if not possible:
         return known
@@ -266,7 +266,7 @@ def find_dialect(method: str, url: str, headers: Sequence[tuple[str, str]] = (),
 
 
 def find_dialect_of(request: Request) -> Match | None:
-    """Return what a recorded request speaks."""
+    """Return which dialect a recorded request speaks."""
     return find_dialect(request.method, request.url, request.headers, request.body)
 
 
@@ -277,7 +277,7 @@ def dialect_of(request: Request, name: str | None) -> WireDialect | None:
 
 
 def find_provider(name: str) -> Provider:
-    """Return the row of a provider; one that has none is known by its name alone."""
+    """Return the row of a provider; one without a row has only its name."""
     return _ROWS.get(name) or Provider(name=name, hosts="")
 
 
@@ -302,7 +302,7 @@ def _bound(route: Route, known: Match | None) -> Match:
 
 @lru_cache(maxsize=512)
 def _find(method: str, url: str) -> tuple[Match | None, tuple[Route, ...]]:
-    """Return what method and URL say by themselves, and else the routes that one of may be it, if the body says so."""
+    """Return the match that method and URL alone decide, else the routes of which the body may decide one."""
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port

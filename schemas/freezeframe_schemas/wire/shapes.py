@@ -1,7 +1,7 @@
-"""What a request body must look like where its path alone does not say that a model is asked: ``/embeddings`` on any host.
+"""The required form of a request body if its path alone does not show a model call: ``/embeddings`` on any host.
 
-Strict, since other services use these paths, too: the fields that the provider's API insists on, of their types, and no field
-that neither the API nor a gateway in front of it knows. A body that is read piece by piece has no shape.
+Strict, since other services also use these paths: the fields that the provider's API requires, with their types, and no field
+that neither the API nor a gateway in front of it knows. A streamed request body has no shape.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _GATEWAY: Final = frozenset(
     "guardrails input_cost_per_token litellm_metadata litellm_params metadata mock_response num_retries output_cost_per_token "
     "priority provider providers route session_id tags timeout trace transforms user".split()
 )
-"""Fields that LiteLLM and OpenRouter take beside those of the API."""
+"""Fields that LiteLLM and OpenRouter accept besides those of the API."""
 _SAMPLING: Final = frozenset(
     "best_of echo frequency_penalty guided_choice guided_grammar guided_json guided_regex ignore_eos logit_bias logprobs "
     "max_tokens min_p min_tokens model n presence_penalty repetition_penalty seed stop stop_token_ids stream stream_options "
@@ -68,7 +68,7 @@ def is_response(body: JsonObject) -> bool:
 
 
 def is_message(body: JsonObject) -> bool:
-    """Anthropic ``messages``: a model, a limit (which Anthropic insists on), and turns with a role and content."""
+    """Anthropic ``messages``: a model, a limit (which Anthropic requires), and turns with a role and content."""
     limit, turns = body.get("max_tokens"), body.get("messages")
     return (
         _is_text(body.get("model"))
@@ -111,7 +111,7 @@ def _is_text(value: JsonValue) -> bool:
 
 
 def _is_input(value: JsonValue) -> bool:
-    """Tell whether this is text, texts, tokens, or several of tokens; or objects of text and images (Jina, Voyage)."""
+    """Return whether this is text, texts, tokens, or several of tokens; or objects of text and images (Jina, Voyage)."""
     if isinstance(value, str):
         return True
     if not isinstance(value, list) or not value:

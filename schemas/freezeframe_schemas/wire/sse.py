@@ -1,6 +1,6 @@
 """Server-sent events: bytes to events and back, with the byte range of each event.
 
-It reads what was recorded, so it must take what a server or a cut connection left: ``\\r\\n``, ``\\r``, comments, a missing
+It reads recordings, so it must accept what a server or a cut connection left: ``\\r\\n``, ``\\r``, comments, a missing
 last blank line. It never raises.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
@@ -19,7 +19,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SseEvent:
-    """One event: its name (``event:`` field, None where absent), its data, and where it stands in the body."""
+    """One event: its name (``event:`` field, None if absent), its data, and its place in the body."""
 
     event: str | None = None
     data: bytes = b""
@@ -32,14 +32,14 @@ class SseEvent:
 
 
 def parse_events(body: bytes) -> list[SseEvent]:
-    """Return the events of `body` in order; blocks without data and name (comments, keep-alives) make none."""
+    """Return the events of `body` in order; blocks without data and name (comments, keep-alives) are skipped."""
     events: list[SseEvent] = []
     name: str | None = None
     data: list[bytes] = []
     start = 0
     position = len(_BYTE_ORDER_MARK) if body.startswith(_BYTE_ORDER_MARK) else 0
     size = len(body)
-    # Splitting on "\n" is several times faster than the general rule, and every provider measured keeps to it.
+    # Splitting on "\n" is several times faster than the general rule, and every provider measured follows it.
     lone_returns = b"\r" in body.replace(b"\r\n", b"")
     while position < size:
         if lone_returns:
@@ -66,7 +66,7 @@ def parse_events(body: bytes) -> list[SseEvent]:
 
 
 def encode(events: Iterable[SseEvent]) -> bytes:
-    """Return the events as a body; the byte ranges they carry are not looked at."""
+    """Return the events as a body; the byte ranges they carry are ignored."""
     out = bytearray()
     for event in events:
         if event.event is not None:
