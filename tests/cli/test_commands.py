@@ -14,7 +14,7 @@ from freezeframe_replay.cli.command import load
 from freezeframe_replay.cli.commands import OF_THE_BASE_INSTALL, SUMMARIES
 
 ROOT = Path(__file__).parents[2]
-OWN = [name for name in SUMMARIES if name not in (*OF_THE_BASE_INSTALL, "redact", "vault")]
+OWN = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL]
 
 
 @pytest.mark.parametrize("name", OWN)

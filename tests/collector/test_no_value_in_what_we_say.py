@@ -22,10 +22,10 @@ from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.store.engine import store_error
 from freezeframe_redaction import Redactor, load_or_create_keys, load_policy
-from freezeframe_redaction.cli import main as redact_command
 from freezeframe_redaction.detectors import ALL
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import engine_of
+from freezeframe_replay.cli import main
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
@@ -267,7 +267,7 @@ def test_a_line_that_the_command_cannot_read_is_not_quoted(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "lines.jsonl").write_text(line + "\n")
-    assert redact_command([str(tmp_path / "lines.jsonl")]) == 1
+    assert main(["redact", str(tmp_path / "lines.jsonl")]) == 1
     told = capsys.readouterr()
     assert "lines.jsonl:1" in told.err
     assert _private_in(told.out + told.err) == []

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
 from freezeframe_redaction.classes import CLASSES
-from freezeframe_redaction.cli import main
 from freezeframe_redaction.policy import BUILT_IN, CustomClass, parse_policy
 from freezeframe_redaction.vault import Vault
+from freezeframe_replay.cli import main
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.span import SpanRecord
@@ -292,7 +292,7 @@ def _run(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> tuple[int, str, str]:
     monkeypatch.chdir(tmp_path)
-    status = main(arguments)
+    status = main(["redact", *arguments])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
@@ -382,13 +382,13 @@ def test_equal_policies_are_equal_values() -> None:
 
 def test_the_command_lists_and_rotates_keys_and_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     secret = load_or_create_keys(tmp_path).current("acme").secret
-    assert main(["--rotate-key", "--tenant", "acme", "--keys", str(tmp_path)]) == 0
-    assert main(["--list-keys", "--keys", str(tmp_path)]) == 0
+    assert main(["redact", "--rotate-key", "--tenant", "acme", "--keys", str(tmp_path)]) == 0
+    assert main(["redact", "--list-keys", "--keys", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-3:] == ["acme/1  kept for existing surrogates", "acme/2  current", "default/1  current"]
     assert "acme/2 takes over from acme/1" in shown.err
     assert base64.b64encode(secret).decode() not in shown.out + shown.err
-    assert main(["--list-keys", "--keys", str(tmp_path / "none")]) == 2
+    assert main(["redact", "--list-keys", "--keys", str(tmp_path / "none")]) == 2
 
 
 def test_the_command_takes_the_keys_of_the_data_directory_that_the_collector_uses(
@@ -397,5 +397,5 @@ def test_the_command_takes_the_keys_of_the_data_directory_that_the_collector_use
     key = load_or_create_keys(tmp_path / "keys").current()
     (tmp_path / "a.txt").write_text("mail bob.smith@gmail.com")
     monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
-    assert main(["--text", str(tmp_path / "a.txt")]) == 0
+    assert main(["redact", "--text", str(tmp_path / "a.txt")]) == 0
     assert capsys.readouterr().out == Redactor(load_policy(), key).redact("mail bob.smith@gmail.com").value

@@ -9,11 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib import import_module
 
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
 from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
-from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 __all__ = ["help_text", "main"]
 
@@ -47,7 +46,7 @@ def _main(arguments: list[str]) -> int:
         return _execute(name, arguments[1:])
     except FreezeframeError as error:
         print(f"{PROGRAM} {name}: {error}", file=sys.stderr)
-        return 1
+        return load(name).COMMAND.config_error if isinstance(error, ConfigError) else 1
     except ModuleNotFoundError as error:
         if (error.name or "freezeframe").startswith("freezeframe"):
             raise
@@ -66,8 +65,6 @@ def help_text() -> str:
 
 def _execute(name: str, rest: list[str]) -> int:
     command = load(name).COMMAND
-    if command.delegates_to:
-        return int(import_module(command.delegates_to).main(rest))
     program: list[str] | None = None
     if command.takes_program:
         rest, program = split_program(rest)

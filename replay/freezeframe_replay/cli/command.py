@@ -27,8 +27,8 @@ class Command:
     """Those that mean something else than usual."""
     takes_program: bool = False
     """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
-    delegates_to: str = ""
-    """Another module, whose `main(argv)` reads the rest of the command line itself, by its `make_parser()`."""
+    config_error: int = 1
+    """The exit code of a `ConfigError`."""
 
     @property
     def codes(self) -> dict[int, str]:
@@ -37,7 +37,7 @@ class Command:
 
 
 class CommandModule(Protocol):
-    """What a command's module offers; one that delegates has the first alone."""
+    """What a command's module offers."""
 
     COMMAND: Command
     configure: Callable[[argparse.ArgumentParser], None]
@@ -53,8 +53,6 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of one command, with examples and exit codes in its help."""
     module = load(name)
     command = module.COMMAND
-    if command.delegates_to:
-        return import_module(command.delegates_to).make_parser()
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} {name}",
         description=f"{SUMMARIES[name]} {command.description}".strip(),

@@ -1,16 +1,282 @@
-"""`freezeframe redact`, which the redactor carries out."""
+"""`freezeframe redact`: redact files and pipes, show what would be redacted, and explain findings in a text of one's own."""
 
 from __future__ import annotations
 
-from typing import Final
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TextIO, cast
 
+import orjson
+
+from freezeframe_redaction import detectors
+from freezeframe_redaction.keys import TenantKey, load_or_create_keys
+from freezeframe_redaction.model import Finding
+from freezeframe_redaction.policy import Policy, load_policy
+from freezeframe_redaction.redactor import Redactor
 from freezeframe_replay.cli.command import Command
+from freezeframe_schemas import genai
+from freezeframe_schemas.data_directory import KEYS, find_data_directory
+from freezeframe_schemas.errors import ConfigError, WireError
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
+from freezeframe_schemas.span import SpanRecord
+
+_SPANS = "resourceSpans"
+_REMEMBERED = 8_000_000
+"""Characters of leaves that are remembered: what bounds the memory, however long the input."""
+_STEP = 1_000_000
+"""Characters between two signs of life."""
 
 COMMAND: Final = Command(
+    description='A line of input is {"id": ..., "text": "..."}, {"id": ..., "value": any JSON} or OTLP/JSON, which stays '
+    'OTLP/JSON. For the others, a line of output is {"id": ..., "value": ..., "findings": [{"class": "EMAIL", "start": 5, '
+    '"end": 17}]}, in the same order. Offsets are characters of the text or, in another value, of the leaf that held the '
+    "finding.",
     examples={
         "freezeframe redact < lines.jsonl": '{"id","text"} in, {"id","value","findings"} out',
+        "freezeframe redact --policy minimal a.jsonl b.jsonl": "several files, under another policy",
+        "freezeframe redact --text notes.txt": "one text instead of JSON lines",
+        "freezeframe redact --dry-run --json lines.jsonl": "counts only, for a script; no value shown",
+        "echo 'mail jane@corp.io' | freezeframe redact --text --explain": "what was found, where, by what",
         "freezeframe redact --rotate-key --tenant acme": "the next key of a tenant",
         "freezeframe redact spans.jsonl > redacted.jsonl": "what `freezeframe run --file` wrote; it still replays",
     },
-    delegates_to="freezeframe_redaction.cli",
+    exit_codes={
+        1: "a line could not be read (named on stderr; the others are done)",
+        2: "wrong usage, or a file, policy or key that cannot be read",
+    },
+    config_error=2,
 )
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("files", nargs="*", metavar="FILE", help="files to read (default, and for -: standard input)")
+    parser.add_argument("--policy", default="strict", help="strict (default), minimal, off, or the path of a TOML file")
+    parser.add_argument("--tenant", default="default", help="whose key to use (default: default)")
+    parser.add_argument(
+        "--keys",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="directory of the keys (default: that of the local data directory, if there is one)",
+    )
+    parser.add_argument("--text", action="store_true", help="read each file as one text, and write the redacted text")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="write counts of findings by class and detector, and no text at all"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say for each finding which detector found it, and what the detector looks for"
+    )
+    parser.add_argument("--json", action="store_true", help="with --dry-run or --list-keys: write JSON, for a script")
+    parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
+    parser.add_argument(
+        "--rotate-key", action="store_true", help="start the tenant's next key; existing surrogates stay as they are"
+    )
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Redact the files, or show or rotate the keys."""
+    if arguments.list_keys or arguments.rotate_key:
+        return _keys(arguments)
+    policy = load_policy(arguments.policy)
+    return _run(arguments, Redactor(policy, _key(arguments.keys, arguments.tenant), cache_characters=_REMEMBERED))
+
+
+def _key(directory: Path | None, tenant: str) -> TenantKey:
+    if directory is None:
+        local = find_data_directory() / KEYS
+        if not local.is_dir():
+            print(
+                "freezeframe redact: no key found, using an ephemeral one: surrogates will differ in the next run"
+                " (--keys DIR keeps one)",
+                file=sys.stderr,
+            )
+            return TenantKey.generate()
+        directory = local
+    key = load_or_create_keys(directory).current(tenant)
+    print(f"freezeframe redact: using key {key.id} of {directory}", file=sys.stderr)
+    return key
+
+
+def _keys(arguments: argparse.Namespace) -> int:
+    directory, tenant = arguments.keys or find_data_directory() / KEYS, arguments.tenant
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: no key directory", do="name it with --keys DIR, or start the collector once")
+    ring = load_or_create_keys(directory)
+    if arguments.rotate_key:
+        was = ring.current(tenant)
+        ring = ring.rotate(tenant)
+        print(
+            f"freezeframe redact: {ring.current(tenant).id} takes over from {was.id}; start the collector again to use it",
+            file=sys.stderr,
+        )
+    current = {ring.current(key.id.rpartition("/")[0]).id for key in ring.keys}
+    if arguments.json:
+        print(json.dumps([{"id": key.id, "current": key.id in current} for key in ring.keys]))
+        return 0
+    for key in ring.keys:
+        print(f"{key.id}  {'current' if key.id in current else 'kept for existing surrogates'}")
+    return 0
+
+
+def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
+    tally, progress = _Tally(), _Progress()
+    files = cast("list[str]", arguments.files) or ["-"]
+    status = 0
+    for name in files:
+        with _open(name) as stream:
+            if arguments.text:
+                _text(stream.read(), redactor, arguments, tally)
+            else:
+                for number, line in enumerate(stream, 1):
+                    if line.strip() and not _line(line, f"{name}:{number}", redactor, arguments, tally):
+                        status = 1
+                    progress.tell(tally)
+    progress.end()
+    if arguments.dry_run:
+        tally.print(redactor.policy, as_json=arguments.json)
+    if redactor.collisions:
+        print(
+            f"freezeframe redact: {redactor.collisions} values got a surrogate that another value has: short codes have few",
+            file=sys.stderr,
+        )
+    return status
+
+
+def _open(name: str) -> TextIO:
+    if name == "-":
+        # Not closed by the caller's `with` in a way that matters: the process ends with it.
+        return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
+    try:
+        return open(name, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise ConfigError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def _text(text: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> None:
+    result = redactor.redact(text)
+    tally.add(result.findings, len(text))
+    if arguments.explain:
+        for line in _explain(text, result.findings):
+            print(line)
+    elif not arguments.dry_run:
+        sys.stdout.write(str(result.value).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+
+
+def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> bool:
+    try:
+        record = _record(line)
+        if _SPANS in record:
+            spans = [redactor.redact_span(span) for span in spans_from_otlp_json(record)]
+            tally.add_spans(spans, len(line))
+            if not arguments.dry_run:
+                sys.stdout.write(_dump(spans_to_otlp_json(spans)) + "\n")
+            return True
+    except WireError as error:
+        print(f"freezeframe redact: {where}: {error}", file=sys.stderr)
+        return False
+    given = record["text"] if "text" in record else record["value"]
+    result = redactor.redact(given)
+    tally.add(result.findings, len(line))
+    if arguments.dry_run:
+        return True
+    findings: list[dict[str, Any]] = [{"class": f.class_, "start": f.start, "end": f.end} for f in result.findings]
+    if arguments.explain:
+        for shown, finding in zip(findings, result.findings, strict=True):
+            shown["detector"] = finding.detector
+            shown["looks_for"] = _looks_for(finding.detector)
+    made = {"id": record.get("id"), "value": result.value, "findings": findings}
+    sys.stdout.write(_dump(made) + "\n")
+    return True
+
+
+def _record(line: str) -> dict[str, Any]:
+    try:
+        record: Any = orjson.loads(line.encode("utf-8", "surrogateescape"))
+    except orjson.JSONDecodeError:
+        # The standard parser takes lone surrogates and huge numbers, which orjson refuses.
+        try:
+            record = json.loads(line)
+        except ValueError:
+            raise WireError("not valid JSON", do="give one JSON object per line, or --text for plain text") from None
+    if not isinstance(record, dict) or not record.keys() & {"text", "value", _SPANS}:
+        raise WireError("expected one of the keys `text`, `value` and `resourceSpans`", do='write {"id": 1, "text": "..."}')
+    return cast("dict[str, Any]", record)
+
+
+def _dump(made: dict[str, Any]) -> str:
+    try:
+        return orjson.dumps(made).decode()
+    except TypeError:
+        # Lone surrogates, and numbers beyond 64 bits.
+        return json.dumps(made)
+
+
+def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield one line for each finding in a text of the user's own: where, what, and why."""
+    for finding in findings:
+        line = text.count("\n", 0, finding.start) + 1
+        column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
+        value = text[finding.start : finding.end]
+        yield f"{line}:{column}  {finding.class_}  {value!r}  by {finding.detector}: {_looks_for(finding.detector)}"
+
+
+def _looks_for(detector: str) -> str:
+    found = next((entry for entry in detectors.ALL if entry.name == detector), None)
+    if found is None:
+        return "a class of the policy"
+    example = found.examples[0]
+    return f"like {example.value!r} in {example.text!r}"
+
+
+class _Tally:
+    def __init__(self) -> None:
+        self.classes: Counter[tuple[str, str]] = Counter()
+        self.inputs = 0
+        self.characters = 0
+
+    def add(self, findings: Sequence[Finding], characters: int) -> None:
+        self.inputs += 1
+        self.characters += characters
+        self.classes.update((finding.class_, finding.detector) for finding in findings)
+
+    def add_spans(self, spans: Iterable[SpanRecord], characters: int) -> None:
+        """Count the values of each class that were replaced: each once for a span, by whatever detector."""
+        self.inputs += 1
+        self.characters += characters
+        for span in spans:
+            surrogates = cast("dict[str, str]", orjson.loads(span.text(genai.REDACTION_SURROGATES) or "{}"))
+            self.classes.update((class_, "in spans") for class_ in surrogates.values())
+
+    def print(self, policy: Policy, *, as_json: bool) -> None:
+        if as_json:
+            found = [
+                {"class": class_, "detector": name, "count": count} for (class_, name), count in sorted(self.classes.items())
+            ]
+            counts = {"inputs": self.inputs, "characters": self.characters, "findings": found}
+            print(json.dumps({"policy": policy.label, **counts}))
+            return
+        print(f"policy {policy.label}: {self.inputs} inputs, {self.characters} characters, {self.classes.total()} findings")
+        for (class_, detector), count in sorted(self.classes.items(), key=lambda item: (-item[1], item[0])):
+            print(f"  {count:8d}  {class_:16s} {detector}")
+
+
+class _Progress:
+    """One line on standard error that is written over, where that is a terminal and the output goes elsewhere."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty() and not sys.stdout.isatty()
+        self._told = 0
+
+    def tell(self, tally: _Tally) -> None:
+        if self._shown and tally.characters >= self._told + _STEP:
+            self._told = tally.characters
+            print(f"\r{tally.inputs} lines, {tally.characters // 1_000_000} million characters", end="", file=sys.stderr)
+
+    def end(self) -> None:
+        if self._told:
+            print(file=sys.stderr)
