@@ -3,7 +3,7 @@
     import freezeframe
     freezeframe.instrument()
 
-Importing this loads no SDK, no web framework and no OpenTelemetry SDK; `instrument()` does, and only what it needs.
+Importing this loads no SDK, no web framework and no OpenTelemetry SDK; `instrument()` loads only what it needs.
 """
 
 from __future__ import annotations

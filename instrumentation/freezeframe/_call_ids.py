@@ -1,4 +1,4 @@
-"""Which of the model's tool calls a recorded tool answers, if the framework did not say.
+"""Find which of the model's tool calls a recorded tool answers, if the framework did not say.
 
 The model's answer names the calls that it asks for, with ids; a plain function that runs next under that name with those
 arguments is the answer to it. Runs on the exporter's thread, over spans in the order of their end.
@@ -15,7 +15,7 @@ from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.span import SpanRecord
 
 _MAX_TRACES: Final = 1000
-"""Runs under way at once; of the oldest beyond this, ids are no longer found."""
+"""Runs in progress at once; beyond this, ids of the oldest are no longer found."""
 
 
 class CallIds:
@@ -25,7 +25,7 @@ class CallIds:
         self._asked: OrderedDict[str, list[tuple[str, str, Any]]] = OrderedDict()
 
     def link(self, record: SpanRecord) -> SpanRecord:
-        """Return the span; of a tool without one, with the id of the call that it answers."""
+        """Return the span; if it is a tool's without a call id, with the id of the call that it answers."""
         kind = record.text(genai.EXCHANGE_KIND)
         if kind == Kind.MODEL.value:
             self._note(record)

@@ -1,4 +1,4 @@
-"""Headers and URLs as they are kept: secrets are replaced before anything is recorded, and before a replay looks it up."""
+"""Headers and URLs in the form that is kept: secrets are replaced before anything is recorded, or looked up in a replay."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SECRET_QUERY: Final = re.compile(
 
 
 def clean_request(method: str, url: str, headers: Iterable[tuple[bytes | str, bytes | str]], body: bytes = b"") -> Request:
-    """Return a request as it is kept."""
+    """Return a request in the form that is kept."""
     return Request(method=str(method), url=clean_url(url), headers=clean_headers(headers), body=body)
 
 
 def clean_headers(pairs: Iterable[tuple[bytes | str, bytes | str]]) -> Headers:
-    """Return headers as text in wire order, secrets replaced. Cookies keep their names: programs look which they have."""
+    """Return headers as text in wire order, secrets replaced. Cookies keep their names: programs check which ones they have."""
     cleaned: list[tuple[str, str]] = []
     for name, value in pairs:
         text, secret = _known_header(name)
@@ -54,7 +54,7 @@ def _clean_cookie(pair: str) -> str:
 def _clean_set_cookie(value: str) -> str:
     """Return ``session=...; Path=/`` of an answer without the value.
 
-    A date in the future is left out, too: it would have passed when the replay comes, and the cookie with it.
+    A date in the future is left out, too: by the time of the replay it would have passed and the cookie would have expired.
     """
     pair, *attributes = value.split(";")
     known = (found for attribute in attributes if (found := _COOKIE_ATTRIBUTE.fullmatch(attribute.strip())))

@@ -1,7 +1,7 @@
-"""The command ``freezeframe``: `run` starts a program with capture in it, `drain` delivers what waits on the disk.
+"""The command ``freezeframe``: `run` starts a program with capture in it, `drain` delivers the batches on the disk.
 
-Every other command is the replay package's. The base install has these two; what to install for the rest is said when it is
-asked for.
+Every other command belongs to the replay package. The base install has these two; asking for another one prints what to
+install.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replay_commands() -> Any:
-    """Return the module with the other commands, None if it or something that it needs is not installed."""
+    """Return the module with the other commands, None if it or something it needs is not installed."""
     try:
         return import_module("freezeframe_replay.cli")
     except ImportError as error:
@@ -80,7 +80,7 @@ def _replay_commands() -> Any:
 
 
 def run_parser() -> argparse.ArgumentParser:
-    """Return the parser of the options of `run`; the command after them is not its affair."""
+    """Return the parser of the options of `run`; it ignores the command after them."""
     parser = argparse.ArgumentParser(
         prog="freezeframe run",
         usage="freezeframe run [options] -- CMD ...",
@@ -115,7 +115,7 @@ def _run(arguments: list[str]) -> int:
         if value is not None:
             environ[name] = value
     try:
-        os.execvpe(command[0], command, environ)  # noqa: S606 - the user's own command, and no shell
+        os.execvpe(command[0], command, environ)  # noqa: S606 - the user's own command, without a shell
     except FileNotFoundError:
         print(f"freezeframe run: {command[0]}: command not found", file=sys.stderr)
         return NOT_FOUND

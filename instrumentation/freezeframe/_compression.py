@@ -1,4 +1,4 @@
-"""Compression of batches: none, gzip, and zstd where it is installed and the protocol knows it."""
+"""Compression of batches: none, gzip, and zstd if it is installed and the protocol supports it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Compression:
     name: CompressionName
     """As in ``Content-Encoding``."""
     compress: Callable[[bytes], bytes]
-    """Not for gRPC's gzip, which the channel does itself."""
+    """Not used for gRPC's gzip, which the channel does itself."""
     notice: str = ""
-    """Why it is not what was asked for, and what to do."""
+    """Why it differs from the requested one, and what to do."""
 
 
 _AT_GRPC: Final = "grpcio supports gzip but not zstd, so batches are sent as gzip; use the protocol http/protobuf for zstd"
@@ -26,7 +26,7 @@ _NOT_INSTALLED: Final = "zstd is not installed, so batches are sent as gzip; pip
 
 
 def make_compression(wanted: CompressionName, protocol: str) -> Compression:
-    """Return the compression that was asked for; gzip where zstd cannot be had, with a notice."""
+    """Return the requested compression; gzip with a notice if zstd is not available."""
     name, notice = wanted, ""
     zstd = _find_zstd() if wanted == "zstd" and protocol != "grpc" else None
     if wanted == "zstd" and zstd is None:
@@ -48,6 +48,6 @@ def _find_zstd() -> Callable[[bytes], bytes] | None:
         return None
 
     def compress(data: bytes) -> bytes:
-        return zstandard.ZstdCompressor(level=1).compress(data)  # one for each batch: a fork cannot share them
+        return zstandard.ZstdCompressor(level=1).compress(data)  # one per batch: processes cannot share one after a fork
 
     return compress

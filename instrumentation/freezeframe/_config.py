@@ -55,7 +55,7 @@ def _is_pairs(value: object) -> bool:
 
 
 def _exporter(name: str) -> tuple[str, str]:
-    """Return the two variables of the OTLP exporter's specification, the one of traces first."""
+    """Return the two variables of the OTLP exporter's specification, the one for traces first."""
     return f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}"
 
 
@@ -85,7 +85,7 @@ _DAYS: Final = Kind(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What `instrument()` works with."""
+    """The settings of `instrument()`."""
 
     endpoint: str = setting(
         "http://127.0.0.1:4318",

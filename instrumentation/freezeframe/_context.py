@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_READINGS: Final = 10_000
-"""Kept of one feed; later ones are not."""
+"""Readings kept per feed; later ones are dropped."""
 
 
 class Lane:
@@ -36,7 +36,7 @@ class Lane:
     def __init__(self, path: exchange.Lane = (), *, apart: bool = False) -> None:
         self.path = path
         self.apart = apart
-        """Whether a replay does not do what is done here: the inside of a tool, the real network call."""
+        """True if a replay does not run the code here: the inside of a tool, the real network call."""
         self._spawned = 0
         self._lock = threading.Lock()
 
@@ -48,9 +48,9 @@ class Lane:
         return Lane((*self.path, ordinal), apart=self.apart)
 
     def aside(self) -> Lane:
-        """Return a lane at the same place with its own ordinals.
+        """Return a lane at the same place with separate ordinals.
 
-        For work that a replay does not do (a connection's name look-up, the inside of a recorded tool): what it spawns must
+        For work that a replay does not repeat (a connection's name look-up, the inside of a recorded tool): what it spawns must
         not shift the ordinals of what the replay does spawn.
         """
         return Lane(self.path, apart=True)
@@ -58,7 +58,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The run that is under way. `flags`, `readings`, `unrecorded` and `span` are shared by all that works for the run."""
+    """The run in progress. All tasks and threads of the run share `flags`, `readings`, `unrecorded` and `span`."""
 
     name: str
     id: str | None = None
@@ -67,22 +67,22 @@ class RunContext:
     session: str | None = None
     flags: dict[str, object] = field(default_factory=dict[str, object])
     readings: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """Feed -> what it gave, in order (see `genai.CLOCK_READINGS`)."""
+    """Feed -> its values, in order (see `genai.CLOCK_READINGS`)."""
     unrecorded: Counter[str] = field(default_factory=Counter[str])
-    """Host -> how many HTTP calls to it were not recorded (see `genai.UNRECORDED_HTTP`)."""
+    """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
     sights: Sights = field(default_factory=Sights)
     """What its unmarked code reached outside the process."""
     draws: Draws = field(default_factory=Draws)
-    """What it drew from random generators that are shared."""
+    """What it drew from shared random generators."""
     span: Span | None = None
 
     def shared(self) -> dict[str, Any]:
-        """Return the fields that a run inside this one has in common with it."""
+        """Return the fields that a run inside this one shares with it."""
         shared = {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
         return {**shared, "sights": self.sights, "draws": self.draws}
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
-        """Keep what a feed gave; return the row that it ends, None if that is full."""
+        """Keep a feed's value; return the list that now ends with it, None if that is full."""
         row = self.readings.setdefault(feed, [])
         if len(row) >= MAX_READINGS:
             return None
@@ -103,7 +103,7 @@ class RunContext:
             self.span.add_event(genai.FLAG_EVENT, {genai.FLAG_KEY: key, genai.FLAG_VALUE: values.encode(value), **kept})
 
     def attributes(self) -> Mapping[str, str]:
-        """Return what every span of the run carries."""
+        """Return the attributes that every span of the run carries."""
         named = {
             genai.RUN_ID: self.id,
             genai.USER_ID: self.user,
@@ -125,7 +125,7 @@ class Place:
     call_span_id: str = ""
     """Span id of that call, if it is recorded."""
     sending: bool = False
-    """True while a seam has the real request made: what a transport asks of another HTTP client is the same call."""
+    """True while a seam has the real request made: a transport's request through another HTTP client is the same call."""
 
 
 PLACE: Final[ContextVar[Place]] = ContextVar("freezeframe_place")
@@ -134,7 +134,7 @@ _PROCESS: Final = Place(lane=Lane())
 
 
 class _Work(threading.local):
-    """The work item that this thread is busy with: the place that handed it over, and the place that it was given."""
+    """The work item that this thread runs: the place that submitted it, and the place that it was given."""
 
     handed_over_by: Place | None = None
     place: Place | None = None
@@ -144,10 +144,10 @@ WORK: Final = _Work()
 
 
 def current_place() -> Place:
-    """Return the place of the running code; outside any run that is the process itself.
+    """Return the place of the running code; outside any run, that is the process itself.
 
-    A work item may run in a context that was copied before it was handed to its thread (LangChain's executors keep such
-    copies): that context still holds the lane of the one who handed it over, and the thread knows better.
+    A work item may run in a context that was copied before the item was handed to its thread (LangChain's executors keep such
+    copies). That context still holds the submitter's lane; the thread's own place is the right one.
     """
     place = PLACE.get(_PROCESS)
     outer = WORK.handed_over_by
@@ -157,6 +157,6 @@ def current_place() -> Place:
 
 
 def leave(token: Token[Place]) -> None:
-    """Go back to the place before `token`; nowhere, if that was in another context (a fixture, a generator's end)."""
+    """Go back to the place before `token`; do nothing if that was in another context (a fixture, a generator's end)."""
     with suppress(ValueError):
         PLACE.reset(token)

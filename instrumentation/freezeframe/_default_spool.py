@@ -1,7 +1,7 @@
-"""The spool of a process that names none: on where its content can be sealed, below the user's state directory.
+"""The spool of a process that names none: on if its content can be sealed, below the user's state directory.
 
-One directory for each collector, and on this machine for each project: what was recorded for one collector, under one token, is
-never delivered to another. Nothing is loaded and no key is made before there is something to keep or to deliver.
+One directory per collector, and for local collectors per project: what was recorded for one collector, under one token, is
+never delivered to another. Nothing is loaded and no key is created until there is something to keep or deliver.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def default_spool_directory(settings: Settings) -> Path:
         ConfigError: the user has no home directory.
     """
     told = [settings.endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
-    if _is_on_this_machine(settings.endpoint):  # whose collector listens there depends on the project that started it
+    if _is_on_this_machine(settings.endpoint):  # the port may be another project's collector's
         told.append(str(find_data_directory()))
     return default_spool_root() / hashlib.sha256("\0".join(told).encode()).hexdigest()[:_DIGITS]
 
 
 def check_seal(settings: Settings) -> None:
-    """Look whether a spool's content can be protected here, without loading what does it.
+    """Check that a spool's content can be protected here, without loading the libraries for it.
 
     Raises:
-        ConfigError: what it needs is not installed.
+        ConfigError: a required library is not installed.
     """
     needed, extra = (
         ("freezeframe_redaction", "redaction") if settings.spool_protection == "redact" else ("cryptography", "spool")
@@ -78,7 +78,7 @@ def _is_on_this_machine(endpoint: str) -> bool:
 
 
 class LazySeal:
-    """A seal that is made when it is first used: it loads libraries, and makes a key if there is none."""
+    """A seal that is built on first use: it loads libraries, and creates a key if there is none."""
 
     def __init__(self, make: Callable[[], Seal]) -> None:
         self._make = make

@@ -1,12 +1,12 @@
-"""CollectorExporter: a batch on its way: encoded, compressed, tried again while there is time, cut where it is too large.
+"""CollectorExporter: a batch on its way: encoded, compressed, retried while there is time, split if it is too large.
 
-What can go wrong on the way, by what is to be done about it::
+The errors, by what to do about them::
 
     DeliveryError
       TryAgain      the collector is down or busy: the same batch, later
-      Unreachable   no one takes batches from us at the moment, and trying again at once would not help
-      Refused       this batch will never be taken
-        TooLarge    as one message; its halves may be
+      Unreachable   nothing accepts our batches at the moment, and trying again at once would not help
+      Refused       this batch will never be accepted
+        TooLarge    as one message; its halves may be accepted
 
 Source: OTLP 1.x specification, "OTLP/HTTP Response" and "OTLP/gRPC: Failures".
 """
@@ -29,7 +29,7 @@ _SEND_TIMEOUT_S: Final = 10.0
 
 
 class DeliveryError(ConnectionError):
-    """A batch was not taken."""
+    """A batch was not accepted."""
 
 
 class TryAgain(DeliveryError):
@@ -38,15 +38,15 @@ class TryAgain(DeliveryError):
     def __init__(self, message: str, after_s: float | None = None) -> None:
         super().__init__(message)
         self.after_s = after_s
-        """What the collector asked for (Retry-After, RetryInfo); None if it did not."""
+        """The delay that the collector asked for (Retry-After, RetryInfo); None if it named none."""
 
 
 class Unreachable(DeliveryError):
-    """Batches are not taken at the moment: no time left, no such path, no right to."""
+    """Batches are not accepted at the moment: no time left, no such path, no permission."""
 
 
 class Refused(DeliveryError):
-    """This batch will never be taken."""
+    """This batch will never be accepted."""
 
 
 class TooLarge(Refused):
@@ -54,7 +54,7 @@ class TooLarge(Refused):
 
 
 class Wire(Protocol):
-    """One way to a collector. It belongs to one thread, and starts anew in a forked child."""
+    """One connection to a collector. It belongs to one thread, and starts afresh in a forked child."""
 
     target: str
     """Host, port and path, for messages."""
@@ -63,7 +63,7 @@ class Wire(Protocol):
         """Send one request and return how many of its spans the collector set aside.
 
         Raises:
-            DeliveryError: it was not taken.
+            DeliveryError: it was not accepted.
         """
         ...
 
@@ -78,18 +78,18 @@ class CollectorExporter:
     def __init__(self, wire: Wire, compress: Callable[[bytes], bytes]) -> None:
         self._wire = wire
         self._compress = compress
-        # Senders that lost the same collector must not come back in step. A generator of our own: the application's is its own.
-        self._random = random.Random()  # noqa: S311 - no secret
+        # Senders that lost the same collector must not come back in step. A separate generator leaves the application's alone.
+        self._random = random.Random()  # noqa: S311 - not a secret
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
-        """Send the batch, in halves where it is too large.
+        """Send the batch, in halves if it is too large.
 
-        A span that is too large alone goes without its bodies, and says so: a step that is known to be incomplete is worth
-        more than one that no one knows of. It is never spread over several spans: the collector redacts span by span, and
-        would not see what is cut in two.
+        A span that alone is too large is sent without its bodies, and says so: a step that is known to be incomplete is worth
+        more than one that is missing without a trace. It is never spread over several spans: the collector redacts span by
+        span, and would not see a value that is cut in two.
 
         Raises:
-            Unreachable: it was not taken until the deadline.
+            Unreachable: it was not accepted before the deadline.
         """
         try:
             return self.post(encode_request(records), len(records), deadline)
@@ -106,11 +106,11 @@ class CollectorExporter:
             return Fate(failed=len(records), why=str(error))
 
     def post(self, body: bytes, spans: int, deadline: Deadline) -> Fate:
-        """Send an encoded request of so many spans; try again as long as the deadline allows.
+        """Send an encoded request with this many spans; retry as long as the deadline allows.
 
         Raises:
-            Refused: it will never be taken.
-            Unreachable: it was not taken until the deadline.
+            Refused: it will never be accepted.
+            Unreachable: it was not accepted before the deadline.
         """
         packed = self._compress(body)
         wait_s = _FIRST_WAIT_S
@@ -130,7 +130,7 @@ class CollectorExporter:
                 return Fate(delivered=spans - rejected, failed=rejected, why=why)
 
     def idle(self) -> bool:
-        """Nothing waits here."""
+        """Do nothing: no batch waits here."""
         return False
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How delivery stands: what the settings mean here, what waits on the disk, what was lost. For `freezeframe doctor`."""
+"""The state of delivery: what the settings mean here, what waits on the disk, what was lost. For `freezeframe doctor`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DeliveryReport:
 
 
 def delivery_reports(settings: Settings | None = None) -> tuple[DeliveryReport, ...]:
-    """Return what there is to say about delivery: of what `instrument()` does in this process, or would do.
+    """Report on delivery: what `instrument()` does in this process, or would do.
 
     Raises:
         ConfigError: the environment's settings are wrong.

@@ -12,7 +12,7 @@ from typing import Final
 
 
 class State(StrEnum):
-    """How a library stands."""
+    """Whether a library is captured."""
 
     CAPTURED = "captured"
     WAITING = "captured once imported"
@@ -29,7 +29,7 @@ class LibraryReport:
     version: str
     state: State
     what: str
-    """What is captured of it; or, if nothing is, what to do."""
+    """What of it is captured; if nothing is, what to do."""
 
 
 _GENAI: Final = "use google-genai, which is captured"
@@ -55,7 +55,7 @@ _TRANSPORTS: Final = (
         frozenset({"langsmith", "langgraph-sdk"}),
     ),
 )
-"""Distribution, advice, and who may bring it without a call of an agent that is missed."""
+"""Distribution, advice, and the distributions that may require it without a missed call of an agent."""
 
 _REQUIREMENT: Final = re.compile(r"^Requires-Dist: ([A-Za-z0-9._-]+)[^;\n]*(.*)$", re.MULTILINE)
 
@@ -88,7 +88,7 @@ def doctor() -> tuple[LibraryReport, ...]:
 
 
 def _transports() -> Iterator[LibraryReport]:
-    """Yield those that someone brought whose calls would be missed, or that were installed for themselves."""
+    """Yield those that a distribution requires whose calls would be missed, or that were installed for their own sake."""
     required = _who_requires({distribution for distribution, _, _ in _TRANSPORTS})
     for distribution, advice, harmless in _TRANSPORTS:
         version, users = _version_of(distribution), required[distribution]
@@ -98,10 +98,10 @@ def _transports() -> Iterator[LibraryReport]:
 
 
 def _who_requires(distributions: set[str]) -> dict[str, set[str]]:
-    """Return which distributions here require each of these; of ours, whose extras bring some, also those for an extra."""
+    """Return which distributions here require each of these. Extras count only for our own distribution."""
     users: dict[str, set[str]] = {distribution: set() for distribution in distributions}
     for candidate in metadata.distributions():
-        # Read as text: to have every METADATA parsed takes a tenth of a second.
+        # Read as text: parsing every METADATA takes a tenth of a second.
         text = candidate.read_text("METADATA") or ""
         for required, condition in _REQUIREMENT.findall(text):
             if required in users and (candidate.name == "freezeframe" or "extra" not in condition):

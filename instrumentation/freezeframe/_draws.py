@@ -1,4 +1,4 @@
-"""What one run drew from random generators that its tasks and threads share, and what of it cannot be returned again."""
+"""What one run drew from random generators that its tasks and threads share, and which part cannot be repeated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final
 from freezeframe_schemas.gaps import Gap, GapKind
 
 MAX_DRAWS: Final = 20_000
-"""Rows of readings that one run keeps; it takes one whenever another lane draws than before."""
+"""Readings that one run keeps; a new one starts whenever a different lane draws."""
 
 _OWN: Final = str(Path(__file__).parent)
 
@@ -40,23 +40,23 @@ _WORDS: Final = {
 
 
 class Draws:
-    """Of one run, or of a process that is one as a whole. Shared by all that works for it."""
+    """The draws of one run, or of a process that is a run as a whole. Shared by all its tasks and threads."""
 
     __slots__ = ("_left", "base", "epochs", "lost", "states")
 
     def __init__(self) -> None:
         self.base: tuple[int, int] | None = None
-        """Where the shared generator stood when the run began: its epoch, and the words drawn in it."""
+        """The position of the shared generator when the run began: its epoch, and the words drawn in it."""
         self.epochs: set[int] = set()
-        """Those whose first state the run has noted."""
+        """The epochs whose first state the run has noted."""
         self.lost: Counter[str] = Counter()
-        """What cannot be returned again -> how often."""
+        """What cannot be repeated -> how often."""
         self.states = 0
-        """How many of numpy's are kept."""
+        """How many of numpy's states are kept."""
         self._left = MAX_DRAWS
 
     def take(self) -> bool:
-        """Return whether there is room for one more row."""
+        """Return whether there is room for one more reading."""
         if self._left <= 0:
             self.lost[TOO_MANY] += 1
             return False
@@ -64,7 +64,7 @@ class Draws:
         return True
 
     def gaps(self) -> Iterator[Gap]:
-        """Yield what a replay cannot give again."""
+        """Yield a gap for each kind of draw that a replay cannot repeat."""
         for name, count in sorted(self.lost.items()):
             text, do = _WORDS[name]
             yield Gap(kind=GapKind.RANDOM_UNRECORDED, text=text.format(count=count), do=do)
@@ -79,7 +79,7 @@ def asker(frame: FrameType | None, libraries: tuple[str, ...]) -> str:
 
 @functools.cache
 def is_of_program(file: str) -> bool:
-    """Return whether a file is the program's own: neither ours, nor installed, nor Python's."""
+    """Return whether a file is the program's own: not ours, not installed, not Python's."""
     if not file or file.startswith(("<", _OWN)):
         return False
     path = Path(file).resolve()

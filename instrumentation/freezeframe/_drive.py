@@ -1,7 +1,7 @@
-"""Watched generators, sync and async: functions of the same kind around them, and one loop that drives what they wrap.
+"""Watched generators, sync and async: wrappers of the same kind, and one loop that drives the wrapped generator.
 
-``yield from`` cannot be watched, and asynchronous generators do not have it. What the consumer sends and throws reaches the
-generator, and so does its close; what the generator raises reaches the consumer.
+``yield from`` cannot be watched, and asynchronous generators do not have it. Whatever the consumer sends or throws reaches the
+generator, and so does its close; whatever the generator raises reaches the consumer.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from freezeframe_schemas.exchange import Completion
 
 
 class Watcher(Protocol):
-    """What hears of a generator's life."""
+    """Watches a generator."""
 
     def inside(self) -> AbstractContextManager[None]:
         """Return the context in which the generator's own code runs."""
         ...
 
     def add(self, item: object) -> None:
-        """Hear of an item, before the consumer has it."""
+        """Called with each item, before the consumer gets it."""
         ...
 
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
-        """Hear of the end, once: returned (with its result), raised (broken), or closed by the consumer."""
+        """Called once at the end: it returned (with its result), raised, or was closed by the consumer."""
         ...
 
 

@@ -1,6 +1,6 @@
-"""A recorded exchange -> the attributes of its span: the exchange itself, and the GenAI conventions read out of its bytes.
+"""A recorded exchange -> the attributes of its span: the exchange itself, and the GenAI attributes read from its bytes.
 
-Runs where spans are exported, off the application's path. A body that no dialect can read costs the GenAI attributes only:
+Runs where spans are exported, off the application's path. A body that no dialect can read only costs the GenAI attributes:
 the exchange is exact in any case.
 """
 
@@ -38,10 +38,10 @@ def describe_exchange(own: Attributes, exchange: Exchange, provider: str | None)
 
 
 def _settled(exchange: Exchange, *, streamed: bool) -> Exchange:
-    """Return the exchange with the completion that its protocols give it, the model's before HTTP's.
+    """Return the exchange with the completion that its protocols indicate, the model's before HTTP's.
 
     A seam knows only whether the HTTP body was read to its end. SDKs stop reading after the last event of a stream, and a body
-    may end well when the answer in it was cut.
+    may end properly although the answer in it was cut.
     """
     response = exchange.response
     if response.omitted is not None or response.completion not in (Completion.COMPLETE, Completion.CLOSED_EARLY):
@@ -85,7 +85,7 @@ def _has_announced_length(exchange: Exchange) -> bool | None:
 
 
 def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, AttributeValue]:
-    """Return the attributes of the GenAI conventions that the exchange's bytes give."""
+    """Return the GenAI attributes that the exchange's bytes provide."""
     match exchange.kind:
         case Kind.MODEL:
             return {**_server_attributes(exchange), **_model_attributes(exchange, provider)}
@@ -100,7 +100,7 @@ def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, Attr
 
 
 def span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
-    """Return the name that the conventions ask for, ``chat gpt-4o``, ``execute_tool get_order``."""
+    """Return the name that the conventions require, ``chat gpt-4o``, ``execute_tool get_order``."""
     operation = attributes.get(genai.OPERATION_NAME)
     if exchange.kind is Kind.MODEL:
         model = attributes.get(genai.REQUEST_MODEL)
@@ -123,7 +123,7 @@ def _server_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
 
 
 def region_of(host: str, response_headers: Headers) -> str | None:
-    """Return the provider's region where its host name or its answer tells: Bedrock, Vertex, Azure."""
+    """Return the provider's region if its host name or its answer shows it: Bedrock, Vertex, Azure."""
     if found := _REGION_IN_HOST.search(host):
         return found["aws"] or found["google"]
     return next((value for name, value in response_headers if name.lower() == "x-ms-region"), None)
@@ -160,7 +160,7 @@ def _tool_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
 
 
 def _mcp_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
-    """Return those of a tool call where the request is one."""
+    """Return the attributes of a tool call if the request is one."""
     if exchange.name != "tools/call":
         return {}
     params: Any = json.loads(exchange.request.body).get("kwargs", {})
@@ -174,7 +174,7 @@ def _mcp_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
 
 
 def _arguments_text(body: bytes) -> str:
-    """Return the arguments as the conventions ask for them: by name where all have one."""
+    """Return the arguments as the conventions require: by name if all have one."""
     text = body.decode(errors="replace")
     call: Any = json.loads(text)
     if isinstance(call, dict) and set(call) == {"args", "kwargs"} and not call["args"]:
@@ -212,7 +212,7 @@ def _query_of(call: Any) -> str | None:
 
 
 def _documents_of(result: Any) -> list[dict[str, Any]]:
-    """Return ``[{"id", "score", "content"}]`` of a recorded result in which documents can be recognised."""
+    """Return ``[{"id", "score", "content"}]`` for a recorded result in which documents can be recognised."""
     result = _untag(result)
     if isinstance(result, dict):
         result = next((item for item in result.values() if isinstance(item, list)), [])

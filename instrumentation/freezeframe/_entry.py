@@ -1,6 +1,6 @@
 """Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike.
 
-It is long, as a run's span, what is kept next to it, and the span of a whole process are sides of one thing.
+It is long because a run's span, what is kept next to it, and the span of a whole process belong together.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryPoint:
-    """What is run, and with what: enough to run it again."""
+    """What is run, and with which input: enough to run it again."""
 
     kind: EntryKind
     name: str
@@ -52,13 +52,13 @@ class EntryPoint:
     """Tagged JSON."""
     operation: str = genai.OP_INVOKE_WORKFLOW
     gaps: tuple[Gap, ...] = ()
-    """What of the input does not come back as it is."""
+    """The parts of the input that do not come back unchanged."""
     reach: Callable[[], tuple[Gap, ...]] | None = None
-    """What keeps another process from starting it; asked on the exporter's thread."""
+    """Returns what keeps another process from starting it; called on the exporter's thread."""
 
 
 class EntryPayload:
-    """What is kept beside an entry span until its export."""
+    """What is kept with an entry span until its export."""
 
     __slots__ = (
         "_draws",
@@ -94,17 +94,17 @@ class EntryPayload:
         self.output: str | None = None
         self.error: str | None = None
         self.exchanges: int | None = None
-        """How many had ended when the run did; None until then."""
+        """How many had ended when the run ended; None until then."""
         self._point = point
         self._random_state = random_state or random.getstate()
 
     @property
     def size(self) -> int:
-        """Bytes held, about: a random state is 6 KiB of digits."""
+        """Bytes held, roughly: a random state is 6 KiB of digits."""
         return len(self._point.input) + len(self.output or "") + 8000
 
     def beginning(self) -> EntryPayload:
-        """Return what is known when the run begins, as it is now: the rest changes while the exporter reads it."""
+        """Return a copy of what is known when the run begins: the rest changes while the exporter reads it."""
         return EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
 
     def add_input(self, name: str, value: object) -> None:
@@ -142,7 +142,7 @@ class EntryPayload:
 
 
 class EntryScope:
-    """A run under way: recorded, told to a replay, or (inside another run) a plain child span."""
+    """A run in progress: recorded, reported to a replay, or (inside another run) a plain child span."""
 
     __slots__ = ("_done", "_payload", "_place", "_recorder", "_responder", "_span", "run")
 
@@ -167,7 +167,7 @@ class EntryScope:
 
     def _start(self, recorder: Recorder, point: EntryPoint, *, is_entry: bool) -> None:
         self._recorder = recorder
-        token = PLACE.set(self._place)  # the span's own start sees the run's user and session
+        token = PLACE.set(self._place)  # so that the span's start sees the run's user and session
         try:
             span = recorder.tracer.start_span(point.name, context=recorder.root.context_for_run() if is_entry else None)
         finally:
@@ -209,7 +209,7 @@ class EntryScope:
                 context.detach(otel_token)
 
     def finish(self, *, output: str | None = None, error: BaseException | None = None) -> None:
-        """End the run with its output (tagged JSON) or the exception that leaves it. Only the first call counts."""
+        """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts."""
         if self._done:
             return
         self._done = True
@@ -239,10 +239,10 @@ class EntryScope:
 class ProcessRoot:
     """The span of a whole process, for calls that no run holds.
 
-    Policy `always`: open from the start and current in the main thread. `auto`: opened by the first such call, where the
+    Policy `always`: open from the start and current in the main thread. `auto`: opened by the first such call, if the
     program is a script (``__main__`` is a file that is not part of an installation) and no server is loaded. `never`: each
-    such call is its own trace. A run marked by `freezeframe.run` is its own trace in any case. A root that held
-    nothing, in a process that had runs, is not sent.
+    such call is its own trace. A run marked by `freezeframe.run` is always its own trace. A root that held nothing, in a
+    process that had runs, is not sent.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -261,14 +261,14 @@ class ProcessRoot:
         self._draws = Draws()
         self._streams = StandardStreams()
         self._pid = os.getpid()
-        self._lock = threading.RLock()  # reentrant: another processor may make calls as the span starts
+        self._lock = threading.RLock()  # reentrant: another processor may make calls when the span starts
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()
 
     def begin(self, recorder: Recorder) -> None:
-        """Take the recorder; open the span now where the policy says so."""
+        """Take the recorder; open the span now if the policy says so."""
         self._recorder = recorder
         self._random_state = randoms.mark(self._draws)  # before the program draws; the span may be opened much later
         if self._wanted():
@@ -281,7 +281,7 @@ class ProcessRoot:
                 context.attach(trace.set_span_in_context(span))
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
-        """Keep what a feed gave to a program that is a run as a whole; `MAX_READINGS` in all, since a process may be long."""
+        """Keep a feed's value for a program that is a run as a whole; `MAX_READINGS` in all, since a process may be long."""
         if not self._readings_left or not self._wanted():
             return None
         self._readings_left -= 1
@@ -290,11 +290,11 @@ class ProcessRoot:
         return row
 
     def draws(self) -> Draws | None:
-        """Return where it is kept what such a program draws; None if the process is not a run."""
+        """Return the store for random draws of such a program; None if the process is not a run."""
         return self._draws if self._wanted() else None
 
     def sights(self) -> Sights | None:
-        """Return where it is kept what unmarked code reaches outside any run; None if that is not a run as a whole."""
+        """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
         return self._sights if self._wanted() else None
 
     def context_for_exchange(self) -> Context | None:
@@ -308,7 +308,7 @@ class ProcessRoot:
             return None
         if current_place().run is not None or not self._wanted():
             return None
-        with self._lock:  # the first calls may come from several threads at once, and are one run
+        with self._lock:  # the first calls may come from several threads at once, and belong to one run
             span = self._span or self._open()
             if span is None:
                 return None
@@ -316,7 +316,7 @@ class ProcessRoot:
         return trace.set_span_in_context(span)
 
     def _hold(self) -> None:
-        """Hold a call. With the first one the root is a run, and says that it began."""
+        """Count a call. The first one makes the root a run, which reports that it began."""
         if self._held_calls:
             return
         self._held_calls = True
@@ -328,7 +328,7 @@ class ProcessRoot:
                 self._recorder.sink.announce(self._span, beginning)
 
     def context_for_run(self) -> Context | None:
-        """Return an empty context where the root is current: a run is its own trace."""
+        """Return an empty context if the root is current: a run is its own trace."""
         from opentelemetry import trace
         from opentelemetry.context import Context
 
@@ -385,7 +385,7 @@ class ProcessRoot:
 
 
 def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:
-    """Return this process as an entry point, by its command line. Its arguments are input, and no part of the target."""
+    """Return this process as an entry point, by its command line. Its arguments are input, not part of the target."""
     argv = ["python", *(relative_path(part) for part in sys.orig_argv[1:])]
     given: dict[str, Any] = {"argv": argv}
     if input_json is not None:

@@ -32,14 +32,14 @@ PACKAGES: Final = (
     "mcp", "httpx", "httpx2", "requests", "aiohttp", "opentelemetry-sdk", "openinference-instrumentation", "openfeature-sdk",
     "tiktoken", "transformers", "numpy",
 )  # fmt: skip
-"""Distributions whose version a replay may depend on; of these, the ones that are installed are recorded."""
+"""Distributions whose version a replay may depend on; those that are installed are recorded."""
 
 
 LOCK_FILES: Final = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt")
 
 
 def environment_attributes() -> dict[str, AttributeValue]:
-    """Return the resource attributes of this process. What cannot be found out is left out."""
+    """Return the resource attributes of this process. Anything that cannot be determined is left out."""
     attributes: dict[str, AttributeValue] = {
         genai.RUNTIME_NAME: platform.python_implementation().lower(),
         genai.RUNTIME_VERSION: platform.python_version(),
@@ -69,7 +69,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def lock_file(directory: Path) -> str | None:
-    """Return name and content hash of the nearest lock file upwards, ``uv.lock sha256:0123456789abcdef``; None without one."""
+    """Return name and hash of the nearest lock file, here or above, ``uv.lock sha256:0123456789abcdef``; None without one."""
     for folder in (directory, *directory.parents):
         for name in LOCK_FILES:
             path = folder / name
@@ -81,7 +81,7 @@ def lock_file(directory: Path) -> str | None:
 
 
 def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
-    """Return the environment variables whose names match a pattern; of secrets only that they were set."""
+    """Return the environment variables whose names match a pattern; for secrets, only that they were set."""
     told: dict[str, str] = {}
     for name, value in os.environ.items():
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
@@ -90,7 +90,7 @@ def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 def time_zone() -> str:
-    """Return the IANA name of the local time zone where it can be told, else its abbreviation."""
+    """Return the IANA name of the local time zone if it can be determined, else its abbreviation."""
     if named := os.environ.get("TZ", "").lstrip(":"):
         return named
     try:
@@ -101,7 +101,7 @@ def time_zone() -> str:
 
 
 def _git_attributes(directory: Path) -> dict[str, AttributeValue]:
-    """Return commit, branch, remote and dirty mark; deployments without git give ``GIT_COMMIT`` or the like."""
+    """Return commit, branch, remote and dirty mark; deployments without git set ``GIT_COMMIT`` or similar."""
     root = next((path for path in (directory, *directory.parents) if (path / ".git").exists()), None)
     if root is None:
         named = next((os.environ[name] for name in _COMMIT_VARIABLES if os.environ.get(name)), None)
@@ -120,7 +120,7 @@ def _git_attributes(directory: Path) -> dict[str, AttributeValue]:
 
 
 def git_output(root: Path, *arguments: str) -> str | None:
-    """Return what git answers, or None if it fails or takes too long."""
+    """Return git's output, or None if it fails or takes too long."""
     try:
         done = subprocess.run(
             ["git", "--no-optional-locks", *arguments],
@@ -147,6 +147,6 @@ _COMMIT_VARIABLES: Final = (
 
 
 def program_name() -> str:
-    """Return a service name for a process that was not given one."""
+    """Return a service name for a process without one."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     return Path(main).stem if main else "python"

@@ -1,7 +1,7 @@
 """Pipeline: from a finished span to a batch on the wire or in a file, on its own thread.
 
 The application's thread appends to a bounded queue and goes on. Nothing here blocks it, and nothing raises into it: what cannot
-be kept or sent is dropped, counted and said. A forked child starts with an empty queue and its own thread.
+be kept or sent is dropped, counted and reported. A forked child starts with an empty queue and its own thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Deadline:
-    """Until when a batch may be tried. The end of the process brings it forward, and wakes who waits."""
+    """The time until which a batch may be tried. The end of the process brings it forward and wakes any waiter."""
 
     def __init__(self, timeout_s: float, *, hurry: threading.Event | None = None) -> None:
         self._until_s = time.monotonic() + timeout_s
@@ -34,7 +34,7 @@ class Deadline:
         self._inner: Deadline | None = None
 
     def within(self, timeout_s: float) -> Deadline:
-        """Return a deadline for a first attempt, which leaves at least half of the time for a second."""
+        """Return a deadline for a first attempt that leaves at least half of the time for a second."""
         self._inner = Deadline(min(timeout_s, self.left_s / 2), hurry=self._hurry)
         return self._inner
 
@@ -51,7 +51,7 @@ class Deadline:
         self._hurry.set()
 
     def wait(self, seconds: float) -> None:
-        """Sleep before the next try; at most a tenth of what is left once there is hurry."""
+        """Sleep before the next try; once the process is ending, at most a tenth of the time left."""
         if self._hurry.wait(seconds):
             time.sleep(max(0.0, min(seconds, self.left_s / 10)))
 
@@ -65,7 +65,7 @@ class Fate:
     """On the disk, to be delivered later."""
     failed: int = 0
     why: str = ""
-    """Of those that failed."""
+    """Why the failed ones failed."""
 
     def __add__(self, other: Fate) -> Fate:
         return Fate(
@@ -77,18 +77,18 @@ class Fate:
 
 
 class Exporter(Protocol):
-    """Where batches go. The pipeline's thread is the only one that calls it."""
+    """The destination of batches. Only the pipeline's thread calls it."""
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
-        """Deliver the batch until the deadline; raise where all of it failed."""
+        """Deliver the batch before the deadline; raise if all of it failed."""
         ...
 
     def idle(self) -> bool:
-        """Do a little of what waits, if there is time between batches; return whether there is more."""
+        """Deliver a little of what waits, if there is time between batches; return whether there is more."""
         ...
 
     def close(self) -> None:
-        """Release what is held."""
+        """Release all resources."""
         ...
 
 
@@ -102,7 +102,7 @@ class Counts:
     failed: int = 0
     """Could not be delivered."""
     spooled: int = 0
-    """On the disk, since the collector was down; a later process delivers them if this one does not."""
+    """On the disk because the collector was down; a later process delivers them if this one does not."""
 
     @property
     def lost(self) -> int:
@@ -140,7 +140,7 @@ class Pipeline:
         os.register_at_fork(after_in_child=self._reset)
 
     def _reset(self) -> None:
-        """Start from nothing: at first, and in a forked child, whose copy of the queue belongs to the parent."""
+        """Start afresh: at first, and in a forked child, whose copy of the queue belongs to the parent."""
         self._queue: deque[_Item] = deque()
         self._queued_bytes = 0
         self._busy = False
@@ -150,14 +150,14 @@ class Pipeline:
         self._deadline: Deadline | None = None
         self._in_flight = 0
         self._due_s = math.inf
-        """When what is to go promptly goes."""
+        """When urgent spans are sent."""
         self._prompt_from_s = 0.0
-        # Reentrant: a garbage collection inside may drop a response, whose recording then ends here, on this thread.
+        # Reentrant: a garbage collection meanwhile may drop a response, whose recording then ends here, on this thread.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
 
     def put(self, span: ReadableSpan, payload: Payload | None, *, promptly: bool = False) -> None:
-        """Take a finished span; it waits for company unless it is to go promptly. Never blocks longer than a short lock."""
+        """Take a finished span; it waits for others unless it is urgent. Never blocks longer than a short lock."""
         size = size_of(span, payload)
         with self._changed:
             if self._closing:
@@ -181,7 +181,7 @@ class Pipeline:
             )
 
     def wake(self) -> None:
-        """Start the thread before the first span: the exporter has something to do."""
+        """Start the thread before the first span: the exporter has work to do."""
         with self._changed:
             if self._thread is None:
                 self._start()
@@ -201,7 +201,7 @@ class Pipeline:
             return not self._queue and not self._busy
 
     def flush_for_the_end(self, timeout_s: float) -> bool:
-        """Deliver what is queued, also what is under way with more patience than that: the process is about to end."""
+        """Deliver what is queued, and limit a delivery in progress to that time too: the process is about to end."""
         with self._changed:
             self._export_timeout_s = min(self._export_timeout_s, timeout_s)
             if self._deadline is not None:
@@ -209,7 +209,7 @@ class Pipeline:
         return self.flush(timeout_s)
 
     def close(self, timeout_s: float) -> bool:
-        """Deliver what is queued, within `timeout_s`, and take no more."""
+        """Deliver what is queued, within `timeout_s`, and accept no more."""
         done = self.flush_for_the_end(timeout_s)
         if done:
             self._drain(min(timeout_s, _DRAIN_AT_END_S))
@@ -243,7 +243,7 @@ class Pipeline:
     # -- the thread -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        # The thread belongs to no run and takes no ordinal of the application's lanes.
+        # The thread belongs to no run and takes no ordinal from the application's lanes.
         token = PLACE.set(Place(lane=Lane()))
         try:
             self._thread = threading.Thread(target=self._work, name="freezeframe-export", daemon=True)
@@ -256,7 +256,7 @@ class Pipeline:
     def _work(self) -> None:
         from opentelemetry import context
 
-        # Neither our seams nor other instrumentations may see the exporter at work.
+        # Neither our seams nor other instrumentations may see the exporter's work.
         context.attach(context.set_value("suppress_instrumentation", True, context.Context()))
         with guard("environment"):
             self._extra = self._environment()
@@ -293,7 +293,7 @@ class Pipeline:
             self.exporter.close()
 
     def _wait_for_batch(self) -> None:
-        """Wait for a full batch, for the interval, or until what is to go promptly is due."""
+        """Wait for a full batch, for the interval, or until an urgent span is due."""
         until_s = time.monotonic() + self._batch_interval_s
         while not (self._hurry or self._closing or self._draining or self._queued_bytes >= self._batch_bytes):
             left_s = min(until_s, self._due_s) - time.monotonic()
@@ -318,7 +318,7 @@ class Pipeline:
         records = [record for item in batch if (record := self._record(item)) is not None]
         try:
             fate = self.exporter.export(records, deadline)
-        except Exception as error:  # the network, the disk, or the collector: never the application's concern
+        except Exception as error:  # the network, the disk or the collector failed: never the application's concern
             fate = Fate(failed=len(records), why=f"{type(error).__name__}: {error}")
         self.counts.exported += fate.delivered
         self.counts.spooled += fate.spooled
@@ -348,15 +348,15 @@ class Pipeline:
 
 
 _PROMPT_EVERY_S = 0.05
-"""At most so often a batch goes before its time: many runs that begin at once share a request."""
+"""Minimum interval between early batches: many runs that begin at once share a request."""
 _DRAIN_AT_END_S = 2.0
-"""How long the end of a process goes on delivering what earlier ones left, and waits for a delivery under way."""
+"""At the end of a process: the time for delivering what earlier ones left, and for a delivery in progress."""
 _SPAN_BYTES = 1000
 """Approximate size of a span without content."""
 
 
 def size_of(span: ReadableSpan, payload: Payload | None) -> int:
-    """Return about how many bytes of memory a finished span holds."""
+    """Return roughly how many bytes of memory a finished span holds."""
     size = _SPAN_BYTES
     for value in (span.attributes or {}).values():
         size += len(value) if isinstance(value, str | bytes) else 16

@@ -10,7 +10,7 @@ from freezeframe_schemas.span import SpanRecord
 
 
 class FileExporter:
-    """Lines of OTLP/JSON, one batch a line."""
+    """Lines of OTLP/JSON, one batch per line."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -28,11 +28,11 @@ class FileExporter:
         return Fate(delivered=len(records))
 
     def idle(self) -> bool:
-        """Nothing waits here."""
+        """Do nothing: no batch waits here."""
         return False
 
     def close(self) -> None:
-        """Nothing is held between batches."""
+        """Do nothing: nothing is held between batches."""
 
 
 def _private(path: str, flags: int) -> int:

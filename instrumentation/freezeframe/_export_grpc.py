@@ -20,7 +20,7 @@ _RETRY_INFO: Final = "google.rpc.RetryInfo"
 
 
 class GrpcWire:
-    """One channel, made at the first batch and again after a fork: a channel does not survive one."""
+    """One channel, opened at the first batch and again after a fork: a channel does not survive a fork."""
 
     def __init__(
         self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none", tls: TlsFiles | None = None
@@ -40,7 +40,7 @@ class GrpcWire:
         self._compression: Any = grpc.Compression.NoCompression if encoding == "none" else grpc.Compression.Gzip
         self._channel: Any = None
         self._parents: list[Any] = []
-        """Channels of the process that forked us: never used, never closed, which would wait for threads that are not here."""
+        """Channels of the parent process: never used, never closed: closing would wait for threads that do not exist here."""
         self._pid = os.getpid()
 
     def send(self, body: bytes, timeout_s: float) -> int:
@@ -50,7 +50,7 @@ class GrpcWire:
 
         try:
             call = self._connect().unary_unary(_METHOD, response_deserializer=ExportTraceServiceResponse.FromString)
-        except OSError as error:  # a certificate or a key that is just being renewed
+        except OSError as error:  # a certificate or key is just being renewed
             raise TryAgain(f"{type(error).__name__}: {error}") from error
         try:
             return rejected_spans(call(body, timeout=timeout_s, metadata=(*self._metadata, *self._local_token())))
@@ -58,7 +58,7 @@ class GrpcWire:
             raise self._explain(error, len(body)) from error
 
     def _local_token(self) -> Iterable[tuple[str, str]]:
-        """Look for the token anew with each batch: the collector may have started after this process."""
+        """Look up the token for each batch: the collector may have started after this process."""
         if any(name == "authorization" for name, _ in self._metadata):
             return ()
         found = bearer(token_of(self._host, self._port, SENDER))
@@ -72,7 +72,7 @@ class GrpcWire:
         if code in _RETRYABLE:
             return TryAgain(said, delay_s)
         if code == "RESOURCE_EXHAUSTED":
-            if delay_s is not None:  # without RetryInfo the specification does not let us try again
+            if delay_s is not None:  # without RetryInfo the specification does not allow a retry
                 return TryAgain(said, delay_s)
             if "larger than max" in said:
                 return TooLarge(f"{self.target}: {said}, {size} bytes")
@@ -103,7 +103,7 @@ class GrpcWire:
 def retry_delay_s(metadata: Iterable[tuple[str, str | bytes]]) -> float | None:
     """Return the delay of the RetryInfo in a call's trailing metadata, None if there is none.
 
-    The messages of ``google.rpc`` are read field by field: they are not part of protobuf itself, and one number is wanted.
+    The messages of ``google.rpc`` are read field by field: they are not part of protobuf itself, and only one number is needed.
 
     Source: google/rpc/status.proto (details = 3), google/protobuf/any.proto (type_url = 1, value = 2),
     google/rpc/error_details.proto (RetryInfo.retry_delay = 1), google/protobuf/duration.proto (seconds = 1, nanos = 2).
@@ -115,7 +115,7 @@ def retry_delay_s(metadata: Iterable[tuple[str, str | bytes]]) -> float | None:
             if any(url.decode("utf-8", "replace").endswith(_RETRY_INFO) for url in _fields(detail, 1)):
                 for delay in (delay for info in _fields(detail, 2) for delay in _fields(info, 1)):
                     return sum(_fields(delay, 1)) + sum(_fields(delay, 2)) / 1_000_000_000
-                return 0.0  # a delay of nothing is not written
+                return 0.0  # a zero delay is not written
     return None
 
 

@@ -72,13 +72,13 @@ class HttpWire:
         raise (Refused if response.status in _BATCH_IS_WRONG else Unreachable)(said)
 
     def _local_token(self) -> dict[str, str]:
-        """Look for the token anew with each batch: the collector may have started after this process."""
+        """Look up the token for each batch: the collector may have started after this process."""
         return bearer(token_of(self._host, self._port, SENDER))
 
     def _connect(self, timeout_s: float) -> Any:
         import http.client
 
-        if self._pid != os.getpid():  # the connection is the parent's: two processes on it would cut into each other's requests
+        if self._pid != os.getpid():  # the connection is the parent's: two processes would corrupt each other's requests
             self._connection, self._pid = None, os.getpid()
         if self._connection is None:
             if self._secure:
@@ -118,7 +118,7 @@ def _seconds(retry_after: str) -> float | None:
 
 
 def _rejected_spans(answer: bytes, content_type: str) -> int:
-    """Return how many spans the collector set aside, and say why."""
+    """Return how many spans the collector set aside, and log why."""
     if not answer or "protobuf" not in content_type:
         return 0
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse

@@ -1,4 +1,4 @@
-"""SpoolingExporter: to the collector while it is there, to the disk while it is not, and from the disk once it is back."""
+"""SpoolingExporter: to the collector while it is up, to the disk while it is down, and from the disk once it is back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 
 _PATIENCE_S: Final = 5.0
-"""How long a batch is tried before it is spooled: short, since what is only in memory dies with the process."""
+"""How long a batch is tried before it is spooled: short, because what is only in memory is lost with the process."""
 _DRAIN_TIMEOUT_S: Final = 2.0
 _FIRST_REST_S: Final = 2.0
 _LONGEST_REST_S: Final = 30.0
@@ -25,27 +25,27 @@ _LONGEST_REST_S: Final = 30.0
 
 @dataclass(slots=True)
 class DrainCounts:
-    """What became of batches that were found on the disk."""
+    """What became of the batches found on the disk."""
 
     delivered: int = 0
     """Spans."""
     refused: int = 0
-    """Spans that the collector does not take."""
+    """Spans that the collector does not accept."""
     damaged: int = 0
     """Batches set aside."""
     foreign: int = 0
-    """Batches of another key or version, left where they are."""
+    """Batches with another key or version, left in place."""
 
 
 class SpoolingExporter:
-    """A `CollectorExporter` with a spool behind it."""
+    """A `CollectorExporter` backed by a spool."""
 
     def __init__(self, live: CollectorExporter, spool: Spool, seal: Seal) -> None:
         self._live = live
         self._spool = spool
         self._seal = seal
         self._rest_s = 0.0
-        """How long the collector is left alone; 0 while it takes batches."""
+        """How long the collector is left alone; 0 while it accepts batches."""
         self._rest_until_s = 0.0
         self._skipped: set[Path] = set()
         self.drained = DrainCounts()
@@ -54,7 +54,7 @@ class SpoolingExporter:
 
     @property
     def waiting(self) -> int:
-        """How many batches are on the disk that could be delivered."""
+        """How many deliverable batches are on the disk."""
         return sum(path not in self._skipped for path in self._spool.batches())
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
@@ -82,14 +82,14 @@ class SpoolingExporter:
         return path is not None and self._drain(path)
 
     def drain(self) -> None:
-        """Deliver all that waits, until the collector takes no more."""
+        """Deliver everything that waits, until the collector accepts no more."""
         while self.idle():
             pass
 
     def _drain(self, path: Path) -> bool:
         try:
             with self._spool.claim(path) as claim:
-                if claim is None:  # another process is at it
+                if claim is None:  # another process is delivering it
                     return False
                 try:
                     fate = self._live.post(self._seal.open(claim), claim.header.spans, Deadline(_DRAIN_TIMEOUT_S))

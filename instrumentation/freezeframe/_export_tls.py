@@ -1,4 +1,4 @@
-"""TLS on the way to the collector: whom to trust and what to show. Files are read at each connection: they are renewed."""
+"""TLS to the collector: whom to trust and what to present. Files are read at each connection because they may be renewed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """PEM files; None if the system's authorities do and nothing is to be shown."""
+    """PEM files; None to use the system's authorities and present no certificate."""
 
     authorities: str | None = None
-    """Who may have signed the collector's certificate, in place of those that the system trusts."""
+    """Who may have signed the collector's certificate, instead of those that the system trusts."""
     certificate: str | None = None
-    """Our own, for a collector that asks for one."""
+    """Our certificate, for a collector that asks for one."""
     key: str | None = None
-    """Of `certificate`; None if it is in the same file."""
+    """The key of `certificate`; None if it is in the same file."""
 
     def check(self) -> None:
         """Read the files once, before anything waits for them.
@@ -33,7 +33,7 @@ class TlsFiles:
             raise ConfigError("client_key requires client_certificate", do="set both, or neither")
         try:
             self.context()
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # ssl.SSLError is an OSError
             named = ", ".join(name for name in (self.authorities, self.certificate, self.key) if name)
             said = error.strerror or type(error).__name__
             raise ConfigError(
@@ -50,7 +50,7 @@ class TlsFiles:
 
         context = ssl.create_default_context(cafile=self.authorities)
         if self.certificate:
-            # A password would be asked for on the terminal of the user's program.
+            # OpenSSL would ask for a password on the terminal of the user's program.
             context.load_cert_chain(self.certificate, self.key, password=b"")
         return context
 

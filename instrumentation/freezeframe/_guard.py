@@ -1,6 +1,6 @@
 """The one place that swallows our own errors in the user's process.
 
-A freezeframe error must never reach the application: it is logged once per place, and the application's own result stands. Set
+A freezeframe error must never reach the application: it is logged once per place, and the application's own result is kept. Set
 ``FREEZEFRAME_RAISE=1`` to have it raised, as our own tests do. Never put the application's own call inside a guard.
 """
 
@@ -19,7 +19,7 @@ RAISE_VARIABLE: Final = "FREEZEFRAME_RAISE"
 _reported: Final[set[str]] = set()
 
 
-class guard:  # noqa: N801 - reads as the function that `contextmanager` would make of it, at a third of the cost
+class guard:  # noqa: N801 - reads like the function that `contextmanager` would return, at a third of the cost
     """Swallow and log what the block raises. `place` names it in the log, ``httpx.response``."""
 
     __slots__ = ("_place",)
@@ -31,16 +31,16 @@ class guard:  # noqa: N801 - reads as the function that `contextmanager` would m
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        if not isinstance(error, Exception):  # nothing was raised, or what is not ours to swallow
+        if not isinstance(error, Exception):  # nothing was raised, or something that we must not swallow
             return False
         report(self._place, error)
         return True
 
 
 def report(place: str, error: Exception) -> None:
-    """Log a freezeframe error, once per place and kind; raise it where the process asks for that.
+    """Log a freezeframe error, once per place and kind; raise it if the process asks for that.
 
-    Neither its message nor the lines of code on its way are logged: both may hold the application's data.
+    Neither its message nor the traceback's lines of code are logged: both may hold the application's data.
     """
     if os.environ.get(RAISE_VARIABLE) == "1":
         raise error
@@ -57,7 +57,7 @@ def report(place: str, error: Exception) -> None:
 
 
 def say_once(mark: str, message: str, *args: object) -> None:
-    """Log a warning the first time that `mark` comes up in this process."""
+    """Log a warning the first time that `mark` is used in this process."""
     if mark not in _reported:
         _reported.add(mark)
         logger.warning(message, *args)

@@ -1,4 +1,4 @@
-"""Starting a program with freezeframe in it and no change to its code: environment variables that open the start-up door."""
+"""Starting a program with freezeframe in it and no change to its code: environment variables that trigger the start-up hook."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOOR: Final = Path(__file__).parent / "_inject"
 _SERVERS: Final = frozenset(
     "uvicorn gunicorn hypercorn granian daphne flask fastapi waitress-serve uwsgi celery streamlit".split()
 )
-"""Commands that serve many requests: each is a run, not the process."""
+"""Commands that serve many requests: each request is a run, not the process."""
 
 
 def injected_environment(target: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -26,7 +26,7 @@ def injected_environment(target: str, environ: Mapping[str, str] = os.environ) -
 
 
 def capture_environment(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment in which `command` is captured, as `freezeframe run` starts it."""
+    """Return the environment with which `freezeframe run` starts `command`, so that it is captured."""
     root = "never" if is_server(command) else "always"
     return {ROOT_VARIABLE: root, **injected_environment("freezeframe._injection:start", environ)}
 
@@ -37,7 +37,7 @@ def is_server(command: Sequence[str]) -> bool:
 
 
 def start() -> None:
-    """Instrument this process, from its environment. A failure is said and the program goes on."""
+    """Instrument this process, from its environment. A failure is reported and the program goes on."""
     from freezeframe._instrument import instrument
 
     try:

@@ -1,4 +1,4 @@
-"""`instrument()`: turns capture on in this process, and gives a handle to turn it off, flush it, and ask what it does."""
+"""`instrument()`: turns capture on in this process, and returns a handle to turn it off, flush it, and ask what it does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from freezeframe.seams.recording import Recorder
 
 _NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
-"""SDKs that make their own LLM spans; ours hold more, and two spans a call would count every token twice."""
+"""SDKs that make their own LLM spans; ours hold more, and two spans per call would count every token twice."""
 
 
 class Handle:
@@ -50,7 +50,7 @@ class Handle:
 
     @property
     def counts(self) -> Counts | None:
-        """What became of spans so far; None if a replay is on and nothing is exported."""
+        """What became of the spans so far; None if a replay is on and nothing is exported."""
         return None if self._pipeline is None else self._pipeline.counts
 
     def flush(self, timeout_s: float = 5.0) -> bool:
@@ -146,7 +146,7 @@ def instrument(
     with _lock:
         if _active is not None:
             _port.instrumented()
-            # in a replay it was called by us, not by the program: its options have nothing to decide there
+            # in a replay we called it, not the program: its options decide nothing there
             if _port.serving() is None and any(value is not None for value in given.values()):
                 say_once(
                     "instrument.again", "freezeframe: instrument() was already called; the first call's options stay in effect"
@@ -179,9 +179,9 @@ def _start(settings: Settings) -> Handle:
 
 
 def _flush_forked_workers(handle: Handle) -> None:
-    """Deliver at the end of multiprocessing's forked workers, too: they leave by ``os._exit``, past every `atexit`.
+    """Deliver at the end of multiprocessing's forked workers, too: they exit by ``os._exit``, which skips every `atexit`.
 
-    ``with Pool() as pool`` ends all its workers by SIGTERM, also where the main process does not watch that.
+    ``with Pool() as pool`` ends all its workers by SIGTERM, even if the main process has no handler for it.
     """
     from freezeframe.seams.patching import IMPORT_HOOK
 
@@ -241,14 +241,14 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     if _port.serving() is None:  # a replay has fences
         unmarked.start()
     if getattr(exporter, "waiting", 0):
-        pipeline.wake()  # what an earlier process left waits for no span of ours
+        pipeline.wake()  # deliver what an earlier process left without waiting for a span
     return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
 
 
 def record_replay(file: str, *, service_name: str, root: Root) -> None:
-    """Record the replay that this process is, to a file of spans, whatever the program itself asks of `instrument()`.
+    """Record this process, which is a replay, to a file of spans, whatever the program itself asks of `instrument()`.
 
-    The tracer provider is our own affair, and what the process runs in is read now, before clock and fences are a replay's.
+    The tracer provider is ours, and the environment is read now, before the replay takes over clock and fences.
     """
     from freezeframe._environment import environment_attributes
     from freezeframe._tracing import make_provider
@@ -281,10 +281,10 @@ def make_exporter(settings: Settings) -> Exporter:
 
 
 def make_collector_exporter(settings: Settings) -> CollectorExporter:
-    """Return the exporter to the collector alone.
+    """Return the exporter that only sends to the collector.
 
     Raises:
-        ConfigError: what the protocol needs is not installed, or the files for TLS cannot be used.
+        ConfigError: a library for the protocol is not installed, or the files for TLS cannot be used.
     """
     from freezeframe._compression import make_compression
     from freezeframe._delivery import CollectorExporter
@@ -308,7 +308,7 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
 
 
 def spool_directory(settings: Settings) -> str:
-    """Return the directory of the spool: the one that is named, else that for this collector below the user's state directory.
+    """Return the directory of the spool: the named one, else the one for this collector below the user's state directory.
 
     Raises:
         ConfigError: none is named, and the user has no home directory.
@@ -319,10 +319,10 @@ def spool_directory(settings: Settings) -> str:
 
 
 def make_default_spooling_exporter(settings: Settings) -> SpoolingExporter:
-    """Return the exporter with the spool that is on by default, whose key is read or made when it is first needed.
+    """Return the exporter with the spool that is on by default, whose key is read or created when first needed.
 
     Raises:
-        ConfigError: it cannot be had here.
+        ConfigError: it is not available here.
     """
     from freezeframe._default_spool import LazySeal, check_seal
     from freezeframe._export_spool import SpoolingExporter
@@ -336,10 +336,10 @@ def make_default_spooling_exporter(settings: Settings) -> SpoolingExporter:
 
 
 def make_spooling_exporter(settings: Settings, directory: str) -> SpoolingExporter:
-    """Return the exporter with a spool in `directory` behind it.
+    """Return the exporter backed by a spool in `directory`.
 
     Raises:
-        ConfigError: the directory or the key cannot be used, or what protects the content is not installed.
+        ConfigError: the directory or the key cannot be used, or a library for protecting the content is not installed.
     """
     from freezeframe._export_spool import SpoolingExporter
     from freezeframe._seal import make_seal

@@ -1,7 +1,7 @@
 """SpanRecords -> the bytes of an OTLP ``ExportTraceServiceRequest``.
 
-Unlike the SDK's encoder it loses nothing to one odd value: a lone surrogate is escaped, an integer beyond int64 becomes its
-digits.
+Unlike the SDK's encoder, it drops nothing because of one odd value: a lone surrogate is escaped, an integer beyond int64
+becomes its digits.
 
 Source: opentelemetry-proto ``collector/trace/v1/trace_service.proto``.
 """
@@ -22,7 +22,7 @@ _T = TypeVar("_T", Resource, Scope, SpanRecord)
 def encode_request(records: Iterable[SpanRecord]) -> bytes:
     """Return one request with the spans grouped by resource and scope."""
     records = list(records)
-    # By identity: the exporter gives all spans of one process the same resource. No id is another's while the records live.
+    # By identity: the exporter gives all spans of one process the same resource. No id is reused while the records live.
     resources = {id(record.resource): record.resource for record in records}
     scopes = {id(record.scope): record.scope for record in records}
     resource_of = {key: _encoded(encode_resource, _sound_resource, resource) for key, resource in resources.items()}

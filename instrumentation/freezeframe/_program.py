@@ -11,9 +11,9 @@ from typing import Final
 SERVERS: Final = frozenset(
     {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
 )
-"""Where one of these is loaded, a process is many runs, and one span of the whole process would hold them all.
+"""If one of these is loaded, a process has many runs, and one span of the whole process would hold them all.
 
-Of uvicorn a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
+For uvicorn, a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
 """
 
 
@@ -38,7 +38,7 @@ def program_file() -> str | None:
 
 
 def relative_path(path: str) -> str:
-    """Return an absolute path below the working directory as relative to it, anything else as it is."""
+    """Return an absolute path below the working directory as relative to it, anything else unchanged."""
     if not os.path.isabs(path):
         return path
     inside = os.path.relpath(path)

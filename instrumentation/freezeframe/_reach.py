@@ -1,7 +1,7 @@
-"""Whether a run can be begun again in another process: its entry point found under its name, its input rebuilt.
+"""Check whether a run can be started again in another process: its entry point found by name, its input rebuilt.
 
-Decided when a run is recorded, by what a replay does (`freezeframe_replay.process.child`): it imports the module, looks the
-function up by its qualified name, and calls it with the decoded input. The entry point is looked at once per function.
+Decided when a run is recorded, by doing what a replay does (`freezeframe_replay.process.child`): it imports the module, looks
+the function up by its qualified name, and calls it with the decoded input. Each function is checked once as an entry point.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_nested(target: str) -> bool:
 
 
 def import_root(module: str, file: str) -> Path | None:
-    """Return the directory from which an import of `module` finds `file`; None if none does."""
+    """Return the directory from which an import of `module` finds `file`; None if there is none."""
     path = Path(file).resolve().with_suffix("")
     if path.name == "__init__":
         path = path.parent
@@ -40,7 +40,7 @@ def import_root(module: str, file: str) -> Path | None:
 
 
 class Reach:
-    """Whether a marked function can be found and called by another process. One per function; asked for its gaps per run."""
+    """Whether another process can find and call a marked function. One object per function; its gaps are read per run."""
 
     __slots__ = ("_function", "_gaps", "_script", "marked", "takes_self")
 
@@ -49,16 +49,16 @@ class Reach:
         self._gaps: tuple[Gap, ...] | None = None
         self._script: tuple[Path, str, str] | None = None
         self.marked: Any = None
-        """What `freezeframe.run` made of the function."""
+        """The wrapper that `freezeframe.run` returned."""
         self.takes_self = takes_self
 
     def look(self) -> None:
-        """Look the function up as a replay will: while the program runs, since a script's module is taken apart at its end."""
+        """Look the function up as a replay will: while the program runs, because a script's module is cleared at exit."""
         if self._gaps is None:
             self._gaps = tuple(self._look())
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Return what keeps another process from calling it; on the exporter's thread, since it may read a script."""
+        """Return what keeps another process from calling it; on the exporter's thread, because it may read a script."""
         if self._script is not None:
             self._gaps = (*(self._gaps or ()), *_guarded(*self._script))
             self._script = None
@@ -119,7 +119,7 @@ def _unreachable(text: str, do: str) -> Gap:
 
 
 def _source(function: Any) -> str | None:
-    """Return the file that the function's code came from, if there is one."""
+    """Return the file of the function's code, if there is one."""
     file = function.__code__.co_filename
     return file if Path(file).is_file() else None
 
@@ -129,7 +129,7 @@ def _place(function: Any) -> str:
 
 
 def _shown(file: str) -> str:
-    """Return the file relative to the working directory, else its name alone: a path may hold a person's name."""
+    """Return the file relative to the working directory, else only its name: a path may hold a person's name."""
     inside = relative_path(file)
     return Path(file).name if Path(inside).is_absolute() else inside
 
@@ -142,7 +142,7 @@ def _look_up(module: Any, qualname: str) -> Any:
 
 
 def _leads_to(found: Any, marked: Any) -> bool:
-    """Return whether calling `found` calls `marked`: it is it, or a decorator's wrapper that says so."""
+    """Return whether calling `found` calls `marked`: it is the same function, or a decorator's wrapper that says so."""
     for _ in range(50):
         if found is marked:
             return True
@@ -158,7 +158,7 @@ def _kind(found: Any) -> str:
 
 
 def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
-    """Yield what of a script stands under its main guard, which a replay keeps shut, and the entry point needs."""
+    """Yield what the entry point needs from under a script's main guard, which a replay does not run."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -187,7 +187,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement binds in its module, its functions' own names left out."""
+    """Yield the names that a statement binds in its module, without names local to functions."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield statement.name
         return
@@ -221,9 +221,9 @@ def command_gaps() -> tuple[Gap, ...]:
 
 
 def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> Iterator[Gap]:
-    """Yield what of the input does not come back as it is, by argument and type, never by value.
+    """Yield which parts of the input do not come back unchanged, by argument and type, never by value.
 
-    `is_passed`: a replay calls the entry point with it. Else the program makes it anew, and it is only compared.
+    `is_passed`: a replay calls the entry point with it. Else the program builds it again, and it is only compared.
     """
     for name, value in arguments.items():
         for lost in lost_in_rebuilding(value):
@@ -240,4 +240,4 @@ def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> It
                     text=f"{what}, a {lost.class_name}, is recorded as plain data, or was too large to be checked",
                     do="pass plain data: JSON types, dataclasses, pydantic models",
                 )
-            break  # one gap an argument; a list of a thousand requests is one cause
+            break  # one gap per argument: a list of a thousand requests has one cause

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def resource_from_sdk(resource: SdkResource, extra: Attributes) -> Resource:
-    """Return the SDK's resource with `extra` attributes laid over its own."""
+    """Return the SDK's resource with `extra` attributes added, which win."""
     return Resource(attributes={**_attributes(resource.attributes), **extra}, schema_url=resource.schema_url)
 
 

@@ -9,7 +9,7 @@
     with freezeframe.run("nightly", input={"day": "2026-11-21"}) as run:
         run.output = do_it()
 
-Without it there are still runs: a script is one run (see `freezeframe._entry.ProcessRoot`), and where another instrumentation
+Without it there are still runs: a script is one run (see `freezeframe._entry.ProcessRoot`), and if another instrumentation
 has a span open, for example a web framework's, the calls are part of that trace.
 """
 
@@ -42,7 +42,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _V = TypeVar("_V")
 
 Given = str | Callable[..., Any] | None
-"""A value, or a function of the entry point's arguments that gives it."""
+"""A value, or a function of the entry point's arguments that returns it."""
 
 
 class CurrentRun:
@@ -57,7 +57,7 @@ class CurrentRun:
 
     @property
     def trace_id(self) -> str:
-        """The run's identity: what `freezeframe show` and `replay` take. Empty if nothing records."""
+        """The run's identity, as `freezeframe show` and `replay` accept it. Empty if nothing records."""
         span = self._context.span
         return "" if span is None else format(span.get_span_context().trace_id, "032x")
 
@@ -115,29 +115,29 @@ def run(
     /,
     *,
     name: str | None = None,
-    id: Given = None,  # noqa: A002 - the word that users know
+    id: Given = None,  # noqa: A002 - the word that users expect
     user: Given = None,
     tenant: Given = None,
     session: Given = None,
     flags: Mapping[str, object] | Callable[..., Mapping[str, object]] | None = None,
     agent: bool = False,
-    input: Any = None,  # noqa: A002 - the word that users know
+    input: Any = None,  # noqa: A002 - the word that users expect
 ) -> Any:
     """Mark a run's entry point: as a decorator, a decorator with options, or a context manager (also ``async with``).
 
-    Exceptions are recorded and propagate unchanged. Inside another run it is a plain span of that run.
+    Exceptions are recorded and propagate unchanged. Inside another run, it is a plain span of that run.
 
     Args:
         function: the function to mark; or the name, for ``with run("name")``.
         name: the run's name, by default the function's.
         id: the application's own id for the run. Each of `id`, `user`, `tenant`, `session` is a text, or a function of the
-            entry point's arguments that gives one.
-        user: the user whom it ran for.
+            entry point's arguments that returns one.
+        user: the user for whom it ran.
         tenant: the tenant on whose behalf it ran.
         session: the conversation.
         flags: feature flags and their values; more can be added with `freezeframe.flag`.
         agent: the entry point is an agent (``invoke_agent``) rather than a workflow.
-        input: for ``with``: what the run was given.
+        input: for ``with``: the run's input.
     """
     if isinstance(function, str):
         function, name = None, function
@@ -265,7 +265,7 @@ def _wrap(function: Any, options: _Options) -> Any:
 
 
 class _Yields:
-    """Hears of an entry point that is a generator: its output is ``{"yields": [...], "return": ...}``."""
+    """Watches an entry point that is a generator: its output is ``{"yields": [...], "return": ...}``."""
 
     __slots__ = ("_items", "_scope")
 
@@ -322,7 +322,7 @@ def _resolve(given: Given, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call the user's function with those of the entry point's arguments that it names. Its failure is not the run's."""
+    """Call the user's function with the entry point's arguments that it names. The run does not fail if it fails."""
     with guard("run option"):
         parameters = inspect.signature(function).parameters.values()
         if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):

@@ -1,8 +1,8 @@
-"""Sampling by run: a run is kept whole or not at all, since half of one can neither be read nor re-enacted.
+"""Sampling by run: a run is kept whole or not at all, because half of one can neither be read nor re-enacted.
 
-The decision falls once, where the run begins, from the application's id for it or from the trace id, so that it is the same
-in every process that works for the run; below a remote parent it is the parent's. With `keep_errors` the spans of a run that is
-not kept wait in memory until it ends, and are kept after all where one of them ended in an error.
+The decision is made once, where the run begins, from the application's id for it or from the trace id, so it is the same
+in every process of the run; below a remote parent it is the parent's. With `keep_errors`, the spans of a run that is
+not kept wait in memory until it ends, and are kept after all if one of them ended in an error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 _BITS: Final = 64
 _REMEMBERED: Final = 10_000
-"""Runs whose decision is known; of one beyond this, the trace id decides again."""
+"""Runs whose decision is remembered; beyond this, the trace id decides again."""
 
 
 class RunSampling:
@@ -43,7 +43,7 @@ class RunSampling:
         """Decide for the run that begins with this trace id, and remember it. A second call gives the same answer.
 
         Args:
-            trace_id: the run's.
+            trace_id: the run's trace id.
             parent: the context of a remote parent, None if there is none.
         """
         run = current_place().run
@@ -66,7 +66,7 @@ class RunSampling:
         return self._draw(trace_id) if kept is None else kept
 
     def _draw(self, number: int) -> bool:
-        # The low bits, as the SDK's TraceIdRatioBased: beside another SDK with the same share both keep the same traces.
+        # The low bits, as in the SDK's TraceIdRatioBased: next to another SDK with the same share, both keep the same traces.
         return number & (2**_BITS - 1) < self._bound
 
 
@@ -96,7 +96,7 @@ class RunSampler(Sampler):
         links: Sequence[Any] | None = None,
         trace_state: Any = None,
     ) -> SamplingResult:
-        """Decide at the run's first span; the spans below go with it."""
+        """Decide at the run's first span; the spans below follow it."""
         parent = trace.get_current_span(parent_context)
         above = parent.get_span_context()
         if above.is_valid and not above.is_remote:
@@ -109,7 +109,7 @@ class RunSampler(Sampler):
         return SamplingResult(decision, attributes if decision.is_recording() else None, above.trace_state)
 
     def get_description(self) -> str:
-        """Return what the sampler is called in the SDK's own messages."""
+        """Return the sampler's name in the SDK's messages."""
         return "freezeframe.RunSampler"
 
 
@@ -121,18 +121,18 @@ class _HeldRun(Generic[_T]):
 
 
 class HeldRuns(Generic[_T]):
-    """Spans of runs that are kept only if one of them fails, until it ends. Bounded: the oldest run gives way, whole."""
+    """Spans of runs that are kept only if one of them fails, until it ends. Bounded: the oldest run is dropped, whole."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._runs: OrderedDict[int, _HeldRun[_T]] = OrderedDict()
         self._settled: OrderedDict[int, bool] = OrderedDict()
-        """Runs that ended or gave way -> whether what still comes is kept."""
+        """Runs that ended or were dropped -> whether their later spans are kept."""
         self._size = 0
         self._lock = threading.RLock()
 
     def add(self, trace_id: int, item: _T, size: int, *, failed: bool, ends: bool) -> list[_T]:
-        """Hold one more; return those to keep: all of the run where it ends with this one and failed, else none."""
+        """Hold one more; return those to keep: the whole run if it ends with this one and failed, else none."""
         with self._lock:
             if (kept := self._settled.get(trace_id)) is not None:
                 return [item] if kept else []

@@ -1,17 +1,17 @@
-"""What a spooled batch is protected by: encrypted with a key of this machine's, or redacted as the collector would.
+"""Protect a spooled batch: encrypt it with a key of this machine, or redact it as the collector would.
 
-**encrypt** (AES-256-GCM). The key is a file of 32 random bytes, made at the first use if there is none, readable by its
-owner only; by default in the user's configuration directory, away from the spool, so that a copy of the spool alone is worth
-nothing. Where the spool outlives the machine (a volume of a container), the key must, too: mount it as a secret, and name it by
-`spool_key`. It is a path and never the key itself: variables of the environment are read by every child process and end up in
-crash reports. A batch names its key by a fingerprint, so one of another key is left alone, not taken for damage. To change the
+**encrypt** (AES-256-GCM). The key is a file of 32 random bytes, created on first use if there is none, readable by its
+owner only; by default in the user's configuration directory, away from the spool, so a copy of the spool alone is worth
+nothing. If the spool outlives the machine (a volume of a container), the key must, too: mount it as a secret, and name it with
+`spool_key`. That is a path and never the key itself: environment variables are read by every child process and end up in
+crash reports. A batch names its key by a fingerprint, so one with another key is left alone, not called damaged. To change the
 key, drain the spool, then replace the file.
 
-**redact**. The same policy and door as the collector's; `spool_key` names its directory of tenant keys, or surrogates would
+**redact**. The same policy and code as the collector's; `spool_key` names its directory of tenant keys, or surrogates would
 differ from those of the spans that were sent. It needs no secret to read, costs a scan of each batch, and nothing can be
 un-redacted.
 
-Both fail closed: what cannot be protected is not written.
+Both fail closed: content that cannot be protected is not written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DamagedBatch(SpoolFileError):
 
 
 class Seal(Protocol):
-    """Turns spans into bytes that may lie on a disk, and those into an OTLP request."""
+    """Turns spans into bytes that may be stored on a disk, and those into an OTLP request."""
 
     def seal(self, records: Sequence[SpanRecord]) -> tuple[Header, bytes]:
         """Return a batch's header and its protected content."""
@@ -51,8 +51,8 @@ class Seal(Protocol):
         """Return the request that the batch holds.
 
         Raises:
-            SpoolFileError: it is not one of this seal's.
-            DamagedBatch: it was, and has changed.
+            SpoolFileError: this seal did not write it.
+            DamagedBatch: this seal wrote it, and it has changed.
         """
         ...
 
@@ -61,7 +61,7 @@ def make_seal(protection: Protection, key: str | None) -> Seal:
     """Return the protection that the settings ask for.
 
     Raises:
-        ConfigError: what it needs is not installed, or the key is missing, open to others, or none.
+        ConfigError: a required library is not installed, or the key is missing, open to others, or not valid.
     """
     if protection == "redact":
         return Redacted(key)
@@ -69,7 +69,7 @@ def make_seal(protection: Protection, key: str | None) -> Seal:
 
 
 def default_key_file() -> Path:
-    """Return where the key is kept where no other place is named.
+    """Return the place of the key if no other is named.
 
     Source: XDG Base Directory Specification.
     """
@@ -166,7 +166,7 @@ def _load_or_create_key(path: Path) -> bytes:
 
 
 def _create_key(path: Path) -> None:
-    """Write a new key. Of two processes that start together one makes it, and the other never reads half of one."""
+    """Write a new key. If two processes start together, one writes it, and the other never reads half a key."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -1,4 +1,4 @@
-"""Sights: what the unmarked code of one run reached outside the process, each thing once; and the gaps that they are."""
+"""Sights: what the unmarked code of one run reached outside the process, each thing once; and the gaps they are."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 from freezeframe_schemas.gaps import Gap, GapKind
 
 MAX_SIGHTS: Final = 50
-"""Kept of one run; that there were more is told."""
+"""Sights kept per run; the run says if there were more."""
 _PATHS: Final = frozenset({GapKind.FILE_READ, GapKind.FILE_WRITTEN, GapKind.DATABASE})
 _TRACKED: Final[dict[str, bool]] = {}
-"""File -> whether git tracks it. Asked once a process."""
+"""File -> whether git tracks it. Asked once per process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,9 +24,9 @@ class Sight:
     kind: GapKind
     verb: str
     what: str
-    """A path as it was opened, ``host:port``, a program's name."""
+    """A path as the program opened it, ``host:port``, a program's name."""
     by: str
-    """Name of the function of the application's, or of a library's module; empty if neither is on the stack."""
+    """Name of the application's function, or of a library's module; empty if neither is on the stack."""
     where: str
     """``agent.py:41``."""
 
@@ -43,7 +43,7 @@ class Sights:
         self.full = False
 
     def is_new(self, kind: GapKind, what: str) -> bool:
-        """Return whether it was not seen before, and is to be looked at; from then on it has been."""
+        """Return whether this is new and should be examined, and remember it as seen."""
         if (kind, what) in self._seen or self.full:
             return False
         if len(self._seen) >= MAX_SIGHTS:
@@ -53,7 +53,7 @@ class Sights:
         return True
 
     def note(self, sight: Sight) -> None:
-        """Keep it."""
+        """Keep a sight."""
         self._seen[sight.kind, sight.what] = sight
 
     def gaps(self, entry: str) -> Iterator[Gap]:
@@ -81,13 +81,13 @@ def _gap(sight: Sight, entry: str) -> Gap:
 
 
 def shown_path(path: str) -> str:
-    """Return a path below the working directory as relative to it, of any other the name alone."""
+    """Return a path below the working directory as relative to it, of any other only the name."""
     inside = os.path.relpath(path)
     return os.path.basename(path) if inside.startswith(os.pardir) else inside
 
 
 def _tracked_by_git(paths: Iterable[str]) -> frozenset[str]:
-    """Return those of the paths that are files of the program's repository: its commit, which is recorded, holds them."""
+    """Return those of the paths that are files of the program's repository: the recorded commit holds them."""
     from freezeframe._environment import git_output
 
     known = _TRACKED

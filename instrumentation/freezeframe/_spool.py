@@ -1,9 +1,9 @@
-"""Spool: batches on the disk that a collector did not take, one file a batch, for this process or a later one to deliver.
+"""Spool: batches on the disk that no collector accepted, one file per batch, for this process or a later one to deliver.
 
-A file is written under another name, flushed to the disk and renamed, so it is whole or not there. It is taken by locking it,
-so that of several processes which share the directory one delivers it, and it is deleted once the collector has acked it: after
-a crash in between it is delivered again, and the collector knows spans by their ids. What the content is protected by is the
-business of `freezeframe._seal`; nothing is written that is not.
+A file is written under another name, flushed to the disk and renamed, so it is whole or absent. A process locks it to deliver
+it, so only one of several that share the directory does, and deletes it once the collector has acked it. After a crash in
+between it is delivered again, and the collector recognises spans by their ids. `freezeframe._seal` protects the content;
+nothing is written unprotected.
 
 Format, version 1: one line of JSON, ``{"freezeframe_spool": 1, "protection": "encrypt", "key": "9f86d081", "spans": 12}``, then
 the sealed bytes.
@@ -29,12 +29,12 @@ _SUFFIX: Final = ".batch"
 _UNFINISHED: Final = ".unfinished"
 _DAMAGED: Final = ".damaged"
 _ABANDONED_AFTER_S: Final = 3600.0
-"""An unfinished file of this age no longer belongs to anyone."""
+"""An unfinished file of this age no longer belongs to any process."""
 _SERIAL: Final = itertools.count()
 
 
 class SpoolFull(FreezeframeError):
-    """The bound is reached: what is kept stays, what is new does not fit."""
+    """The size limit is reached: old batches stay, new ones do not fit."""
 
 
 class SpoolFileError(FreezeframeError):
@@ -47,7 +47,7 @@ class Header:
 
     protection: str
     key: str
-    """Which key it is protected with; says nothing of the key itself."""
+    """Which key it is protected with; reveals nothing about the key itself."""
     spans: int
 
     def to_line(self) -> bytes:
@@ -58,7 +58,7 @@ class Header:
 
 
 class Claim:
-    """A batch that is ours until the block ends."""
+    """A batch that this process has locked until the block ends."""
 
     def __init__(self, path: Path, header: Header, sealed: bytes) -> None:
         self.path = path
@@ -66,7 +66,7 @@ class Claim:
         self.sealed = sealed
 
     def done(self) -> None:
-        """Delete it: it was delivered, or will never be."""
+        """Delete it: it was delivered, or never will be."""
         self.path.unlink(missing_ok=True)
 
     def set_aside(self) -> None:
@@ -79,10 +79,10 @@ class Spool:
     """A directory of batches, `limit_bytes` at most."""
 
     def __init__(self, directory: Path, *, limit_bytes: int, limit_days: float = 7.0) -> None:
-        """Make the directory.
+        """Create the directory.
 
         Raises:
-            ConfigError: it cannot be made or written to, or this system has no file locks.
+            ConfigError: it cannot be created or written to, or this system has no file locks.
         """
         if find_spec("fcntl") is None:
             raise ConfigError("spool: this system has no fcntl locks", do="leave out the option `spool`")
@@ -100,8 +100,8 @@ class Spool:
         """Keep a batch; on return it is on the disk.
 
         Raises:
-            SpoolFull: it does not fit below the bound.
-            OSError: the disk does not take it. Nothing half written stays.
+            SpoolFull: it does not fit within the limit.
+            OSError: the disk does not accept it. Nothing half-written stays.
         """
         content = header.to_line() + b"\n" + sealed
         held = self.held_bytes()
@@ -130,7 +130,7 @@ class Spool:
             os.close(descriptor)
 
     def held_bytes(self) -> int:
-        """Return the size of all files of the spool, whoever wrote them."""
+        """Return the size of all files of the spool, whichever process wrote them."""
         total = 0
         for entry in os.scandir(self.directory):
             if entry.name.endswith((_SUFFIX, _UNFINISHED, _DAMAGED)):
@@ -139,7 +139,7 @@ class Spool:
         return total
 
     def batches(self) -> list[Path]:
-        """Return the files that wait, oldest first."""
+        """Return the waiting files, oldest first."""
         return sorted(self.directory.glob("*" + _SUFFIX))
 
     def expire(self) -> int:
@@ -156,7 +156,7 @@ class Spool:
         return expired
 
     def sweep(self) -> None:
-        """Delete what a process that died left half written."""
+        """Delete what a dead process left half-written."""
         for path in self.directory.glob("*" + _UNFINISHED):
             with suppress(OSError):
                 if time.time() - path.stat().st_mtime > _ABANDONED_AFTER_S:
@@ -167,7 +167,7 @@ class Spool:
         """Lock one batch; None if another process has it, or delivered it in the meantime.
 
         Raises:
-            SpoolFileError: its first line is not ours.
+            SpoolFileError: its first line is not a spool header.
         """
         import fcntl
 

@@ -1,10 +1,10 @@
-"""What a program reads and prints, and the status it exits with: part of the input and the outcome of a whole process.
+"""What a program reads and prints, and its exit status: part of the input and the outcome of a whole process.
 
-Standard output is listened to at the text layer (``print``, ``sys.stdout.write``); bytes that go past it are not seen.
-Standard input is listened to where Python's own buffer reads it, and left alone on a terminal, where a person types.
+Standard output is watched at the text layer (``print``, ``sys.stdout.write``); bytes that bypass it are not seen.
+Standard input is watched where Python's own buffer reads it, and left alone on a terminal, where a person types.
 
-A process never learns its exit status: Python takes a ``SystemExit`` before anything else can look at it. So ``sys.exit`` is
-heard, which argparse, click and most programs call, and a script that can end in another way has an unknown status.
+A process never learns its exit status: Python handles a ``SystemExit`` before anything else can see it. So we watch
+``sys.exit``, which argparse, click and most programs call. A script that can end in another way has an unknown status.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIMIT: Final = 1 << 20
 """Characters, or bytes, beyond which a stream is not kept: a run's outcome is what a person reads."""
 
 _UNHEARD: Final = re.compile(rb"SystemExit|from sys import|(?<![\w.])(?:exit|quit)\(")
-"""How the text of a script may end it past ``sys.exit``."""
+"""Text of a script that may end it without ``sys.exit``."""
 
 
 class StandardStreams:
@@ -39,7 +39,7 @@ class StandardStreams:
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """Return the result of the process, as far as it was heard.
+        """Return the result of the process, as far as it was seen.
 
         Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0, and None if it is unknown.
         """
@@ -48,12 +48,12 @@ class StandardStreams:
 
     @property
     def printed(self) -> str | None:
-        """Return what went to standard output; None if it was not heard, or is too much."""
+        """Return what went to standard output; None if it was not seen, or is too much."""
         return None if self._printed is None or self._room < 0 else "".join(self._printed)
 
     @property
     def read(self) -> str | bytes | None:
-        """Return what was taken from standard input; None if nothing was, or too much."""
+        """Return what was read from standard input; None if nothing was, or too much."""
         heard = None if self._read is None else self._read.heard
         if not heard or len(heard) > _LIMIT:
             return None
@@ -72,7 +72,7 @@ class StandardStreams:
             self._listen_to_exit()
 
     def end(self) -> None:
-        """Put the streams back as they were, unless the program has put others in their place."""
+        """Restore the streams, unless the program has replaced them since."""
         if self._exit is not None and sys.exit is self._exit[1]:
             sys.exit = self._exit[0]
         if self._stdout is not None:

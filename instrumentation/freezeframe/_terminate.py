@@ -1,11 +1,11 @@
-"""SIGTERM: deliver what is queued, within a bound, and then let it do what it would have done.
+"""SIGTERM: deliver what is queued, within a time limit, and then let it do what it would have done.
 
-We put a handler only if there is none: where SIGTERM has its default action when `instrument()` is called. A handler of the
-application's is never replaced, wrapped or called, whether it was there before or comes later; if it ends the process in an
+We install a handler only if there is none: if SIGTERM has its default action when `instrument()` is called. A handler of the
+application is never replaced, wrapped or called, whether it was there before or comes later; if it ends the process in an
 orderly way, what is queued is delivered at exit. If a later handler calls the one that it found, ours delivers and returns, as
 if there had been none.
 
-Like every handler in Python it runs in the main thread, between two instructions. So during a long call of native code SIGTERM
+Like every handler in Python it runs in the main thread, between two instructions. So SIGTERM during a long native call
 waits for the call to return.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
-    """Call `flush` before SIGTERM ends the process; return what takes that back."""
+    """Call `flush` before SIGTERM ends the process; return a function that undoes that."""
 
     def deliver(number: int, frame: object) -> None:
         del frame

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 _MANY: Final = 100_000
 _SPAN_ID_BITS: Final = 2**64 - 1
 _FORGOTTEN: Final = 10_000
-"""Payloads whose span never arrives (dropped by another processor's wrapper) are let go beyond this many."""
+"""Payloads whose span never arrives (dropped by another processor's wrapper) are dropped beyond this many."""
 
 
 class OwnIds(IdGenerator):
-    """Ids from a generator of our own: the SDK's draws from `random` itself, and so changes a seeded program's results."""
+    """Ids from a separate generator: the SDK's draws from `random` itself, and so changes a seeded program's results."""
 
     def __init__(self) -> None:
         self._random = random.Random()  # noqa: S311 - ids need to be unique, not secret; seeded by the operating system
@@ -47,12 +47,12 @@ class OwnIds(IdGenerator):
         return self._random.getrandbits(128) or 1
 
     def is_trace_id_random(self) -> bool:
-        """All bits are."""
+        """Return True: all bits are random."""
         return True
 
 
 def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerProvider:
-    """Return our own provider. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
+    """Return our provider. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
     attributes: dict[str, Any] = {"service.name": service_name} if service_name else {}
     return TracerProvider(
         resource=Resource.create(attributes),
@@ -80,8 +80,8 @@ class CaptureProcessor(SpanProcessor):
         self._held = self._no_runs_held()
         self._expected: dict[tuple[int, int], Payload] = {}
         self._exchanges: dict[int, int] = {}
-        """Trace of a run under way -> exchanges that have ended."""
-        self._lock = threading.RLock()  # reentrant, as the pipeline's
+        """Trace of a run in progress -> exchanges that have ended."""
+        self._lock = threading.RLock()  # reentrant, like the pipeline's
         self.active = True
         os.register_at_fork(after_in_child=self._after_fork)
 
@@ -92,7 +92,7 @@ class CaptureProcessor(SpanProcessor):
         self._held = self._no_runs_held()
         self._expected = {}
         self._exchanges = {}
-        self._lock = threading.RLock()  # reentrant, as the pipeline's
+        self._lock = threading.RLock()  # reentrant, like the pipeline's
 
     def expect(self, span: trace.Span, payload: Payload) -> None:
         """Keep the payload for the span that ends next with this id."""
@@ -110,12 +110,12 @@ class CaptureProcessor(SpanProcessor):
                 self._exchanges[trace_id] += 1
 
     def counted(self, span: trace.Span) -> int:
-        """Return the exchanges of the entry span's run, and count no more. Two runs in one trace share what there is."""
+        """Return the exchanges of the entry span's run, and stop counting. Two runs in one trace share the count."""
         with self._lock:
             return self._exchanges.pop(span.get_span_context().trace_id, 0)
 
     def announce(self, span: trace.Span, beginning: Payload) -> None:
-        """Send the pending span of an entry span ahead, so that a run whose process is killed is known. A replay needs none."""
+        """Send an entry span's pending span ahead, so a run is known even if its process is killed. A replay needs none."""
         with guard("processor.announce"):
             context = span.get_span_context()
             with self._lock:
@@ -159,18 +159,18 @@ class CaptureProcessor(SpanProcessor):
             self._pipeline.put(*kept)
 
     def shutdown(self) -> None:
-        """The provider ends: deliver what there is."""
+        """Deliver what is queued: the provider shuts down."""
         self._pipeline.flush(5.0)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        """Deliver what there is."""
+        """Deliver what is queued."""
         return self._pipeline.flush(timeout_millis / 1000)
 
 
 def _pending(span: ReadableSpan, context: trace.SpanContext) -> ReadableSpan:
     """Return the pending span of an entry span: its child, see `freezeframe_schemas.lifecycle`.
 
-    Its id is made of the entry span's, so that no draw from the application's id generator moves its other ids.
+    Its id is derived from the entry span's, so that it draws nothing from the application's id generator.
     """
     parent = NO_PARENT if span.parent is None else format(span.parent.span_id, "016x")
     return ReadableSpan(

@@ -1,8 +1,8 @@
-"""The start-up door: Python imports this before the program. It calls what ``FREEZEFRAME_INJECT`` names, ``module:function``.
+"""The start-up hook: Python imports this before the program. It calls what ``FREEZEFRAME_INJECT`` names, ``module:function``.
 
 `freezeframe run` and replays put this file's directory first on ``PYTHONPATH``. Another ``sitecustomize`` that would have been
-found is run as well, before. A failure ends the process: a program that starts half-instrumented, or half in a replay, would
-go live. What may fail softly catches its own errors.
+found runs as well, first. A failure ends the process: a program that starts half-instrumented, or half in a replay, would
+go live. Anything that may fail harmlessly catches its own errors.
 """
 
 import importlib
