@@ -1,4 +1,4 @@
-"""freezeframe's redactor: nobody's data in the store, and the run still replays.
+"""freezeframe's redactor: no private data in the store, and the run still replays.
 
 One door for every ingest route and for the live side of a replay. It never logs a value, and never keeps one beyond its cache.
 """

@@ -1,8 +1,7 @@
 """Keyless aliases: a text with every private value replaced by what it is and which one it is.
 
-``mail jane@corp.com or j.doe@x.io`` and its redacted form both become ``mail <EMAIL#1> or <EMAIL#2>``, so runs under
-different keys can be laid beside each other. An alias does not say which value it stands for: a replay compares values
-(`marker`).
+``mail jane@corp.com or j.doe@x.io`` and its redacted form both become ``mail <EMAIL#1> or <EMAIL#2>``, so runs under different
+keys can be laid side by side. An alias does not say which value it stands for: a replay compares values (`marker`).
 
 Law (held by a property test): ``alias(redact(t).value) == alias(t)``, built with ``redact(t).surrogates``.
 """

@@ -25,7 +25,7 @@ from freezeframe_schemas.wire import eventstream
 
 _MAX_DECODED = 64_000_000
 _COMPRESSED = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
-"""How compressed bodies begin that no header announces, as uploads may be."""
+"""How compressed bodies begin, for those without a header that says so, such as uploads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A body on its way: what is to be settled with the rest of the span, and what to make of that then."""
+    """A body in progress: what is to be settled with the rest of the span, and what to do with the result."""
 
     nodes: tuple[walk.Node, ...]
-    """The trees of the text, where it is a stream or came in chunks."""
+    """The trees of the text, if it is a stream or came in chunks."""
     finish: Callable[[str], Body]
-    """Makes the body of the settled nodes and of what the text became."""
+    """Makes the body from the settled nodes and from what the text became."""
     text: str = ""
-    """All of a body that is one text."""
+    """The whole body, if it is one text."""
 
 
 def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], headers: str, deadline: Deadline = NEVER) -> Plan:
@@ -95,7 +95,7 @@ def header(headers: str, name: str) -> str:
 
 
 def decode(body: bytes, encoding: str) -> bytes | None:
-    """Undo a content-encoding (several are separated by commas, the last applied first); None where that is not possible."""
+    """Undo a content-encoding (several are separated by commas, the last applied first); None if that is not possible."""
     for step in reversed([part.strip() for part in encoding.split(",") if part.strip() not in ("", "identity")]):
         made = _decode_one(body, step)
         if made is None:
@@ -185,7 +185,7 @@ def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadlin
     if not eventstream.is_cut(rest):
         return Plan((), lambda _: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
     payloads = [_Payload(keys, message.payload, deadline) for message in messages]
-    # What is left of a frame that never came whole cannot be checked anyway; it is read as text.
+    # What is left of an incomplete frame cannot be checked anyway; it is read as text.
     tail = _Payload(keys, rest, deadline) if rest else None
 
     def finish(_: str) -> Body:
@@ -247,9 +247,9 @@ _INNER = re.compile(rb'^\{[^{}]{0,200}"bytes" ?: ?"([A-Za-z0-9+/=]+)"')
 
 
 def _stream_lines(text: str) -> list[tuple[int, int]] | None:
-    """Return the spans of the lines of a server-sent or newline-delimited stream; None where it is none.
+    """Return the spans of the lines of a server-sent or newline-delimited stream; None if the text is not one.
 
-    Every line that holds text is returned, comments and unknown fields too, so that nothing is passed over.
+    Every line that holds text is returned, comments and unknown fields too, so that nothing is skipped.
     """
     head = text[:64].lstrip("\ufeff\r\n ")
     sse = head.startswith(("data:", "event:", "id:", "retry:", ":"))
@@ -266,7 +266,7 @@ def _stream_lines(text: str) -> list[tuple[int, int]] | None:
 
 
 _LINE = re.compile(r"[^\r\n]+")
-"""`str.splitlines` knows more line ends, which JSON strings may hold as they are (U+2028)."""
+"""`str.splitlines` knows more line ends, which JSON strings may hold unescaped (U+2028)."""
 
 
 def move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], codec: str) -> tuple[int, ...]:

@@ -89,7 +89,7 @@ BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 
 
 def base58check_payload(text: str) -> bytes | None:
-    """Return the 21 bytes of a Base58Check address, or None where its check bytes are wrong."""
+    """Return the 21 bytes of a Base58Check address, or None if its check bytes are wrong."""
     number = 0
     for char in text:
         index = _BASE58_INDEX.get(char)

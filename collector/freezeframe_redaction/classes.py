@@ -1,4 +1,4 @@
-"""Every built-in class of value, by name: those of `surrogates`, and those that a family of detectors brings."""
+"""Every built-in class of value, by name: those of `surrogates`, and those that a family of detectors adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Different values that got one surrogate, counted: a reader of the store takes them for one, and a replay too."""
+"""Counts different values that got the same surrogate: to a reader of the store, and to a replay, they are one value."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _MOST_KEPT: Final = 100_000
 
 
 class Collisions:
-    """Counts them over what one redactor made lately. Likeliest are short codes: few surrogates, many codes."""
+    """Counts them among one redactor's recent surrogates. Short codes are the likeliest: few surrogates, many codes."""
 
     __slots__ = ("_late", "_owners", "count")
 
     def __init__(self) -> None:
         self.count = 0
-        """Values whose surrogate another value had before."""
+        """Values whose surrogate another value already had."""
         self._owners: dict[tuple[str, str], str] = {}
         self._late: set[tuple[str, str]] = set()
 
     def note(self, class_: str, kind: str, value: str, surrogate: str) -> None:
-        """Take in a surrogate as it is made; spellings of one value (``+49 30``, ``+4930``) are one value."""
+        """Note a new surrogate; spellings of one value (``+49 30``, ``+4930``) are one value."""
         if class_ in ONE_FOR_MANY:
             return
         entry = CLASSES.get(class_)

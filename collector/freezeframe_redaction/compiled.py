@@ -1,7 +1,7 @@
 """The compiled trigger patterns, kept between processes: compiling takes over a second, reading them back a millisecond.
 
-A cache and no more: whatever is wrong with it (no home, another engine, damage), the patterns are compiled again. A file is
-written for its owner only, to a temporary name first, and a file that anybody else could have written is not read.
+Only a cache: whatever is wrong with it (no home, another engine, damage), the patterns are compiled again. A file is
+written for its owner only, to a temporary name first, and a file that anyone else could have written is not read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _VARIABLE: Final = "FREEZEFRAME_CACHE"
 
 
 def load_or_compile(expressions: Sequence[tuple[bytes, int]]) -> Any:
-    """Return the database of patterns and their ids, from the cache where it is there. Patterns may share an id."""
+    """Return the database of patterns and their ids, from the cache if it is there. Patterns may share an id."""
     path = _path(expressions)
     if path is not None and (database := _load(path)) is not None:
         return database
@@ -44,7 +44,7 @@ def load_or_compile(expressions: Sequence[tuple[bytes, int]]) -> Any:
 
 
 def fires_in(pattern: str, text: str) -> bool:
-    """Whether the trigger engine meets the pattern in the text, where that stands among others. It folds no case but ASCII's.
+    """Whether the trigger engine finds the pattern in the text, with other text around it. It folds the case of ASCII only.
 
     Raises:
         hyperscan.error: the engine cannot look for the pattern.

@@ -14,9 +14,9 @@ from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.shapes import bare, is_marked_identifier, mark_identifier
 
 WINDOW: Final = 256
-"""Characters on each side of a trigger's end in which a pattern of the user's may match."""
+"""Characters on each side of a trigger's end in which a user's pattern may match."""
 _LANE = "(?#custom)"
-"""Apart from ours, so that a policy compiles its own patterns only."""
+"""Apart from the built-in lanes, so that a policy compiles only its own patterns."""
 _KEYED_VALUE = re.compile(r"[\"']?\s?[:=]\s?[\"']?([^\s\"'\x1f][^\"\x1f\n]{0,200})")
 
 
@@ -74,7 +74,7 @@ def _candidate(name: str, value: str, start: int, end: int) -> Candidate:
 
 
 def custom_replacement(prf: Prf, class_: str, value: str) -> str:
-    """Return a surrogate of the same shape where the value has digits to carry the mark, else an invented word."""
+    """Return a surrogate of the same shape if the value has digits to carry the mark, else an invented word."""
     text = bare(value)
     if len(text) >= 5 and text.isascii() and any(char.isdigit() for char in text):
         return mark_identifier(prf, class_, value)

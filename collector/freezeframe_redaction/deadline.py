@@ -1,4 +1,4 @@
-"""How long the redactor may work on one span, in CPU time: a span of dense private data costs seconds a megabyte."""
+"""How long the redactor may work on one span, in CPU time: a span of dense private data costs seconds per megabyte."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class OutOfTimeError(Exception):
 
 
 class Deadline:
-    """A moment of this thread's CPU time, which other threads and a busy machine do not bring nearer."""
+    """A moment of this thread's CPU time, which other threads and a busy machine do not bring closer."""
 
     __slots__ = ("_clock", "_end")
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.thread_time) -> None:
-        """Lie `seconds` ahead."""
+        """Set the deadline `seconds` from now."""
         self._clock = clock
         self._end = clock() + seconds
 
@@ -28,7 +28,7 @@ class Deadline:
             raise OutOfTimeError
 
     def has_passed(self) -> bool:
-        """Return whether `check` would raise: for a callback out of C, which an exception does not leave."""
+        """Return whether `check` would raise: for a callback from C, through which no exception passes."""
         return self._clock() > self._end
 
 

@@ -30,8 +30,8 @@ def _letters(wanted: Callable[[int], bool]) -> str:
 def _group() -> str:
     """Return what four letters look like that spell three bytes of UTF-8 text.
 
-    Their first six bits tell whether the first byte is plain, continues a character or leads one; a leading byte has a
-    continuing one behind it, a plain one has not. Identifiers, paths and hashes fail this within a few groups.
+    Their first six bits show whether the first byte is plain, continues a character or leads one; a leading byte has a
+    continuing one after it, a plain one does not. Identifiers, paths and hashes fail this within a few groups.
     """
     plain = _letters(lambda bits: bits in (2, 3) or 8 <= bits < 32) + _letters(lambda bits: bits & 15 not in (1, 8, 9, 10, 11))
     leading = _letters(lambda bits: 48 <= bits < 62) + _letters(lambda bits: 8 <= bits & 15 < 12)
@@ -43,7 +43,7 @@ _ANY = r"[A-Za-z0-9+/_\-]"
 
 
 def decode(blob: str) -> str | None:
-    """Return the text that the blob spells, or None where it spells none."""
+    """Return the text that the blob spells, or None if it does not spell one."""
     body = _LINE_END.sub("", blob).rstrip("=")
     if len(body) % 4 == 1 or len(blob) > _MAX_CHARACTERS:
         return None
@@ -71,7 +71,7 @@ def encode(text: str, like: str) -> str:
 
 
 def _one_blob(lines: str) -> str:
-    """Return the lines that belong together: all as long as the first, but for the last."""
+    """Return the lines that belong together: all as long as the first, except the last."""
     width = len(_LINE_END.split(lines, 1)[0])
     end = 0
     for line in re.finditer(r"[^\r\n]+", lines):
@@ -96,12 +96,12 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = _BLOB.match(text, match.start(), match.start() + len(blob))
         assert match is not None
     examined = (Candidate(match.start(), match.end(), ""),)
-    # Words, paths, hashes and identifiers: no capitals, or no small letters.
+    # Words, paths, hashes and identifiers have no capitals, or no small letters.
     if blob.islower() or blob.isupper() or blob.isdigit() or match.end() - match.start() > _MAX_CHARACTERS:
         return examined
     if match.end() < high and text[match.end()].isalnum():
         return examined
-    # The first characters tell text from noise before the rest is decoded.
+    # The first characters distinguish text from noise before the rest is decoded.
     if decode(blob[:24]) is None and decode(blob[:20]) is None and decode(blob[:16]) is None:
         return examined
     return (Candidate(match.start(), match.end(), CLASS),) if decode(blob) is not None else examined

@@ -1,6 +1,6 @@
-"""The trigger engine: a Vectorscan pass a lane over the scan bytes of a batch, then each hit is checked by its detector.
+"""The trigger engine: a Vectorscan pass per lane over the scan bytes of a batch; then each hit is checked by its detector.
 
-Databases are made once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan demands.
+Databases are made once per set of detectors and shared between threads; scratch space is per thread, as Vectorscan requires.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from freezeframe_redaction.model import Candidate, Detector, Find
 from freezeframe_redaction.view import scan_bytes
 
 _BORDER = b"\x1f"
-"""Stands around what is scanned, as between leaves, so that a trigger needs no case for the beginning of a text."""
+"""Surrounds what is scanned, and separates leaves, so that a trigger needs no case for the beginning of a text."""
 _NUMBERS: Final = 12
 """Bits of a detector's number. A hit is one integer, its end and its detector: texts may have a hit at every byte."""
 _DETECTOR: Final = (1 << _NUMBERS) - 1
 _HITS_UNCHECKED: Final = (1 << 14) - 1
 _CUSTOM_PRIORITY = 3
-"""Where a class of the user's overlaps a built-in one: behind credentials and cards, before the rest."""
+"""Of a user's class that overlaps a built-in one: after credentials and cards, before the rest."""
 
 
 class Engine:
@@ -76,7 +76,7 @@ class Engine:
     def find(self, text: str, ends: Sequence[int], deadline: Deadline = NEVER) -> dict[int, list[tuple[Candidate, str]]]:
         """Return leaf index -> candidates with their detector's name.
 
-        `text` is the batch as one view: leaves with one separator behind each. `ends` are the offsets behind the separators.
+        `text` is the batch as one view: leaves with one separator after each. `ends` are the offsets after the separators.
         """
         found: dict[int, list[tuple[Candidate, str]]] = {}
         if not text:
@@ -124,9 +124,9 @@ def settle(
 ) -> list[tuple[Candidate, str]]:
     """Return the candidates that hold: claims first, then by priority and length, none overlapping, in order of start.
 
-    Claims (classes without a priority) block what overlaps them and are dropped, but for the class `reported`; so is what
-    begins before `floor`. Only those that overlap one another, which are few, are held against each other: a text of 16 MB
-    has half a million candidates.
+    Claims (classes without a priority) block what overlaps them and are dropped, except the class `reported`; so is what begins
+    before `floor`. Only candidates that overlap one another, which are few, are compared: a text of 16 MB has half a million
+    candidates.
     """
     kept: list[tuple[Candidate, str]] = []
     group: list[tuple[Candidate, str]] = []
@@ -146,8 +146,8 @@ def settle(
 
 
 def _settled(group: list[tuple[Candidate, str]], priority: Mapping[str, int]) -> list[tuple[Candidate, str]]:
-    """Return the candidates that hold of some that overlap one another, in order of start."""
-    # A surrogate known by its text wins over a claim by its look; both win over every class (priorities are >= 0).
+    """Of candidates that overlap one another, return those that hold, in order of start."""
+    # A surrogate known by its text wins over one known by its form; both win over every class (priorities are >= 0).
     ordered = sorted(group, key=lambda item: (_rank(item[0].class_, priority), item[0].start - item[0].end, item[0].start))
     starts: list[int] = []
     kept: list[tuple[Candidate, str]] = []

@@ -1,9 +1,9 @@
-"""Texts that grow: with every turn an agent sends what it sent the turn before, and some messages more.
+"""Texts that grow: with every turn an agent sends what it sent the turn before, and some more messages.
 
-Where a JSON text is an earlier one of its run with objects put behind the last object of a list, only these are redacted; the
-rest became what it became. The result is what redacting all of the text gives, whatever is remembered (the law is
-`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, and a name found
-in what is new that stands in what was there sends the text through as a whole (`Settled.is_untouched_by`).
+If a JSON text is an earlier one of its run with objects added after the last object of a list, only these are redacted; the
+rest is taken from the earlier result. The result is the same as redacting the whole text, whatever is remembered (the law is
+`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, and if a name
+found in the new part also occurs in the old part, the whole text is redacted (`Settled.is_untouched_by`).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.repeats import Repeats
 
 _MOST_OF_A_RUN: Final = 4
-"""Texts kept of one attribute of one run: agents that work side by side each have their own history."""
+"""Texts kept of one attribute of one run: agents that work in parallel each have their own history."""
 _WHITE: Final = " \t\r\n"
 _NOWHERE: Final = -1
 
 LEAST: Final = 400
-"""Characters; shorter texts are read sooner than compared."""
+"""Characters; reading a shorter text takes less time than comparing it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a whole text became, where nothing but itself had a part in it."""
+    """What a whole text became, if nothing outside it affected that."""
 
     text: str
     edits: Sequence[walk.Span]
@@ -40,13 +40,13 @@ class Settled:
     """Words of names found in it, with their surrogates."""
 
     def is_untouched_by(self, names: Repeats, original: str) -> bool:
-        """Whether none of the names that were found beside it stands in the original text."""
+        """Whether none of the names that were found next to it occurs in the original text."""
         return all(word in self.names for word in names.may_stand_in(original))
 
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """A text as it was, and where its list ends, once that is known."""
+    """An earlier text, and where its list ends, once that is known."""
 
     raw: str
     settled: Settled
@@ -58,13 +58,13 @@ class _Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a text goes on from an earlier one."""
+    """How a text continues an earlier one."""
 
     earlier: _Earlier
     added: str
-    """The objects put in, as a list of their own: as long as what was put in, and one bracket."""
+    """The added objects as a separate list: as long as what was added, and one bracket."""
     key: str
-    """The key of the list that they were put into."""
+    """The key of the list that they were added to."""
 
     @property
     def original(self) -> str:
@@ -96,14 +96,14 @@ class Histories:
         self._kept = Memory[tuple[str, str], tuple[_Earlier, ...]](characters)
 
     def recall(self, run: str, name: str, text: str) -> Settled | None:
-        """Return what the very text became, where it is kept under the name."""
+        """Return what exactly this text became, if it is kept under the name."""
         for earlier in self._kept.get((run, name)) or ():
             if earlier.raw == text:
                 return earlier.settled
         return None
 
     def grown(self, run: str, name: str, text: str, key: str) -> Growth | None:
-        """Return how the text, found under the key, goes on from one kept under the name; None where it does not."""
+        """Return how the text, found under the key, continues one kept under the name; None if it does not."""
         for earlier in self._kept.get((run, name)) or ():
             growth = _growth(earlier, text, key)
             if growth is not None:
@@ -111,7 +111,7 @@ class Histories:
         return None
 
     def keep(self, run: str, name: str, text: str, settled: Settled, growth: Growth | None) -> None:
-        """Keep a text, in the place of the one that it goes on from."""
+        """Keep a text, in place of the one that it continues."""
         before = self._kept.get((run, name)) or ()
         if growth is None:
             if any(earlier.raw == text for earlier in before):
@@ -160,13 +160,13 @@ def _common(one: str, other: str) -> int:
 
 
 def _key_of_list(raw: str, at: int, key: str) -> str | None:
-    """Return the key of the list that ends at the offset of the JSON text; None where it is not the text or a field of it."""
+    """Return the key of the list that ends at the offset of the JSON text; None if it is not the text or a field of it."""
     rest = raw[at:].strip(_WHITE)
     if rest == "]":
         return key
     if rest[0] != "]":
         return None
-    # Were the bracket inside a string, an odd number of quotation marks would follow it, and `behind` could not be read.
+    # If the bracket were inside a string, an odd number of quotation marks would follow it, and `behind` would not parse.
     try:
         behind: Any = orjson.loads('{"":[' + rest)
         whole: Any = orjson.loads(raw)
@@ -174,7 +174,7 @@ def _key_of_list(raw: str, at: int, key: str) -> str | None:
         return None
     if not isinstance(behind, dict) or not isinstance(whole, dict):
         return None
-    # What stands behind the list has its keys, in their order; repeated ones would not come out even.
+    # The text after the list has the remaining keys, in their order; repeated keys would not match.
     later = list(islice(cast("dict[str, Any]", behind), 1, None))
     keys = list(cast("dict[str, Any]", whole))
     place = len(keys) - len(later) - 1

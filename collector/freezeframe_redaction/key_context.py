@@ -1,6 +1,6 @@
 """What the key of a value says about it: ``{"phone": "4155550100"}`` is a phone number because its key says so.
 
-A key that does not look like an identifier may hold somebody's data itself, and is then read like a value.
+A key that does not look like an identifier may hold private data itself, and is then read like a value.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code
 SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
 """Keys that add nothing to the key around them."""
 FIELD_VALUES: Final = frozenset(["value", "val", "number", "no", "num", "nr"])
-"""Keys of values whose siblings may say what they are."""
+"""Keys whose values may be named by a sibling."""
 LEAST_NUMBER: Final = 100
-"""No smaller number is anybody's."""
+"""Smaller numbers are never private."""
 _LEAST_NAMED: Final = 10_000
 _LEAST_BARE: Final = 100_000_000_000
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.\-/:$ ]{0,40}$")
@@ -35,17 +35,17 @@ class KeyContext(NamedTuple):
     """What one key says."""
 
     prefix: str
-    """How it stands before its value as context, ``"phone: "``; empty where it says nothing."""
+    """How it is put before its value as context, ``"phone: "``; empty if it says nothing."""
     defers: bool
     """The key around it may say more: ``{"phone": {"number": ...}}``."""
     plain: bool
-    """It is an identifier, which names a field and holds nobody's data."""
+    """It is an identifier, which names a field and holds no private data."""
     least: int
-    """Numbers below this are nothing under it: codes have three digits, numbers of people five, cards without a word twelve."""
+    """Smaller numbers are not findings: codes have three digits, numbers of people five, cards without a word twelve."""
 
 
 class KeyContexts(dict[str, KeyContext]):
-    """Key -> what it says, filled as keys are met, and emptied when it has grown too long."""
+    """Key -> what it says, filled as keys are met, and emptied when it has grown too large."""
 
     def __init__(self, telling: frozenset[str] = frozenset()) -> None:
         """`telling` are keys that a policy or one of its classes names: they say what their value is."""
@@ -70,13 +70,13 @@ class KeyContexts(dict[str, KeyContext]):
         return KeyContext(f"{key}: ", generic, plain, LEAST_NUMBER if _CODE.search(key) else _LEAST_NAMED)
 
     def prefix(self, key: str, parent: str) -> str:
-        """Return how the key and the key around it stand before a value as context."""
+        """Return how the key and the key around it are put before a value as context."""
         held = self[key]
         around = self[parent].prefix if held.defers and parent else ""
         return (around if key in SPEAKS_FOR_PARENT else f"{parent} {key}: ") if around else held.prefix
 
     def least(self, key: str, parent: str) -> int:
-        """Return the smallest number that may be somebody's under the key."""
+        """Return the smallest number that may be private under the key."""
         held = self[key]
         return min(held.least, self[parent].least) if held.defers and parent else held.least
 

@@ -1,7 +1,7 @@
 """Tenant keys: the secret that makes surrogates, and the ring that holds its versions.
 
 A key never leaves this module's files: its `repr` shows the id only. Losing the secret does no harm to stored runs (they replay
-from their surrogates); leaking it lets somebody test guesses against the store, so files are readable by their owner only.
+from their surrogates); leaking it lets others test guesses against the store, so files are readable by their owner only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TenantKey:
 
     @property
     def check(self) -> str:
-        """Return what tells the key from another one of the same id. Says nothing about the secret."""
+        """Return what distinguishes the key from another one with the same id. Reveals nothing about the secret."""
         return hashlib.blake2b(b"freezeframe key check", key=self.secret, digest_size=8).hexdigest()
 
     @classmethod
@@ -59,12 +59,12 @@ class KeyRing:
     """Sorted by tenant, then by version, oldest first."""
 
     def current(self, tenant: str = "default") -> TenantKey:
-        """Return the tenant's newest key, making and writing the first one where there is none."""
+        """Return the tenant's newest key, making and writing the first one if there is none."""
         held = [key for key in self.keys if key.id.rpartition("/")[0] == tenant]
         return held[-1] if held else _create(self.directory, tenant, 1)
 
     def by_id(self, key_id: str) -> TenantKey | None:
-        """Return the key that a span was redacted with, or None where this ring never held it."""
+        """Return the key that a span was redacted with, or None if this ring never held it."""
         return next((key for key in self.keys if key.id == key_id), None)
 
     def rotate(self, tenant: str = "default") -> KeyRing:
@@ -78,7 +78,7 @@ class KeyRing:
 
 
 def load_or_create_keys(directory: Path) -> KeyRing:
-    """Load every key below `directory`, creating the directory and the key of tenant ``default`` where there is none.
+    """Load every key below `directory`, creating the directory and the key of tenant ``default`` if there is none.
 
     Raises:
         ConfigError: a key file cannot be read, is of another version, or is open to other users.
@@ -91,7 +91,7 @@ def load_or_create_keys(directory: Path) -> KeyRing:
 
 
 def find_key(directory: Path, key_id: str, check: str) -> TenantKey | None:
-    """Return the key of that id in `directory` if it is the one that `check` tells; None if there is none. Makes nothing.
+    """Return the key of that id in `directory` if `check` identifies it; None if there is none. Creates nothing.
 
     Raises:
         ConfigError: the key's file cannot be read, is of another version, or is open to other users.
@@ -121,9 +121,9 @@ def _create(directory: Path, tenant: str, version: int) -> TenantKey:
 
 
 def create_key_file(path: Path, key_id: str, secret: bytes) -> tuple[str, bytes]:
-    """Write a key, readable by its owner only, and return it; where the file is there already, what that holds."""
+    """Write a key, readable by its owner only, and return it; if the file already exists, return what it holds."""
     body = {"version": _VERSION, "id": key_id, "secret": base64.b64encode(secret).decode()}
-    # O_EXCL: of two processes that start together one makes the key, the other reads it.
+    # O_EXCL: if two processes start together, one makes the key and the other reads it.
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:

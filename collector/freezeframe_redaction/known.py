@@ -10,7 +10,7 @@ _RUN: Final = re.compile(r"[^\W_]+")
 
 
 class Known:
-    """Finds texts where they stand by themselves: no letter or digit before or behind them."""
+    """Finds texts that are whole words: no letter or digit before or after them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Texts without a letter or digit are never found."""
@@ -21,10 +21,10 @@ class Known:
             if run is not None:
                 by_run.setdefault(run.group(), set()).add((run.start(), len(text)))
         self._by_run = {run: tuple(sorted(places, reverse=True)) for run, places in by_run.items()}
-        """First run of letters and digits -> what stands before it in a text and the text's length: leftmost, longest first."""
+        """First run of letters and digits -> what is before it in a text and the text's length: leftmost, longest first."""
 
     def spans(self, text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-        """Yield where known texts stand in ``text[low:high]``, in order, without overlap."""
+        """Yield where known texts are in ``text[low:high]``, in order, without overlap."""
         past = low
         for run in _RUN.finditer(text, low, high) if self._by_run else ():
             for before, length in self._by_run.get(run.group(), ()):

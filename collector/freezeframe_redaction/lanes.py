@@ -1,9 +1,9 @@
-"""How triggers are put to the trigger engine so that it is fast: which are looked for together, and each word by itself.
+"""How triggers are given to the trigger engine so that it is fast: which are looked for together, and each word by itself.
 
-Vectorscan finds words of three letters and more at hardly any cost, however many, and small automata at a nanosecond a byte;
-but it merges automata, and an alternation of many words is one itself. Hence two rules, both measured (docs/redaction.md,
-"Speed"): an alternation is taken apart into an expression for each word, and triggers without a word in them are kept in lanes
-of their own, each a database, with those that they merge well with.
+Vectorscan finds words of three letters and more at hardly any cost, however many, and small automata at a nanosecond per byte;
+but it merges automata, and an alternation of many words is an automaton itself. Hence two rules, both measured
+(docs/redaction.md, "Speed"): an alternation is taken apart into an expression for each word, and triggers without a word in
+them are kept in separate lanes, each a database, with those that they merge well with.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final
 
 _LANE: Final = re.compile(r"\(\?#([a-z0-9]+)\)")
 WORDS: Final = "words"
-"""The lane of triggers that name none."""
+"""The lane of triggers that do not name one."""
 _LEAST: Final = 5
-"""Alternations of fewer are left as they are."""
+"""Alternations of fewer are left unchanged."""
 
 
 def lane_of(trigger: str) -> tuple[str, str]:
@@ -28,8 +28,8 @@ def one_by_one(expression: str) -> list[str]:
     """Return expressions that together match what this one does, each without its longest alternation.
 
     ``\\b(?:mon|tues|wednes|thurs|fri)day`` becomes five. Groups within the alternatives are taken apart too; other groups are
-    not, lest their products be thousands, nor are expressions of a kind that detectors do not use and a policy may (flags in
-    the middle, quotations).
+    not, since they would multiply into thousands, nor are expressions of a kind that detectors do not use but a policy may
+    (flags in the middle, quotations).
     """
     if expression.startswith("(?i)"):
         return ["(?i)" + one for one in one_by_one(expression[4:])]
@@ -47,7 +47,7 @@ def one_by_one(expression: str) -> list[str]:
 
 
 def _cut(text: str, before: int, bars: list[int], end: int) -> list[str]:
-    """Return what stands between the bars."""
+    """Return what is between the bars."""
     return [text[first + 1 : last] for first, last in zip([before, *bars], [*bars, end], strict=True)]
 
 

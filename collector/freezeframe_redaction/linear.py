@@ -1,7 +1,7 @@
-"""Patterns that a policy's author wrote, matched in time linear in the text: none can hold up whoever redacts.
+"""Patterns that a policy's author wrote, matched in time linear in the text: none can block the redactor.
 
-Python's engine tries ways one after the other, and ``(a+)+b`` has more of them than anybody can wait for. Vectorscan has no
-such patterns, at the price of none with back-references, look-around or large repeats.
+Python's engine tries the ways to match one after the other, and ``(a+)+b`` has more of them than anyone can wait for.
+Vectorscan has no such patterns, but neither does it have back-references, look-around or large repeats.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import hyperscan
 _LAZY: Final = re.compile(r"(?<!\\)[*+?}]\?")
 _UTF8: Final = hyperscan.HS_FLAG_UTF8
 _WAYS: Final = tuple(hyperscan.HS_FLAG_ALLOWEMPTY | way for way in (_UTF8 | hyperscan.HS_FLAG_UCP, _UTF8))
-"""Classes like ``\\w`` as Unicode has them; as ASCII has them where the engine cannot (it then knows no ``\\b``)."""
+"""Classes like ``\\w`` as Unicode has them; as ASCII has them if the engine cannot (it then has no ``\\b``)."""
 
 
 class PatternRefused(ValueError):
@@ -38,11 +38,11 @@ class Part:
         self._nearest = min if _LAZY.search(pattern) else max
 
     def span_ending(self, text: str, low: int, high: int, at: int) -> tuple[int, int] | None:
-        """Return the match in ``text[low:high]`` of which an end is `at`: the leftmost one, and the longest there.
+        """Return the match in ``text[low:high]`` that ends at `at`: the leftmost one, and the longest there.
 
-        For a pattern with a lazy repeat the shortest.
+        For a pattern with a lazy repeat, the shortest.
         """
-        # Vectorscan tells where a match ends. It could tell where one begins, but then it crashes (5.4.12: `a+b` in 512 bytes).
+        # Vectorscan reports where a match ends. It can report the start too, but then it crashes (5.4.12: `a+b` in 512 bytes).
         start = max(low, at - self._widest)
         while start < at:
             if self._exactly.match(text[start:at]):
@@ -73,7 +73,7 @@ class Whole:
 
 
 class _Database:
-    """Compiled patterns and the scratch space that each thread needs of its own."""
+    """Compiled patterns and the scratch space that each thread needs for itself."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self._database = _compile([pattern.encode() for pattern in patterns])
@@ -111,5 +111,5 @@ def _encoded(text: str) -> bytes:
 
 
 def _widest(pattern: str) -> int:
-    """Return how many characters the pattern matches at most. Nothing public tells."""
+    """Return how many characters the pattern matches at most. No public function returns it."""
     return int(re._parser.parse(pattern).getwidth()[1])  # type: ignore[attr-defined]

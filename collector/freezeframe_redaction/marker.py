@@ -1,8 +1,8 @@
-"""Marks: a text with each private value in it as a token, and what is known of the value behind a token.
+"""Marks: a text with each private value in it as a token, and what is known about the value behind a token.
 
 A recorded text holds surrogates; a live one holds surrogates that the replay handed out, and whatever the program adds.
-Both are marked alike, so that texts that agree around their values can be compared value by value (`freezeframe_replay` does).
-A token names its value: equal values have equal tokens, in every text of one `Marker`.
+Both are marked in the same way, so that texts that agree around their values can be compared value by value
+(`freezeframe_replay` does). A token names its value: equal values have equal tokens, in every text of one `Marker`.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from freezeframe_redaction.surrogates import number_for
 from freezeframe_redaction.view import View
 
 _SALT: Final = secrets.token_hex(4)
-"""Drawn anew by each process, so that no text holds what looks like a token."""
+"""Drawn anew by each process, so that no text already holds what looks like a token."""
 TOKEN: Final = re.compile(f"<{_SALT}([A-Z_0-9]+):([0-9]+)>")
 """A token: the class, and the number of the value. In ASCII, so that no escape of JSON changes it."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _LEAST_PIECE: Final = 5
 """Letters and digits of the shortest part of a surrogate that says where a value comes from."""
 _COMMON_PIECES: Final = frozenset({"example", "com", "street"})
-"""Parts that surrogates share with the rest of the world."""
+"""Parts that surrogates share with ordinary texts."""
 _MARKS_OF_SECRETS: Final = ("rdx", "facade")
-"""Other parts of a secret's surrogate are its kind's: ``github_pat``, ``BEGIN PRIVATE KEY``."""
+"""The other parts of a secret's surrogate come from its kind: ``github_pat``, ``BEGIN PRIVATE KEY``."""
 _NINES: Final = re.compile(r"9{3,4}")
 _COARSE: Final = "DOB"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """One private value as it stands in a text. Its `repr` may be an original: it is never printed."""
+    """One private value as it appears in a text. Its `repr` may be an original: it is never printed."""
 
     class_: str
     text: str
@@ -59,7 +59,7 @@ class Value:
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether, taken for a surrogate, it stands for several values: a code of nines, a year of birth."""
+        """Return whether, taken as a surrogate, it stands for several values: a code of nines, a year of birth."""
         return self.class_ == _COARSE or _NINES.fullmatch(self.text) is not None
 
 
@@ -73,7 +73,7 @@ class _Mark:
 class Marker:
     """Marks texts under one policy and one set of known surrogates (a fixture's). Lives as long as one replay.
 
-    It remembers every text and every leaf: a replay asks for most texts twice, and agents send their history with every turn.
+    It remembers every text and every leaf: a replay needs most texts twice, and agents send their history with every turn.
     """
 
     def __init__(self, policy: Policy, surrogates: Mapping[str, str], key: TenantKey | None = None) -> None:
@@ -88,7 +88,7 @@ class Marker:
 
     @property
     def has_key(self) -> bool:
-        """Tell whether values can be compared, not only told apart."""
+        """Return whether values can be compared, not only distinguished."""
         return self._prf is not None
 
     def mark(self, text: str) -> str:
@@ -99,7 +99,7 @@ class Marker:
         return held
 
     def value(self, number: int) -> Value:
-        """Return the value that a token numbers."""
+        """Return the value that a token's number refers to."""
         return self._values[number]
 
     def surrogate_of(self, value: Value) -> str | None:
@@ -112,7 +112,7 @@ class Marker:
         return entry.replace(self._prf, value.text, value.kind)
 
     def stands_for(self, surrogate: Value, original: Value) -> bool:
-        """Tell whether the key makes the surrogate of the original. Only with the key."""
+        """Return whether the key makes this surrogate from the original. Only with the key."""
         made = self.surrogate_of(original)
         if made is None or self._prf is None:
             return False
@@ -124,7 +124,7 @@ class Marker:
         )
 
     def is_derived(self, value: Value) -> bool:
-        """Tell whether a value that is no surrogate was made from one: it holds a part of one, or is a part of one."""
+        """Return whether a value that is not a surrogate was made from one: it holds a part of one, or is a part of one."""
         held = self._derived.get(value.text)
         if held is None:
             bare = _bare(value.text)
@@ -154,7 +154,7 @@ class Marker:
         number = self._numbers.get(value)
         if number is None:
             number = len(self._values)
-            self._values.append(value)  # first, so that whoever sees the number finds the value
+            self._values.append(value)  # first, so that every thread that sees the number finds the value
             self._numbers[value] = number
         return f"<{_SALT}{value.class_}:{number}>"
 
@@ -176,7 +176,7 @@ class Marker:
         return splice.render(node)
 
     def _marks_in(self, leaves: Sequence[walk.Leaf]) -> list[Sequence[_Mark]]:
-        """Return what stands in each leaf, in order: a name that was found once, wherever it stands in the text."""
+        """Return the marks of each leaf, in order: a name that was found once is marked wherever it is in the text."""
         unknown = list({key: None for leaf in leaves if (key := (leaf.text, leaf.prefix)) not in self._marks})
         fresh: dict[tuple[str, str], Sequence[_Mark]] = dict.fromkeys(unknown, ())
         for index, (view, found) in self._scanner.scan(unknown, report_known=True).items():
@@ -221,7 +221,7 @@ def without_values(marked: str) -> str:
 
 
 def with_texts(marked: str, text_of: Callable[[int], str]) -> str:
-    """Return a marked text with a text of the caller's for each token."""
+    """Return a marked text with the caller's text for each token."""
     return TOKEN.sub(lambda token: text_of(int(token[2])), marked)
 
 

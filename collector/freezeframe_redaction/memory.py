@@ -1,4 +1,4 @@
-"""What was worked out before, up to a bound: two generations, the older of which is forgotten when the younger is full.
+"""Earlier results, up to a bound: two generations, the older of which is forgotten when the younger is full.
 
 Plain dict operations are atomic, so threads share one; at worst they work something out twice.
 """
@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _ENTRY: Final = 100
-"""What an entry takes beside its characters."""
+"""What an entry takes besides its characters."""
 
 
 class Memory(Generic[K, V]):

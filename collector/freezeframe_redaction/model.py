@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     """What a detector found: a span of the scan view, exact, and how it is to be replaced.
 
     `kind` tells the surrogate maker the form (``"nanp"``, ``"jwt"``); `explain` prints it.
-    `shown` is the span to report where it is wider than what is replaced (a URL around its credentials).
+    `shown` is the span to report if it is wider than what is replaced (a URL around its credentials).
     """
 
     start: int
@@ -41,7 +41,7 @@ Canonical = Callable[[str, str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A text with its finding, and a near miss without one; shown by ``--explain`` and held by a test."""
+    """A text with its finding, and a near miss without one; shown by ``--explain`` and checked by a test."""
 
     text: str
     value: str
@@ -55,14 +55,14 @@ class Detector:
     name: str
     class_: str
     triggers: tuple[str, ...]
-    """Vectorscan expressions; about one match per candidate. Without a word, one names its lane.
+    """Vectorscan expressions; about one match per candidate. One without a word in it names its lane.
 
-    The engine reads one byte a character: a letter beyond Latin-1 (or ``\\xe9``; a capital ``\\xc9``) is any such letter.
+    The engine reads one byte per character: a letter beyond Latin-1 (or ``\\xe9``; a capital ``\\xc9``) is any such letter.
     """
     find: Find
     examples: tuple[Example, ...]
     others: frozenset[str] = frozenset()
-    """Further classes that it finds: it is used where a policy wants any of them."""
+    """Further classes that it finds: it is used if a policy wants any of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class SurrogateClass:
     replace: Replace
     canonical: Canonical
     priority: int
-    """Where candidates overlap the lower number wins, then the longer span."""
+    """If candidates overlap, the lower number wins, then the longer span."""
     keys: tuple[str, ...] = ()
     """Keys that say that their value is one (``{"vin": ...}``), beyond those that `key_context` knows."""
     minimal: bool = False

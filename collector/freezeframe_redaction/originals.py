@@ -1,4 +1,4 @@
-"""What surrogates stand for, of those that one redactor made lately: for a vault. Kept only where there is one."""
+"""What surrogates stand for, of those that one redactor made recently: for a vault. Kept only if there is one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from freezeframe_redaction.collisions import ONE_FOR_MANY
 
 
 class Originals:
-    """Surrogate -> class and original. One that several values share stands for none: revealing a wrong one is worse."""
+    """Surrogate -> class and original. One that several values share has no original: revealing a wrong one is worse."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[str, str, str]] = {}
         self._shared: set[str] = set()
 
     def note(self, class_: str, kind: str, value: str, surrogate: str) -> None:
-        """Take in a surrogate as it is made; spellings of one value are one value, and the first is kept."""
+        """Note a new surrogate; spellings of one value are one value, and the first is kept."""
         entry = CLASSES.get(class_)
         canonical = entry.canonical(value, kind) if entry else value
         held = self._held.setdefault(surrogate, (class_, value, canonical))
@@ -24,7 +24,7 @@ class Originals:
             self._shared.add(surrogate)
 
     def of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
-        """Return surrogate -> class and original, None where it is shared; those that were not made lately are left out."""
+        """Return surrogate -> class and original, None if it is shared; those that were not made recently are left out."""
         return {
             surrogate: None if surrogate in self._shared else self._held[surrogate][:2]
             for surrogate in surrogates

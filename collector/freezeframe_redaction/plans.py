@@ -1,7 +1,7 @@
 """Numbering plans: which numbers the countries assign, as one compiled pattern for each region.
 
 The data is phonenumbers'; its own check parses and formats each number again (30 us, or 1.5 ms for "any of fifty regions"),
-these patterns take one or two. `tests/redaction/test_plans.py` holds both to the same answer.
+these patterns take one or two. `tests/redaction/test_plans.py` checks that both give the same answer.
 
 Source: libphonenumber metadata, as packaged in phonenumberslite.
 """
@@ -21,7 +21,7 @@ REGIONS = tuple(
     "US GB DE FR IN BR ES IT NL PL SE AU JP MX CH SG ZA KR IL AE NG TR UA AT BE PT DK NO FI IE CZ GR RO HU CN TW HK ID PH TH VN"
     " AR CL CO PE EG SA PK RU NZ KE".split()
 )
-"""The larger plans: where a number says no country, these are tried."""
+"""The larger plans: if a number names no country, these are tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Plan:
     prefix: re.Pattern[str] | None
     """What is dialled in front inside the country (``0``)."""
     rewrite: str | None
-    """What the prefix becomes where dropping it is not all there is to it (Argentina, Brazil)."""
+    """What the prefix becomes if it is not simply dropped (Argentina, Brazil)."""
 
     def national(self, digits: str) -> str:
         """Return the digits without the inland prefix, unless only the whole has the form of a number."""
@@ -52,7 +52,7 @@ class Plan:
 
 
 def _of_lengths(kind: Any, general: Any) -> str:
-    """Return what looks ahead for one of the lengths of a kind of line, which inherits them where it has none."""
+    """Return a lookahead for one of the lengths of a kind of line, which inherits them if it has none."""
     lengths = "|".join(f"[0-9]{{{length}}}" for length in kind.possible_length or general.possible_length)
     return rf"(?=(?:{lengths})\Z)"
 
@@ -118,7 +118,7 @@ def is_assigned_somewhere(digits: str) -> bool:
 
 
 def national_kind(digits: str) -> str:
-    """Return the kind of a number without ``+``: of ten digits, or of eleven behind a 1, it may be North American."""
+    """Return the kind of a number without ``+``: of ten digits, or of eleven that begin with 1, it may be North American."""
     ten = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
     return "nanp" if len(ten) == 10 and _is_nanp(ten) else "national"
 

@@ -91,7 +91,7 @@ class Policy:
 
     @property
     def text(self) -> str:
-        """The policy as a TOML file that gives it again: what it comes to, class by class."""
+        """The policy as a TOML file that gives it again, with every class written out."""
         lines = [
             f"name = {_toml(self.name)}",
             f"version = {_VERSION}",
@@ -115,10 +115,10 @@ class Policy:
 def load_policy(name_or_path: str | Path = "strict") -> Policy:
     """Return a built-in policy by name, or the one in a TOML file.
 
-    ``off`` must be typed out and shouts on standard error, each time it is loaded.
+    ``off`` must be typed out and warns on standard error each time it is loaded.
 
     Raises:
-        ConfigError: no such policy, or the file is no policy; all faults are named at once.
+        ConfigError: there is no such policy, or the file is not a policy; all faults are named at once.
     """
     text = str(name_or_path)
     if text in BUILT_IN:
@@ -149,7 +149,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     """Return the policy that the TOML text describes.
 
     Raises:
-        ConfigError: the text is no policy; all faults are named at once.
+        ConfigError: the text is not a policy; all faults are named at once.
     """
     try:
         raw = cast("Mapping[str, Any]", tomllib.loads(source))
@@ -184,7 +184,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
 
 
 def _toml(value: str | bool | list[str]) -> str:
-    """Return the value as TOML writes it, which is how JSON does, but for one letter that JSON may hold bare."""
+    """Return the value as TOML writes it: as JSON does, except for one character that JSON need not escape."""
     return orjson.dumps(value).decode().replace("\x7f", "\\u007f")
 
 
@@ -261,7 +261,7 @@ def _fault_of_allowed(pattern: str) -> str:
 
 
 def _unknown(table: Mapping[str, Any], known: frozenset[str]) -> list[str]:
-    """Return a fault for each key that is not known."""
+    """Return a fault for each unknown key."""
     return [f"unknown key {key!r}, {_meant(key, known)}" for key in table if key not in known]
 
 

@@ -1,4 +1,4 @@
-"""The keyed function behind every surrogate, and the public tag by which a surrogate is known again.
+"""The keyed function behind every surrogate, and the public tag by which a surrogate is recognised.
 
 The same class, value and key give the same number everywhere; without the key the number says nothing about the value. Tags are
 not secret: they let anyone, with any key, see that a value is a surrogate and leave it alone.
@@ -15,7 +15,7 @@ HEX = "0123456789abcdef"
 
 
 class Prf:
-    """Keyed blake2b: 0.6 us a call, against 2.1 us for HMAC-SHA256 (both are pseudo-random functions).
+    """Keyed blake2b: 0.6 us per call, against 2.1 us for HMAC-SHA256 (both are pseudo-random functions).
 
     Source: RFC 7693, section 2.9 (keyed hashing).
     """
@@ -34,7 +34,7 @@ class Prf:
         """Return `count` letters of the alphabet for the value.
 
         Each letter is one byte folded onto the alphabet, so some letters come up more often than others:
-        no secret, since the letters stand for nothing.
+        this reveals nothing, since the letters stand for nothing.
         """
         table = _TABLES.get(alphabet) or _table(alphabet)
         out = b""
@@ -49,7 +49,7 @@ _ROUNDS = 48
 
 
 def permute(prf: Prf, class_: str, number: int, size: int) -> int:
-    """Return the place of `number` in a keyed permutation of ``range(size)``: as random as `Prf.number`, and nobody else's.
+    """Return the place of `number` in a keyed permutation of ``range(size)``: as random as `Prf.number`, and unique.
 
     Source: Hoang, Morris, Rogaway, "An enciphering scheme based on a card shuffle" (swap-or-not), CRYPTO 2012.
     """

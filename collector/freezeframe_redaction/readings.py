@@ -1,6 +1,6 @@
 """What the model tier makes of the model's labels: whole words, whole names, whole addresses.
 
-The model reads small letters only, so how a word is written and whether a list knows it is evidence that it has not seen: the
+The model reads small letters only, so how a word is written and whether a list has it is evidence that it has not seen: the
 more there is, the less sure the model has to be. Pure functions; the model itself is in `prose`.
 """
 
@@ -19,7 +19,7 @@ PERSON: Final = frozenset({"GIVEN_NAME", "SURNAME"})
 ADDRESS: Final = frozenset({"BUILDING_NUMBER", "STREET_NAME", "SECONDARY_ADDRESS", "CITY", "STATE", "ZIP_CODE"})
 _TOWN: Final = frozenset({"CITY", "ZIP_CODE"})
 LEAST: Final = 0.02
-"""The least chance of a token that is looked at: enough where the word is a name by its looks, and its place says so."""
+"""The least chance of a token that is considered: enough if the word looks like a name, and its position agrees."""
 _ADDRESS_LEAST: Final = 0.6
 _BETWEEN_NAMES = re.compile(r"[ \t]?(?:[^\W\d_]\.? |['’.-] ?|(?:de|van|von|der|den|la|di|da|dos|del|bin|al) ){0,3}[ \t]?$")
 _BETWEEN_PARTS = re.compile(r"[\s,.>?-]{0,12}$")
@@ -31,7 +31,7 @@ _BEFORE_CODE: Final = frozenset("./\\_")
 _BEHIND_CODE: Final = frozenset("(_[/")
 _NEVER: Final = 2.0
 _FORMS = frozenset("ltd inc llc corp gmbh plc corporation incorporated company orchestra holdings agency associates".split())
-"""What firms are called, wherever it stands; `OFFICES` only where they are written as names."""
+"""Words that mark firms in any position; `OFFICES` only if they are written as names."""
 
 
 class Token(NamedTuple):
@@ -84,7 +84,7 @@ def _words(window: str, tokens: Sequence[Token]) -> list[Token]:
 
 
 def _goes_on(window: str, end: int, word: Token) -> bool:
-    """Whether the word may be the rest of a name that ended at `end`: right behind it, and no ordinary word."""
+    """Whether the word may be the rest of a name that ended at `end`: right after it, and not an ordinary word."""
     text = window[word.start : word.end]
     return window[end : word.start] == " " and (text[0].isupper() or text.lower() not in COMMON)
 
@@ -122,7 +122,7 @@ def _is_worth(window: str, group: _Group) -> bool:
         return False
     if group.class_ == "PERSON":
         return not (_is_firm(window, group) or _is_named_after(window, group))
-    # A town or a country by itself is where many people live, "room 7" and "port 5432" are anybody's, digits alone are a list.
+    # Many people live in a town or a country, "room 7" and "port 5432" identify no one, and digits alone are a list.
     has_letters, has_digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     return has_letters and has_digits and ("STREET_NAME" in group.labels or len(group.labels) > 2 or group.labels >= _TOWN)
 
@@ -139,7 +139,7 @@ def _is_named_after(window: str, group: _Group) -> bool:
 
 
 def _is_firm(window: str, group: _Group) -> bool:
-    """Whether the words are a firm's or a body's: ``Mitchell Ltd``, ``Golden Helix Orchestra``."""
+    """Whether the words are a firm's or an organisation's: ``Mitchell Ltd``, ``Golden Helix Orchestra``."""
     own = window[group.start : group.end].split()[-1]
     comma, following = match.groups() if (match := _NEXT_WORD.match(window, group.end)) else ("", "")
     if own.lower() in _FORMS or following.lower() in _FORMS:

@@ -40,7 +40,7 @@ class Redactor:
         `hot` leaves out the model tier that the policy may ask for: for a path that must be fast, and whose spans go through a
         redactor with it before they are stored.
 
-        `surrogates` are known ones (from a fixture): they are taken as such wherever they stand and left alone.
+        `surrogates` are known ones (from a fixture): they are recognised wherever they appear and left alone.
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
         `keep_originals` remembers what surrogates stand for, for `originals_of` and a vault.
         `span_cpu_s` bounds the CPU time for a span, by `cpu_clock`: see `redact_span`.
@@ -55,7 +55,7 @@ class Redactor:
 
     @property
     def collisions(self) -> int:
-        """How many values, of those seen lately, got a surrogate that another value has."""
+        """How many of the values seen recently got a surrogate that another value has."""
         return self._texts.collisions.count
 
     def redact(self, value: AttributeValue, key_path: tuple[str, ...] = ()) -> Redacted:
@@ -73,12 +73,12 @@ class Redactor:
         `span_cpu_s` the longest texts become keyed hashes, bodies are left out, and it says so (`genai.REDACTION_UNREAD`).
 
         Raises:
-            FreezeframeError: it took too long even so.
+            FreezeframeError: even so it took too long.
         """
         return self._spans.redact(span) if self.policy.redacts else self._spans.stamp(span)
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
-        """Return surrogate -> class and original of those made lately (see `Originals.of`); none unless `keep_originals`."""
+        """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless `keep_originals`."""
         return {} if self._texts.originals is None else self._texts.originals.of(surrogates)
 
 

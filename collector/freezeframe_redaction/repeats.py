@@ -1,6 +1,6 @@
 """A name that was found once is that person's name in the whole value: "Thanks, Maria!" after "this is Maria Keller".
 
-Only what stands beside such a find is looked at, so the result stays a function of the value alone.
+Only the texts next to such a find are searched, so the result stays a function of the value alone.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from freezeframe_redaction.walk import Span
 
 CLASS = "PERSON"
 _LEAST: Final = 3
-"""Letters; shorter words stand for too many other things."""
+"""Letters; shorter words mean too many other things."""
 _FEW: Final = 16
 """Words that are looked for one by one before a text is read."""
 _RUN: Final = re.compile(r"[^\W_]+")
 _RUN_ON: Final = re.compile("[\u3005\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
-"""Scripts without spaces, or whose particles stick to names: ``李建国先生``, ``박지훈은``."""
+"""Scripts without spaces, or whose particles are attached to names: ``李建国先生``, ``박지훈은``."""
 _MARK: Final = re.compile(f"[{MARKS}]")
 
 
 def is_telling(word: str) -> bool:
-    """Tell whether a name's word can be looked for by itself: it is no small or common word (``Will``, ``May``)."""
+    """Return whether a name's word can be looked for by itself: it is not a short or common word (``Will``, ``May``)."""
     return len(word) >= _LEAST and not word[0].islower() and word.lower() not in COMMON
 
 
 class Repeats:
-    """Finds words of names, whole and in their spelling. Linear in the text, however many they are and however they begin."""
+    """Finds words of names, whole and in the same spelling. Linear in the text, however many words and whatever they are."""
 
     def __init__(self, words: Collection[str]) -> None:
         self._words = frozenset(words)
         self._few = words if len(words) <= _FEW else None
         self._beyond_ascii = [word for word in words if not word.isascii()]
 
-    # Made where they are needed: most spans hold few names, which stand nowhere else.
+    # Made when they are needed: most spans hold few names, which occur nowhere else.
     @cached_property
     def _lengths(self) -> dict[str, tuple[int, ...]]:
         """First run of letters -> lengths of the words that begin with it, longest first."""
@@ -47,13 +47,13 @@ class Repeats:
 
     @cached_property
     def _run_on(self) -> dict[str, tuple[int, ...]]:
-        """First letter -> the same of words in scripts without spaces."""
+        """First letter -> the same for words in scripts without spaces."""
         return _longest_first((word[0], len(word)) for word in self._words if _RUN_ON.fullmatch(word))
 
     def find(self, text: str, taken: Sequence[Span]) -> list[tuple[int, int]]:
-        """Return where the words stand in the text beside what is taken (in order) already."""
+        """Return where the words are in the text, apart from what is taken already (in order)."""
         found: list[tuple[int, int]] = []
-        # Most names stand nowhere else, and counting them costs a fraction of reading the text.
+        # Most names occur nowhere else, and counting them costs a fraction of reading the text.
         if self._few is not None and not any(_stands_beside(word, text, taken) for word in self._few):
             return found
         edits = iter(taken)
@@ -76,7 +76,7 @@ class Repeats:
         return found
 
     def may_stand_in(self, raw: str) -> Iterator[str]:
-        """Yield each word that may stand in the text, whatever its escapes spell if it is JSON: more rather than fewer."""
+        """Yield each word that may be in the text, whatever its escapes spell if it is JSON: too many rather than too few."""
         if not self._words:
             return
         if self._few is not None:
@@ -84,7 +84,7 @@ class Repeats:
         else:
             for run in _RUN.finditer(raw):
                 start, end = run.span()
-                # The letters of an escape run on into the word behind it: ``\\nMaria``, ``\\u2014Maria``.
+                # The letters of an escape run on into the word after it: ``\\nMaria``, ``\\u2014Maria``.
                 for at in (start, start + 1, start + 5) if raw[start - 1 : start] == "\\" else (start,):
                     for length in self._lengths.get(raw[at:end], ()):
                         if raw[at : at + length] in self._words:
@@ -94,7 +94,7 @@ class Repeats:
             yield from self._beyond_ascii
 
     def _end_of(self, lengths: Sequence[int], text: str, start: int) -> int:
-        """Return where the longest of the words that stands whole at `start` ends, or 0."""
+        """Return where the longest of the words that are whole at `start` ends, or 0."""
         for length in lengths:
             end = start + length
             if text[start:end] in self._words and not text[end : end + 1].isalnum() and not _MARK.match(text, end):

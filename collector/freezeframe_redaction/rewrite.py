@@ -1,7 +1,7 @@
 """Redact stored runs again, under a newer policy or key, so that they still replay: a pure function over spans.
 
-What is a surrogate already stays one: the run keeps matching itself and the fixtures made of it. Only what the older policy let
-through is replaced, everywhere in the run alike. Writing the result back is the store's business.
+What is already a surrogate stays one: the run keeps matching itself and the fixtures made from it. Only what the older policy
+let through is replaced, in the same way everywhere in the run. The store writes the result back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def surrogates_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
     """Return every surrogate that the spans list, with its class.
 
     Raises:
-        WireError: a span's list is no JSON object.
+        WireError: a span's list is not a JSON object.
     """
     found: dict[str, str] = {}
     for span in spans:

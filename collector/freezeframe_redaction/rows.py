@@ -1,6 +1,6 @@
 """Detectors as rows: the few shapes that a check has, and the row that joins a check to its triggers and examples.
 
-A check is called where a trigger ended. Most look for one pattern: right behind the trigger (`after`), or around it (`around`).
+A check is called where a trigger ended. Most look for one pattern: right after the trigger (`after`), or around it (`around`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def value(
 def reaching(
     pattern: re.Pattern[str], text: str, low: int, high: int, at: int, back: int, ahead: int, *, begun: bool = False
 ) -> re.Match[str] | None:
-    """Return the first match around `at` that ends there or behind it; with `begun` it must also begin before `at`."""
+    """Return the first match around `at` that ends there or after it; with `begun` it must also begin before `at`."""
     for match in pattern.finditer(text, max(low, at - back), min(high, at + ahead)):
         if match.end() >= at and not (begun and match.start() >= at):
             return match
@@ -63,7 +63,7 @@ def after(
     back: int = 0,
     is_marked: Callable[[str], bool] = is_marked_identifier,
 ) -> Find:
-    """Return the check that the pattern stands right behind the trigger, or `back` characters before that."""
+    """Return the check that the pattern matches right after the trigger, or `back` characters before that."""
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = pattern.match(text, at, min(high, at + reach))
@@ -96,7 +96,7 @@ def around(
     where: Callable[[str], bool] | None = None,
     is_marked: Callable[[str], bool] = is_marked_identifier,
 ) -> Find:
-    """Return the check that the pattern stands around the trigger's end, and that `where` holds for its group."""
+    """Return the check that the pattern matches around the trigger's end, and that `where` holds for its group."""
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = reaching(pattern, text, low, high, at, back, ahead, begun=begun)

@@ -96,7 +96,7 @@ class Scanner:
         return out
 
     def _moved(self, batch: str, candidate: Candidate, name: str, floor: int) -> tuple[Candidate, str] | None:
-        """Return the candidate in offsets of its leaf, or None where the policy lets it through."""
+        """Return the candidate in offsets of its leaf, or None if the policy lets it through."""
         value = batch[candidate.start : candidate.end]
         class_ = self.known.get(value, "") if candidate.class_ == _KNOWN else candidate.class_
         if class_ not in self._classes or self._allowed(value):

@@ -1,7 +1,7 @@
-"""The public marks by which a surrogate of a number or an identifier is known again, whatever the key.
+"""The public marks by which a surrogate of a number or an identifier is recognised, whatever the key.
 
 A marked number begins with 9 and its last two digits are a check of the rest; one number in a thousand carries the mark by
-chance. Card surrogates have five zeros behind the network digit and a check before the Luhn digit.
+chance. Card surrogates have five zeros after the network digit and a check before the Luhn digit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def mark_number(prf: Prf, class_: str, canonical: str, length: int) -> str:
 
 
 def is_marked_number(digits: str, groups: tuple[int, ...] = ()) -> bool:
-    """Whether digits are a surrogate of ours: a marked number, a marked card, a phone or an SSN of the reserved ranges."""
+    """Whether digits are one of these surrogates: a marked number, a marked card, a phone or an SSN of the reserved ranges."""
     length = len(digits)
     if digits[0] == "9" and length >= 7:
         if tag(digits[:-2], 100) == int(digits[-2:]):
@@ -58,7 +58,7 @@ def is_marked_number(digits: str, groups: tuple[int, ...] = ()) -> bool:
 
 def mark_card(prf: Prf, digits: str) -> str:
     """Return a card number of the same length and network that passes Luhn."""
-    # Numbers of no network known get the head of one that was never given out, so that the mark can be read again.
+    # Numbers of an unknown network get the head of one that was never assigned, so that the mark can be read again.
     head = digits[:1] if digits[0] in "46" else "51" if digits[0] == "2" else digits[:2] if digits[0] in "358" else "80"
     head = head.ljust(6, "0")
     body = head + prf.letters("CARD", digits, DIGITS, len(digits) - 9)
@@ -99,7 +99,7 @@ _TWO_DIGIT_CODES = frozenset(
 
 
 def country_code_length(digits: str) -> int:
-    """Return how many of the digits behind ``+`` are the country code. Source: ITU-T E.164 list of country codes."""
+    """Return how many of the digits after ``+`` are the country code. Source: ITU-T E.164 list of country codes."""
     if digits[:1] in ("1", "7"):
         return 1
     return 2 if digits[:2] in _TWO_DIGIT_CODES else 3
@@ -111,13 +111,13 @@ def mark_subscriber(prf: Prf, canonical: str, length: int, attempt: int) -> str:
         return mark_number(prf, "PHONE", canonical, length)
     number = prf.number("PHONE", f"{canonical}/{attempt}" if attempt else canonical)
     # Never a zero in front: it would read as a trunk prefix, or make a JSON number invalid.
-    # Where a plan assigns nearly every number (France), a zero is what no subscriber number begins with.
+    # If a plan assigns nearly every number (France), a zero helps: no subscriber number begins with it.
     body = ("0" if attempt >= 8 else str(1 + number % 9)) + spell(number // 9, DIGITS, length - 4)
     return body + f"{tag(body, _PHONE_CHECK):03d}"
 
 
 def is_marked_subscriber(digits: str, *, international: bool) -> bool:
-    """Whether the digits behind the country code (or the trunk prefix) are a phone surrogate."""
+    """Whether the digits after the country code (or the trunk prefix) are a phone surrogate."""
     if international:
         body = digits[country_code_length(digits) :]
     elif digits[:2] == "00":

@@ -14,7 +14,7 @@ class Shared(Generic[T]):
     __slots__ = ("_held", "_redact", "_says")
 
     def __init__(self, redact: Callable[[T], tuple[T, Mapping[str, str]]], says: Callable[[T], object]) -> None:
-        """`says` tells whether there is anything in a value."""
+        """`says` returns whether there is anything in a value."""
         self._redact = redact
         self._says = says
         self._held: dict[int, tuple[T, T, Mapping[str, str]]] = {}

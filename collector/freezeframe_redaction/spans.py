@@ -1,6 +1,6 @@
 """Redact whole spans: name, status, attributes, events, links and resource, and the bodies of exchanges with their chunks.
 
-Protocol values stay as they are, because a replay needs them and the provider checks them. What cannot be read is left out and
+Protocol values stay unchanged, because a replay needs them and the provider checks them. What cannot be read is left out and
 named, never passed through.
 """
 
@@ -53,7 +53,7 @@ PROTOCOL: Final = frozenset(
         "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
     }
 )  # fmt: skip
-"""Attributes that name things of the protocol: they stay, but for an e-mail, a phone number or a credential put there."""
+"""Attributes that name things of the protocol: they stay, except an e-mail, a phone number or a credential put there."""
 _OWN: Final = frozenset(
     {
         genai.REDACTION_POLICY,
@@ -94,7 +94,7 @@ class SpanRedaction:
         )
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
-        """Return the span as it is, with policy and key."""
+        """Return the span unchanged, with policy and key."""
         return with_plain_bodies(span).with_attributes(self._stamp(span))
 
     def redact(self, span: SpanRecord) -> SpanRecord:
@@ -188,7 +188,7 @@ def _may_be_misplaced(value: AttributeValue) -> bool:
 
 
 def _without_hashed_bodies(item: _Item, shorter: _Item) -> _Item:
-    """Return the item with a reason in the place of each body of which there is only the hash."""
+    """Return the item with a reason in place of each body of which there is only the hash."""
     if not isinstance(item, SpanRecord):
         return shorter
     attributes = dict(shorter.attributes)
@@ -199,7 +199,7 @@ def _without_hashed_bodies(item: _Item, shorter: _Item) -> _Item:
 
 
 def _omit(attributes: dict[str, AttributeValue], body: str, omitted: str, sizes: str, reason: str) -> None:
-    """Put the reason in the place of a body, of which there are no chunks then."""
+    """Put the reason in place of a body, which then has no chunks."""
     del attributes[body]
     attributes[omitted] = reason
     if sizes in attributes:
@@ -228,21 +228,21 @@ class _Text:
         self.text = text
         self.key = key
         self.history = history
-        """Under which name its run's texts are kept that it may go on from; empty where it is no such text."""
+        """The name under which its run's texts that it may continue are kept; empty if it cannot continue one."""
         self.made = text
         self.node: walk.Node | None = None
         self.before: Settled | None = None
-        """What the text, or the one that it goes on from, became earlier."""
+        """What the text, or the one that it continues, became earlier."""
         self.original = text
         """The text of `before`."""
         self.growth: Growth | None = None
 
 
 class _Work:
-    """Everything of one span that goes through the engine together: one pass instead of one for each attribute.
+    """Everything of one span that goes through the engine together: one pass instead of one per attribute.
 
-    Texts that were settled before (the same tools, the same history in two spans) are recalled whole; of those that go on from
-    one of their run only what is new is read.
+    Texts that were settled before (the same tools, the same history in two spans) are recalled whole; of those that continue
+    another text of their run only what is new is read.
     """
 
     def __init__(self, texts: Texts, deadline: Deadline, run: str = "") -> None:
@@ -257,7 +257,7 @@ class _Work:
         self.surrogates: dict[str, str] = {}
 
     def text(self, text: str, key: str = "", history: str = "") -> _Text:
-        """Take a text in, found under the key; `history` names the texts of the run that it may go on from."""
+        """Add a text, found under the key; `history` names the texts of the run that it may continue."""
         if len(text) <= 2:
             return _Text(text, key, "")
         made = _Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
@@ -278,7 +278,7 @@ class _Work:
         return made
 
     def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
-        """Take attributes in; return what they are once the work is settled. Protocol values stay, and what is `planned`."""
+        """Add attributes; return what they are once the work is settled. Protocol values and what is `planned` stay."""
         made = dict(attributes)
         for name, value in attributes.items():
             if not self._redaction.keys[name].plain:
@@ -302,7 +302,7 @@ class _Work:
         return made
 
     def _protocol(self, made: dict[str, AttributeValue], name: str, value: AttributeValue) -> None:
-        """Take a protocol value in; most hold nothing that could be misplaced."""
+        """Add a protocol value; most hold nothing that does not belong there."""
         if name in _OWN or not _may_be_misplaced(value):
             return
         redacted = self._redaction.redact(value, (name,), self._deadline)

@@ -1,6 +1,6 @@
 """Put changed leaves back into their text so that every other byte stays.
 
-A change inside a JSON string is written where the string's own spelling puts it: escapes before and behind it stay as they are.
+A change inside a JSON string is written where the string's own spelling puts it: escapes before and after it stay unchanged.
 `walk` reads the leaves; both count strings and numbers in the same order.
 """
 
@@ -16,28 +16,28 @@ import orjson
 from freezeframe_redaction.walk import Leaf, Node, Span
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*|NaN|-?Infinity', re.DOTALL)
-"""A string or a number, with what Python's parser takes for one."""
+"""A string or a number, including what Python's parser takes for one."""
 _ESCAPE: Final = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _BETWEEN_STRINGS: Final = ",:[]{} \t\r\n0123456789+-.eEtrufalsnNIiy"
-"""What may stand between the end of one JSON string and the beginning of the next."""
+"""What may be between the end of one JSON string and the beginning of the next."""
 _spell_ascii: Final = json.JSONEncoder().encode
 _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F]))")
 _NOT_OF_ASCII: Final = re.compile(r"\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
-"""What the two spellings above never write: with none of it in a JSON text, each of its strings has that spelling."""
+"""What the two spellings above never write: if a JSON text has none of it, each of its strings has that spelling."""
 _MOST_SEARCHED: Final = 64
-"""Texts that are searched for one by one; for more, reading the JSON token by token costs less, and no more for more."""
+"""Texts that are searched for one by one; for more, reading the JSON token by token costs less, at a constant cost."""
 
 _Pending = tuple[Leaf, Sequence[Span]]
 """A leaf with its edits or findings."""
 
 
 def render(node: Node) -> str:
-    """Return the node's text with the edits of its leaves in place; the same object where there are none."""
+    """Return the node's text with the edits of its leaves in place; the same object if there are none."""
     return apply(node.raw, edits_of(node))
 
 
 def apply(text: str, edits: Sequence[Span]) -> str:
-    """Return the text with the edits made; the same object where there are none."""
+    """Return the text with the edits made; the same object if there are none."""
     if not edits:
         return text
     pieces: list[str] = []
@@ -88,7 +88,7 @@ def _count(raw: str, pending: Sequence[_Pending]) -> Iterator[Span]:
     for leaf, own in pending:
         token = next(match for ordinal, match in tokens if ordinal == leaf.ordinal)
         if leaf.is_number and not token.group().startswith(leaf.text):
-            continue  # ``1.4e10``: no number of anybody is written so
+            continue  # ``1.4e10``: no private number is written like that
         start = token.start()
         offsets = {at: at for at in _ends(own)} if leaf.is_number else _offsets_by_escapes(token.group(), _ends(own))
         for a, b, note in own:
@@ -96,10 +96,10 @@ def _count(raw: str, pending: Sequence[_Pending]) -> Iterator[Span]:
 
 
 def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
-    """Return the same by searching for the spelling of each leaf; None where that would leave a doubt.
+    """Return the same by searching for the spelling of each leaf; None if that would leave a doubt.
 
-    There is none where a text can be spelled in one way only, and that spelling stands in the raw text as often as leaves with
-    it are wanted. (The law is `test_searching_and_counting_agree`.)
+    There is none if a text can be spelled in one way only, and that spelling occurs in the raw text as often as leaves with it
+    are wanted. (The law is `test_searching_and_counting_agree`.)
     """
     spell = _speller(raw)
     if spell is None:
@@ -132,7 +132,7 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
 
 
 def _starts(raw: str, spelling: str, most: int) -> list[int]:
-    """Return where the spelling stands in the text, without overlap: up to one place more than `most`."""
+    """Return where the spelling occurs in the text, without overlap: up to one place more than `most`."""
     starts: list[int] = []
     at = raw.find(spelling)
     while at >= 0 and len(starts) <= most:
@@ -142,7 +142,7 @@ def _starts(raw: str, spelling: str, most: int) -> list[int]:
 
 
 def _speller(raw: str) -> Callable[[str], str] | None:
-    """Return how every string of the JSON text is spelled, or None where there may be several ways."""
+    """Return how every string of the JSON text is spelled, or None if there may be several ways."""
     if ("\\u" not in raw and "\\/" not in raw) or _NOT_OF_UTF8.search(raw) is None:
         return _spell_utf8
     if not raw.isascii() or "\x7f" in raw:
@@ -173,7 +173,7 @@ def _offsets_by_spelling(text: str, positions: Sequence[int], spell: Callable[[s
 
 
 def _offsets_by_escapes(token: str, positions: Sequence[int]) -> dict[int, int]:
-    """Return the same where a character may be spelled in several ways."""
+    """Return the same for a string whose characters may be spelled in several ways."""
     offsets: dict[int, int] = {}
     shift = 1
     escapes = _ESCAPE.finditer(token, 1, len(token) - 1)

@@ -33,7 +33,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def digits_in(said: str) -> str:
-    """Return the digits that the words say."""
+    """Return the digits that the words spell."""
     out: list[str] = []
     times = 1
     for word in _WORD.findall(said.lower()):
@@ -46,7 +46,7 @@ def digits_in(said: str) -> str:
 
 
 def spell_out(digits: str, like: str) -> str:
-    """Return the digits as words of the language of `like`; what is no digit is left out."""
+    """Return the digits as words of the language of `like`; anything that is not a digit is left out."""
     said = set(_WORD.findall(like.lower()))
     words = max(_LANGUAGES, key=lambda words: len(said.intersection(words)))
     return " ".join(words[int(char)] for char in digits if "0" <= char <= "9")

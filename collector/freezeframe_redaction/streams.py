@@ -1,8 +1,8 @@
 """Put the pieces of a stream together, and split what was changed again at the same places.
 
 The pieces of one channel (one choice's content, one tool call's arguments) spell one text, which is redacted like any other.
-An edit that crosses pieces is split in proportion, so a surrogate is as split as its value was; pieces without an edit stay as
-they are.
+An edit that crosses pieces is split in proportion, so a surrogate is split like its value was; pieces without an edit stay
+unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Stream:
     node: walk.Node
 
     def distribute(self, *, cut: bool = True) -> None:
-        """Hand the edits and findings of the whole text down to the pieces.
+        """Pass the edits and findings of the whole text on to the pieces.
 
         `cut` divides new text in proportion; without it the first piece gets all of it.
         """

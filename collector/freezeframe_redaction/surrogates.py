@@ -1,8 +1,8 @@
-"""Surrogates: for each class, what replaces a value, and what is equal about equal values.
+"""Surrogates: for each class, what replaces a value, and what equal values have in common.
 
 A surrogate keeps the shape that programs parse (an e-mail is one, a card passes Luhn, an IBAN mod 97), is the same for the same
-value under the same key, and carries a public mark (`shapes`, `names`) so that nobody redacts it twice. Separators, case and
-lay-out of the original stay.
+value under the same key, and carries a public mark (`shapes`, `names`) so that it is never redacted twice. The original's
+separators, case and layout stay.
 
 It is long because it is a catalogue: one short function for each class, and the table of all classes.
 """
@@ -100,7 +100,7 @@ def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
 
 
 def _assigned(kind: str, head: str, body: str) -> bool:
-    """Whether somebody may hold the number; surrogates keep out of the assigned ranges where the plan is known."""
+    """Whether someone may hold the number; surrogates keep out of the assigned ranges if the plan is known."""
     return kind.startswith("international") and is_assigned(head.removeprefix("00") + body)
 
 
@@ -218,10 +218,10 @@ _CODE_BY_PERMUTATION = 5
 
 
 def _code(prf: Prf, value: str) -> str:
-    """Return what stands for a code of few digits: letters, as many, in which no reader of codes takes an interest.
+    """Return the surrogate of a code of few digits: as many letters, which no detector of codes finds.
 
-    Up to five digits each code has one of its own; of longer ones, two in a quarter of a million have the same. Six letters and
-    more carry the mark of secrets, since a password may be as long.
+    Up to five digits, each code has a different one; of longer ones, two in a quarter of a million have the same. Six letters
+    and more carry the mark of secrets, since a password may be as long.
     """
     digits = digits_of(value) or spoken.digits_in(value)
     if len(digits) > _CODE_BY_PERMUTATION:
@@ -231,7 +231,7 @@ def _code(prf: Prf, value: str) -> str:
 
 
 def number_for(prf: Prf, made: str, length: int) -> str:
-    """Return `length` digits in the place of a surrogate that is no number: a marked number, nines where there is no room."""
+    """Return `length` digits in place of a surrogate that is not a number: a marked number, or nines if there is no room."""
     return mark_number(prf, "NUMBER", made, length) if length >= LEAST_MARKED else "9" * length
 
 
@@ -291,7 +291,7 @@ def _address(prf: Prf, value: str, kind: str) -> str:
 
 
 def _postcode(prf: Prf, value: str) -> str:
-    """Return what stands for a postcode: as long, a small r in front, and so none that any country has."""
+    """Return the surrogate of a postcode: as long, with a small r in front, so that no country has it."""
     text = bare(value)
     if len(text) <= _CODE_BY_PERMUTATION and text.isdigit():
         return _code(prf, text)
@@ -361,7 +361,7 @@ def _bare_canonical(value: str, kind: str) -> str:
 
 
 def _also_spoken(entry: SurrogateClass) -> SurrogateClass:
-    """Return the class for digits that are words as well: their surrogate is the digits' own, in words."""
+    """Return the class for digits in words as well: their surrogate is that of the digits, in words."""
 
     def said(prf: Prf, value: str, kind: str) -> str:
         if kind != spoken.KIND:
@@ -401,4 +401,4 @@ CLASSES: tuple[SurrogateClass, ...] = (
     SurrogateClass(name="ADDRESS", replace=_address, canonical=_address_canonical, priority=8),
     SurrogateClass(name="PERSON", replace=_person, canonical=_lower, priority=9),
 )
-"""The classes that several families of detectors find; a family may bring its own (`classes`)."""
+"""The classes that several families of detectors find; a family may add its own (`classes`)."""

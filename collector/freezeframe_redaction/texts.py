@@ -1,4 +1,4 @@
-"""Find and replace values in trees of texts: the core that the door (`redactor`), whole spans and bodies share.
+"""Find and replace values in trees of texts: the core that `redactor`, whole spans and bodies share.
 
 Detection looks at one leaf and its key, and names found in one leaf are looked for in the others of the same value or span: the
 result does not depend on order, batch, process or machine. What was worked out is remembered per leaf and per text, because
@@ -130,7 +130,7 @@ class Texts:
     ) -> dict[str, str]:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
 
-        `names` are words of names found beside the nodes, with their surrogates; returned with those found in the nodes.
+        `names` are words of names found outside the nodes, with their surrogates; returned with those found in the nodes.
 
         Raises:
             OutOfTimeError: the deadline has passed.
@@ -161,7 +161,7 @@ class Texts:
     ) -> tuple[str, Settled | None]:
         """Return what the text became, whose settled node is the whole of it or what it `growth` added.
 
-        Kept and returned as `Settled` too, unless something beside it had a part in that (a name, a stream).
+        Kept and returned as `Settled` too, unless something outside it affected that (a name, a stream).
         """
         edits = splice.edits_of(node)
         held = self._held_in(node)
@@ -172,12 +172,12 @@ class Texts:
             made = growth.after(text, edits, surrogates, own)
         if held is None or not made.is_untouched_by(names, text):
             return made.text, None
-        if growth is None:  # what grew is kept as a history, in the place of what it grew from
+        if growth is None:  # what grew is kept as a history, in place of what it grew from
             self._texts.put({(text, key): made}, 2 * len(text))
         return made.text, made
 
     def _held_in(self, node: walk.Node) -> tuple[dict[str, str], dict[str, str]] | None:
-        """Return the surrogates and names that the node's leaves gave; None for a stream, or where that is forgotten."""
+        """Return the surrogates and names that the node's leaves gave; None for a stream, or if that is forgotten."""
         surrogates: dict[str, str] = {}
         own: dict[str, str] = {}
         for leaf in walk.leaves_of(node):
@@ -244,7 +244,7 @@ class Texts:
         return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names)) if edits else CLEAN
 
     def _as_number(self, text: str, outcome: Outcome) -> Outcome:
-        """Return the outcome with a number for each surrogate that is none: a code or a password may be a number in JSON."""
+        """Return the outcome with a number for each surrogate that is not one: a code or a password may be a number in JSON."""
         if all(new.isdigit() for _, _, new in outcome.edits):
             return outcome
         edits: list[walk.Span] = []
@@ -258,7 +258,7 @@ class Texts:
             if self.originals is not None:
                 self.originals.note(class_, "", text[start:end], new)
             edits.append((start, end, new))
-            if end - start >= LEAST_MARKED:  # what is shorter may stand anywhere, and is known by its key alone
+            if end - start >= LEAST_MARKED:  # anything shorter may occur anywhere, and is known only by its key
                 surrogates.append((new, class_))
         return replace(outcome, edits=tuple(edits), surrogates=tuple(surrogates)) if edits else CLEAN
 
@@ -305,7 +305,7 @@ def _names(path: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
-    """Replace the names wherever else they stand in the leaves."""
+    """Replace the names wherever else they occur in the leaves."""
     search = repeats.Repeats(names)
     for leaf in leaves:
         spans = [] if leaf.is_number else search.find(leaf.text, leaf.edits)
@@ -317,7 +317,7 @@ def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findi
 
 
 def _redact_bytes(value: bytes, redact_text: Callable[[str], str]) -> bytes:
-    """Redact bytes as UTF-8 text; where they are none, byte by byte as Latin-1, in which every byte is a character."""
+    """Redact bytes as UTF-8 text; if they are not, as Latin-1, in which every byte is a character."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

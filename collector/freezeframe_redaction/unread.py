@@ -1,4 +1,4 @@
-"""What stands in the place of texts that could not be read in time: a keyed hash, the same for the same text and key.
+"""What replaces texts that could not be read in time: a keyed hash, the same for the same text and key.
 
 The longest texts go first, so that what a span says in short ones stays.
 """
@@ -22,7 +22,7 @@ _IsKept = Callable[[str, AttributeValue], bool]
 
 
 def hash_of(prf: Prf, value: AttributeValue) -> str:
-    """Return the keyed hash of a value, with the mark by which every surrogate is known again under any key."""
+    """Return the keyed hash of a value, with the mark by which every surrogate is recognised under any key."""
     text = value if isinstance(value, str) else value.decode("latin-1") if isinstance(value, bytes) else repr(value)
     return f"unread:rDxrDx{prf.letters(CLASS, text, BASE32, 24)}"
 

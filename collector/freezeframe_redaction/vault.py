@@ -1,9 +1,9 @@
 """The vault: the way back from a surrogate, for the few who may take it. Off unless a collector is told to keep one.
 
-Beside the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (for a collector, a run) has a
-data key of its own, wrapped by the tenant's vault key, so forgetting one subject is destroying one key: what it sealed is noise
-from then on.
-Vault keys are not the surrogate keys, and are versioned. Every reveal is written to the log before the value is handed out.
+Next to the store, never in it: a table of (tenant, data key, surrogate, ciphertext). Each subject (for a collector, a run) has
+its own data key, wrapped by the tenant's vault key, so forgetting one subject means destroying one key: what it sealed is noise
+from then on. Vault keys are not the surrogate keys, and are versioned. Every reveal is written to the log before the value is
+handed out.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class Vault:
             RunError: the subject was forgotten; nothing about it is kept again under the same name.
         """
         with self._connect() as connection:
-            connection.execute("BEGIN IMMEDIATE")  # of two processes that seal for one subject, one makes its key
+            connection.execute("BEGIN IMMEDIATE")  # if two processes seal for one subject, one makes its key
             cipher = self._data_cipher(connection, tenant, subject, create=True)
-            assert cipher is not None  # made where it was missing
+            assert cipher is not None  # made if it was missing
             rows = [
                 (
                     tenant,
@@ -139,9 +139,9 @@ class Vault:
             self.seal(tenant, subject, found)
 
     def reveal(self, tenant: str, surrogate: str, *, who: str, reason: str, subject: str | None = None) -> str | None:
-        """Return the original of a surrogate, or None where there is none (any more). Logged before it is returned.
+        """Return the original of a surrogate, or None if there is none (any more). Logged before it is returned.
 
-        `subject` looks among what is sealed for that one alone.
+        `subject` limits the search to what is sealed for that one.
 
         Raises:
             PermanentStoreError: the ciphertext or its key was tampered with.
@@ -189,7 +189,7 @@ class Vault:
         return len(rows)
 
     def forgotten(self) -> tuple[tuple[int, str, str], ...]:
-        """Return when which tenant's subject was forgotten, oldest first: (Unix time in nanoseconds, tenant, subject)."""
+        """Return when each subject of each tenant was forgotten, oldest first: (Unix time in nanoseconds, tenant, subject)."""
         with self._connect() as connection:
             return tuple(
                 connection.execute(

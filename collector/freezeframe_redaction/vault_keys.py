@@ -1,4 +1,4 @@
-"""The vault's keys: files of their own, apart from those of the surrogates, versioned; the newest wraps new data keys."""
+"""The vault's keys: separate files, apart from those of the surrogates, versioned; the newest wraps new data keys."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from freezeframe_schemas.data_directory import VAULT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VaultPlace:
-    """Where a vault and its keys lie."""
+    """Where a vault and its keys are."""
 
     file: Path
     keys: Path
 
     def open(self) -> Vault:
-        """Return the vault, made with its first key where there is none.
+        """Return the vault, created with its first key if there is none.
 
         Raises:
             ConfigError: a key cannot be read, or is open to other users.
@@ -41,7 +41,7 @@ class VaultPlace:
 
 
 def vault_of(data_directory: Path, keys: Path | None = None) -> VaultPlace:
-    """Return where the vault of a collector lies; its keys are in the data directory where no other place is named."""
+    """Return where the vault of a collector is; its keys are in the data directory if no other place is named."""
     return VaultPlace(file=data_directory / f"{VAULT}.db", keys=keys or data_directory / f"{VAULT}-keys")
 
 

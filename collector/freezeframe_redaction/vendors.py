@@ -20,7 +20,7 @@ class Vendor(NamedTuple):
     """Expression of the secret itself; begins with a class of characters and its count."""
     example: str
     fires: str = ""
-    """Trigger, where the head is none that a trigger could stand on."""
+    """Trigger, if the head cannot serve as one."""
 
     @property
     def form(self) -> str:
@@ -32,7 +32,7 @@ class Vendor(NamedTuple):
     def trigger(self) -> str:
         """Return the trigger: the head and a few characters.
 
-        The check counts the rest and looks at what stands before, both for less than the engine takes for it at every byte.
+        The check counts the rest and looks at what is before it; the engine would take longer for both, at every byte.
         """
         if self.fires:
             return self.fires
@@ -43,7 +43,7 @@ class Vendor(NamedTuple):
 
 _FIRST: Final = re.compile(r"(\[[^\]]+\])\{([0-9]+)")
 _COUNTED: Final = re.compile(r"\{[0-9]+\}$")
-"""A tail of so many characters and no more."""
+"""A tail of exactly so many characters."""
 _FEW: Final = 4
 _WORD: Final = r"[A-Za-z0-9_\-]"
 

@@ -66,7 +66,7 @@ def _entities(text: str) -> list[_Spelled]:
 
 
 def _percents(text: str) -> list[_Spelled]:
-    """Return the characters that runs of percent-encoded bytes spell; a run that is no UTF-8 spells nothing."""
+    """Return the characters that runs of percent-encoded bytes spell; a run that is not UTF-8 spells nothing."""
     out: list[_Spelled] = []
     for run in _PERCENTS.finditer(text):
         bytes_ = list(_PERCENT.finditer(text, run.start(), run.end()))
@@ -83,7 +83,7 @@ def _percents(text: str) -> list[_Spelled]:
 
 
 def _pluses(form: str) -> list[_Spelled]:
-    """Return the pluses that stand for spaces: not those of a key in base64, which no form spells so."""
+    """Return the pluses that stand for spaces: not those of a key in base64, which no form writes like that."""
     return [
         (at, at + 1, " ")
         for field in _FIELD.finditer(form)
@@ -143,26 +143,26 @@ _FOLD = _Fold()
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`text` is what detectors read; `origin[i]` is the original offset of view character i, None where they are the same."""
+    """`text` is what detectors read; `origin[i]` is the original offset of view character i, None if they are the same."""
 
     text: str
     origin: tuple[int, ...] | None
 
     def to_original(self, start: int, end: int) -> tuple[int, int]:
-        """Return the original span of a view span; dropped characters inside it and right behind it belong to it."""
+        """Return the original span of a view span; dropped characters inside it and right after it belong to it."""
         if self.origin is None:
             return start, end
         return self.origin[start], self.origin[end]
 
 
 def may_differ(text: str) -> bool:
-    """Whether the view of the text may be another than the text; also right for texts joined."""
+    """Whether the view of the text may differ from the text; also right for joined texts."""
     return not text.isascii() or "&" in text or "%" in text or "\\u" in text or ("+" in text and "=" in text)
 
 
 def is_form(text: str) -> bool:
     """Whether the whole text is fields of a form, as bodies and queries have them."""
-    # Most texts with a plus have a space as well, which is cheaper to see than that they are no form.
+    # Most texts with a plus have a space as well, which is cheaper to check than whether they are a form.
     return "+" in text and "=" in text and " " not in text and _FORM.fullmatch(text) is not None
 
 
@@ -210,7 +210,7 @@ def _without_spellings(text: str, spelled: list[_Spelled]) -> tuple[str, list[in
 
 
 def spell_like(original: str, made: str) -> str:
-    """Return what replaces the original, percent-encoded as often as that was: a URL stays one."""
+    """Return what replaces the original, percent-encoded as often as that was: a URL stays a URL."""
     percent = _PERCENT.search(original) if "%" in original else None
     if percent is not None:
         for _ in range(1, len(percent.group()), 2):

@@ -1,8 +1,8 @@
 """Walk a text that may be JSON down to its leaves.
 
-Strings inside JSON that are JSON again are walked too. Keys are context for their values, and leaves of their own where they do
-not look like identifiers. orjson does the parsing; where its view may differ from the text (repeated keys, lone surrogates)
-the slower parser that keeps everything takes over. Text that is no JSON is one leaf. `splice` writes changed leaves back.
+Strings inside JSON that are JSON again are walked too. Keys are context for their values, and separate leaves if they do not
+look like identifiers. orjson does the parsing; if its result may differ from the text (repeated keys, lone surrogates), the
+slower parser that keeps everything takes over. Text that is not JSON is one leaf. `splice` writes changed leaves back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 
 _LEAST_FLOAT: Final = 1e6
-"""Spreadsheets hand out whole numbers with ``.0`` behind; smaller ones are measurements."""
+"""Spreadsheets export whole numbers with ``.0`` at the end; smaller ones are measurements."""
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
@@ -28,7 +28,7 @@ _DELTA_KEYS: Final = frozenset(
 )
 """Keys under which providers send text piece by piece."""
 _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
-"""Keys of the rows of a table, beside the key ``columns``."""
+"""Keys of the rows of a table, next to the key ``columns``."""
 _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
@@ -37,7 +37,7 @@ _LONGEST_NAME: Final = 40
 _MOST_WORDS: Final = 20_000
 
 Channel = tuple[object, ...]
-"""What tells the streams inside one answer apart: the indices and ids around a delta, and its keys."""
+"""What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
 Span = tuple[int, int, str]
 """Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
 
@@ -52,11 +52,11 @@ class Leaf:
         self.prefix = prefix
         """Its key as context, ``"phone: "``, or nothing."""
         self.ordinal = ordinal
-        """Its place among all strings and numbers of its document."""
+        """Its position among all strings and numbers of its document."""
         self.is_number = is_number
         self.child: Node | None = None
         self.channel: Channel | None = None
-        """Which stream of deltas the text is a piece of, where it is one."""
+        """Which stream of deltas the text is a piece of, if it is one."""
         self.edits: Sequence[Span] = ()
         """What is replaced in the text, in order, without overlap."""
         self.findings: Sequence[Span] = ()
@@ -72,7 +72,7 @@ class Node:
         self.raw = raw
         self.leaves = leaves
         self.whole = whole
-        """The text is no JSON: its one leaf is all of it."""
+        """The text is not JSON: its one leaf is all of it."""
         self.starts = starts
         """The text is the lines of a stream: each leaf has a tree of its own, whose text begins here."""
 
@@ -82,16 +82,16 @@ def plant(
 ) -> Node:
     """Return the tree of the text found under the key.
 
-    `stream` marks one event of a stream. `keys` says what keys tell about their values.
+    `stream` marks one event of a stream. `keys` says what keys say about their values.
 
     Raises:
-        OutOfTimeError: the deadline has passed; it is looked at once for each text inside the text.
+        OutOfTimeError: the deadline has passed; it is checked once for each text inside the text.
     """
     return _plant(text, keys, key, parent, 0, () if stream else None, deadline)
 
 
 def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Node | None:
-    """Return the tree of a number found under the key, or None where it is too short to be anybody's."""
+    """Return the tree of a number found under the key, or None if it is too short to be private."""
     if value < keys.least(key, parent):
         return None
     text = str(value)
@@ -136,7 +136,7 @@ def _plant(
 
 
 def holds_events(text: str) -> bool:
-    """Whether the text may hold the lines of a stream, as somebody pastes them or a tool prints them."""
+    """Whether the text may hold the lines of a stream, as someone pastes them or a tool prints them."""
     return "data: {" in text or '"delta":' in text
 
 
@@ -146,7 +146,7 @@ _NO_TEXT: Final = frozenset(["", "data:"])
 
 
 def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> Node | None:
-    """Return the tree of a text with several lines of JSON, whose deltas spell one text; None where it has no such lines."""
+    """Return the tree of a text with several lines of JSON, whose deltas spell one text; None if it has no such lines."""
     events = list(_EVENT.finditer(text))
     if len(events) < _FEWEST_EVENTS:
         return None
@@ -175,7 +175,7 @@ def _load_pairs(text: str) -> Any:
     """Parse JSON with each object as a tuple of pairs, repeated keys and all.
 
     Raises:
-        ValueError: the text is no JSON.
+        ValueError: the text is not JSON.
     """
     return json.loads(text, object_pairs_hook=tuple)
 
@@ -291,7 +291,7 @@ class _Walk:
             ordinal += 1
             if item is None or item is True or item is False:
                 continue
-            # Channels are for pieces and for what may hold some; most of an event is neither.
+            # Channels are for pieces and for what may contain pieces; most of an event is neither.
             if (name == "delta" or outer is not None) and (name in _DELTA_KEYS or type(item) is not str):
                 if ids is None:
                     ids = tuple([str(held[part]) for part in _CHANNEL_IDS if part in held])
@@ -305,7 +305,7 @@ class _Walk:
         return ordinal
 
     def _key(self, name: str, ordinal: int) -> None:
-        """Keep a key that may hold somebody's data."""
+        """Keep a key that may hold private data."""
         self._quotes += name.count('"')
         self.leaves.append(Leaf(name, "", ordinal))
 

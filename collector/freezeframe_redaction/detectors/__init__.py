@@ -1,4 +1,4 @@
-"""Detectors, one family a module; `ALL` lists every one in a fixed order.
+"""Detectors, one family per module; `ALL` lists every one in a fixed order.
 
 A new detector is one row in its family's ``DETECTORS``: triggers, a check, and at least one example, which a test holds.
 How to add a class of value: docs/extending/pii-class.md.
@@ -58,5 +58,5 @@ FAMILIES = (
     spelled,
     encoded,
 )
-"""One module each, in a fixed order: its ``DETECTORS``, and its ``CLASSES`` if it brings classes of value of its own."""
+"""One module each, in a fixed order: its ``DETECTORS``, and its ``CLASSES`` if it adds classes of value."""
 ALL: tuple[Detector, ...] = tuple(detector for family in FAMILIES for detector in family.DETECTORS)

@@ -27,7 +27,7 @@ _REFERENCE = re.compile(
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _IN_OTHER_LANGUAGES = "passwort|kennwort|senha|wachtwoord|parola|lösenord|heslo|salasana|mật khẩu|kata sandi"
-"""Words for a password that need no border in front, alike wherever one is told by name."""
+"""Words for a password that need no border in front, the same wherever a name may say it."""
 _NAME_OF_PASSWORD = (
     r"passw(?:or)?[dt]?|passwd|pwd|passphrase|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|has[łl]o|lozinka|[sş]ifre|kodeord"
     rf"|adgangskode|passord|parool|slaptažodis|geslo|\bpsk|\bp/w|sshpass|\bpw|{_IN_OTHER_LANGUAGES}"
@@ -161,7 +161,7 @@ _SEED_WORDS = 12
 
 
 def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``passphrase: orchid lantern mosaic twelve``: words by themselves, that make no sentence."""
+    """``passphrase: orchid lantern mosaic twelve``: separate words that do not make a sentence."""
     match = _PHRASE.match(text, at, min(high, at + 320))
     if match is None:
         return ()
@@ -184,7 +184,7 @@ def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _below(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``name: DB_PASSWORD``, and below it ``value: ...``, as manifests have it: the trigger ended behind ``value:``."""
+    """``name: DB_PASSWORD``, and below it ``value: ...``, as manifests have it: the trigger ended after ``value:``."""
     return _judge_named(reaching(_BELOW, text, low, high, at, 140, 270))
 
 
@@ -200,7 +200,7 @@ _SECRET_NAME = re.compile(
 
 
 def _cookie_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``curl -b "session=..."``: the trigger ended behind the first name."""
+    """``curl -b "session=..."``: the trigger ended after the first name."""
     return _cookies(text, max(text.rfind('"', low, at), text.rfind("'", low, at)) + 1, high)
 
 
@@ -237,7 +237,7 @@ _VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:| ->) ?$
 
 
 def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``password for staging is ...``: the trigger ended behind the verb."""
+    """``password for staging is ...``: the trigger ended after the verb."""
     verb = _VERB.search(text, max(low, at - 8), at)
     return _spoken(text, low, high, verb.start()) if verb else ()
 
@@ -261,7 +261,7 @@ _NAMES = (
 )
 
 _SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
-"""What may stand behind such a name."""
+"""What may follow such a name."""
 
 DETECTORS = (
     row("secret: assigned", CLASS, _find,

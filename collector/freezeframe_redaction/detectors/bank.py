@@ -81,7 +81,7 @@ _MESSAGE_FIELD = re.compile(r":5[0-9][A-Z]?:/{1,2}(?:[A-Z]/)?([A-Z0-9]{6,34})(?!
 
 
 _of_message = around(_MESSAGE_FIELD, CLASS, 10, 40, "account", where=has_digit)
-"""``:59:/4417882031``: whom a SWIFT message pays. Source: SWIFT Standards MT103, fields 50a to 59a."""
+"""``:59:/4417882031``: the payee of a SWIFT message. Source: SWIFT Standards MT103, fields 50a to 59a."""
 
 
 DETECTORS = (

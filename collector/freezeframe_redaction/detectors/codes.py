@@ -1,4 +1,4 @@
-"""Short codes that open something: card security codes, PINs, one-time passwords. Three to eight digits beside a word for them."""
+"""Short codes that open something: card security codes, PINs, one-time passwords. Three to eight digits next to their name."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _VALUE_FOR = re.compile(
     rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla|meiner|meines|deiner|ihrer|seiner|my|your|the)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?(?: \([^()\n]{{1,12}}\))?\s?(?:[:=]|[-–] |{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
-"""``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, maybe behind what the code is for."""
+"""``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, perhaps after its purpose."""
 _PIN_BESIDE = re.compile(r" ([0-9]{4,6})(?![\w]|[.,-][0-9]|[ ]?%| (?:of|is|on)\b)")
-"""``PIN 4821``: in capitals the word is the code's own, and no leg of a chip has a number of four digits."""
+"""``PIN 4821``: in capitals the word means the code, and no pin of a chip has a number of four digits."""
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}(?! [a-z])|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%)")
 _FOREIGN = re.compile(
@@ -41,7 +41,7 @@ _BEFORE = re.compile(
 _THE_CODE = re.compile(
     r" (?:otp|passcode|(?:verification|security|one-time|login|access|confirmation) (?:code|password|pin))\b", re.IGNORECASE
 )
-"""What only a code of somebody's is called: ``4041 is the error code`` is none."""
+"""What only someone's code is called: ``4041 is the error code`` is not one."""
 _CODE_BEHIND = re.compile(
     r"(?: [^\W\d_]+)? ?(?:verify|confirm|log ?in|sign ?in|authenticate)\b|(?: [^\W\d_]+){0,3} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b|(?: ?[^\W\d_-]*)code\b",
     re.IGNORECASE,
@@ -90,7 +90,7 @@ def _find_in_dump(text: str, low: int, high: int, at: int) -> tuple[Candidate, .
 
 
 def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``exp 11/28 cid 4412``: a short word for the code, which says so beside a card only."""
+    """``exp 11/28 cid 4412``: a short word for the code, which means that only next to a card."""
     return _candidate(_VALUE.match(text, at, min(high, at + 16))) if _CARD_BESIDE.search(text, max(low, at - 64), at) else ()
 
 
@@ -133,7 +133,7 @@ DETECTORS = (
     row("secret: code of a dumped card", CLASS, _find_in_dump,
         r"(?#digits)[0-9]{4}[|,;:] ?[01]?[0-9][/|\-]?(?:20)?[23][0-9][|,;:] ?[0-9]{3}",
         shows=("4000056655665556|12/27|⟦911⟧", "1234:12/27:911")),
-    # Whose it is, is asked behind: the engine would follow every "your" and "je" for a nanosecond a byte.
+    # The check asks whose it is: the engine would follow every "your" and "je" for a nanosecond per byte.
     row("secret: your code", CLASS, _find_said,
         r"(?i)\b(?:code|código|codice|kod)(?: is| lautet| ist| es| est| è| é| to|:)",
         r"(?i)\bcode (?:that )?you (?:just )?(?:texted|sent|emailed|mailed|gave|messaged) me (?:is|was)\b",

@@ -1,7 +1,7 @@
 """The words around a value that say what it is, in the languages that the detectors know.
 
 English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Swedish, Turkish, Russian, Chinese, Japanese, Korean, Arabic,
-Hindi. A pattern is searched in the lower-cased text just before a value, within the same leaf; the key of a JSON value stands
+Hindi. A pattern is searched in the lower-cased text just before a value, within the same leaf; the key of a JSON value appears
 there as ``key: ``.
 """
 
@@ -18,7 +18,7 @@ def words(*alternatives: str) -> re.Pattern[str]:
     """Compile alternatives for lower-cased text; each is a regular expression without captures and without nested choices.
 
     Python's `re` tries alternatives one by one at every character. Those that begin a word are tried where words begin, and
-    those with the same first letter only behind that letter: five to fifteen times as fast as the plain alternation.
+    those with the same first letter only after that letter: five to fifteen times as fast as the plain alternation.
     """
     single = [one for alternative in alternatives for one in _CHOICE.split(alternative)]
     bound = _by_first_letter(one[2:] for one in single if one.startswith(r"\b"))
@@ -102,13 +102,13 @@ _RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: (?:no|nr|number|id|#))?[-=
 
 
 def is_order(before: str) -> bool:
-    """Whether a word stands right before that says that the number is not a person's."""
+    """Whether a word right before says that the number is not a person's."""
     return _RIGHT_BEFORE.search(before, max(0, len(before) - 32)) is not None
 
 
 # -- hints -------------------------------------------------------------------------------------------------------------
 # Python's `re` tries a hundred alternatives at every character; a look-up per word is twenty times cheaper. Hints say which
-# families may stand in a text; only then is the family's pattern searched.
+# families a text may name; only then is the family's pattern searched.
 
 HINT_PHONE, HINT_CARD, HINT_SSN, HINT_ORDER, HINT_NATIONAL, HINT_MEDICAL, HINT_BANK = (1 << bit for bit in range(7))
 HINT_ALL = (1 << 7) - 1

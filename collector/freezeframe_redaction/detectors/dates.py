@@ -1,4 +1,4 @@
-"""Dates of birth: a date right behind a word for birth, in sixteen languages. Other dates are left alone."""
+"""Dates of birth: a date right after a word for birth, in sixteen languages. Other dates are left alone."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _BEFORE = re.compile(
 
 
 def _find_before(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``am 4. März 1985 geboren``: the trigger ended in the word behind the date."""
+    """``am 4. März 1985 geboren``: the trigger ended in the word after the date."""
     for match in _BEFORE.finditer(text, max(low, at - 34), min(high, at + 8)):
         if match.end() >= at and not match[1].isdigit():
             return value(match, CLASS, is_marked=is_surrogate)

@@ -41,7 +41,7 @@ def _finder(class_: str, form: re.Pattern[str]) -> Find:
 
 def _may_be_number(value: str) -> bool:
     digits = sum(map(str.isdigit, value))
-    # Few digits are enough in capitals (``KWT6HMWM1``); a word of prose has none.
+    # A few digits are enough among capitals (``KWT6HMWM1``); a word of prose has none.
     return (
         6 <= len(value) <= 24
         and digits > 0
@@ -58,7 +58,7 @@ _ID_VALUE = re.compile(r"\.?(?: is)?[\s:=#\"']{1,4}([0-9]{6,14})(?![\w-])", re.I
 
 
 def _identity_number(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``ID No. 27718829``: somebody's, unless a word before says what else has the number (``order id number``)."""
+    """``ID No. 27718829``: a person's, unless a word before it names something else (``order id number``)."""
     return () if _ID_OF.search(text, max(low, at - 32), at) else value(_ID_VALUE.match(text, at, min(high, at + 40)), "NATID")
 
 

@@ -1,7 +1,7 @@
 """E-mail addresses, plain, quoted-printable, and spelled ``bob [at] gmail [dot] com``.
 
-An address at a reserved domain (RFC 2606) is replaced like any other: whoever tries the redactor types one, and a redactor that
-lets it pass looks broken. Only the surrogates made here stay, and `you@example.com`, which documentation writes.
+An address at a reserved domain (RFC 2606) is replaced like any other: people who try the redactor type one, and a redactor that
+lets it pass looks broken. Only the surrogates made here stay, and `you@example.com`, which documentation uses.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _LOCAL_ENCODED = re.compile(r"[\w+-](?:[\w+.-]{0,63})$")
 _LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{DOT}[\w+-]{{1,40}}){{0,4}}$")
 _SIGN_SAID = re.compile(r"\s(?:ma[łél]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
-"""What is said for the sign and nothing else."""
+"""Words that only ever mean the sign."""
 _PROVIDERS = frozenset(phrases("email.providers"))
 _PACKAGE = re.compile(r"(?:com|org|net|io|java|javax|jdk|sun|kotlin|scala|akka|app|dev)\.", re.IGNORECASE)
-"""A stack trace says where: ``java.io.IOException at com.acme.Shop.open``."""
+"""A stack trace says ``at`` too: ``java.io.IOException at com.acme.Shop.open``."""
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
-"""What `surrogates` makes of an address; others that make the like have a domain of five letters."""
+"""What `surrogates` makes of an address; similar ones made elsewhere have a domain of five letters."""
 _NOT_A_TLD = frozenset(
     "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx pyi css scss html htm json rst txt yml yaml toml lock go java php rb dll exe zip gz tar whl".split()
 )
@@ -68,7 +68,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     plain = DOT_ONLY.sub(".", domain).lower()
     end = match.end()
-    if sign == "@" and _NAMES_FILE.search(plain):  # "jane.roe@corp.io.json", the file of somebody
+    if sign == "@" and _NAMES_FILE.search(plain):  # "jane.roe@corp.io.json", a file named after someone
         plain = plain.rpartition(".")[0]
         end -= len(domain) - len(plain)
     if plain.rpartition(".")[2] in _NOT_A_TLD or text[end : end + 1] == "(":
@@ -83,7 +83,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``john dot smith at gmail dot com``: at a mail provider, or where the name before the sign is no word of prose."""
+    """``john dot smith at gmail dot com``: at a mail provider, or if the name before the sign is not a word of prose."""
     for match in SPOKEN.finditer(text, max(low, at - 90), min(high, at + 24)):
         if match.end() < at:
             continue

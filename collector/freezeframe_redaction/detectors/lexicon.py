@@ -14,9 +14,9 @@ SURNAMES = _load("surnames")
 COMMON = _load("common_words")
 """Words of ordinary prose and of documentation; as a name they need context."""
 NAMED_AFTER = frozenset((files("freezeframe_redaction") / "lexicon" / "named_after.txt").read_text("utf-8").splitlines())
-"""Companies, products, places and methods of two words that bear the names of people."""
+"""Companies, products, places and methods of two words that are named after people."""
 COUNTRIES = frozenset((files("freezeframe_redaction") / "lexicon" / "countries.txt").read_text("utf-8").splitlines())
-"""Countries and territories, but for those that are given names more often (Chad, Georgia, Jordan)."""
+"""Countries and territories, except those that are more often given names (Chad, Georgia, Jordan)."""
 
 
 def _load_phrases() -> dict[str, tuple[str, ...]]:

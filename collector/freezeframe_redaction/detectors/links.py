@@ -22,7 +22,7 @@ _LEAST_PIECE = 10
 
 
 def _is_random(token: str) -> bool:
-    """Whether the token is random: words joined by dashes name a page; what is random has digits among letters, without a break."""
+    """Whether the token is random: words joined by dashes name a page; a random one mixes digits and letters."""
     longest = max(re.split(r"[-_.~]", token), key=len)
     mixed = sum(map(str.isdigit, longest)) > 1 and any(map(str.isalpha, longest))
     return len(longest) >= _LEAST_PIECE and mixed

@@ -1,4 +1,4 @@
-"""Credentials of command lines, calls and password files: the place of a word tells that it is a password, not its name."""
+"""Credentials of command lines, calls and password files: the position of a word shows that it is a password, not its name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _BESIDE = re.compile(r"\spassword\s{1,2}[\"'`]?([^\s\"'`,;:()<>{}\[\]=/\\]{8,128
 
 
 def _is_made_up(value: str) -> bool:
-    """Whether the word right behind ``password`` is none: digits among letters of both cases, or a sign and digits."""
+    """Whether the text right after ``password`` is not a word: digits among letters of both cases, or a sign and digits."""
     digits = sum(map(str.isdigit, value))
     cased = any(map(str.islower, value)) and any(map(str.isupper, value))
     return digits > 1 and any(map(str.isalpha, value)) and (cased or any(char in "!@#$%^&*+?~" for char in value[:-1]))
@@ -92,7 +92,7 @@ def _called(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _LONGEST_PORT = 6
-"""Digits of a password that is no port: ``connect("localhost", "5432")``."""
+"""Digits of a password that is not a port: ``connect("localhost", "5432")``."""
 _NAMED_FLAG = re.compile(
     r"(?<![\w-])--?([a-z-]{0,12}(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key))[ ]{1,3}[\"']?([^\s\"'<>|;()]{6,256})",
     re.IGNORECASE,
@@ -100,7 +100,7 @@ _NAMED_FLAG = re.compile(
 
 
 def _named_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``gpg --passphrase Onyx96981``: a flag whose name tells; with a sign it is an assignment."""
+    """``gpg --passphrase Onyx96981``: a flag whose name says it; with a sign it is an assignment."""
     match = reaching(_NAMED_FLAG, text, low, high, at, 44, 260)
     if match is None:
         return ()

@@ -55,7 +55,7 @@ _SAID = re.compile(r"MRN[-_]?[0-9]{5,12}(?![\w-])")
 
 
 _said = around(_SAID, CLASS, 12, 12, "record", group=0, begun=True)
-"""``MRN4482719``: the number begins with what it is."""
+"""``MRN4482719``: the number begins with its name."""
 
 
 NUMBER = runs.NumberKind(

@@ -127,7 +127,7 @@ _UNMISTAKABLE = re.compile(
     r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת[.\"'״]?ז|c[eé]dula de|personas kod|asmens kod|adóazonosító|\bcnic\b|\brut\b|\bnuip\b|\bc\.i\."
     r"|social insurance|rodné číslo|rijksregister|emirates id|iqama|ประชาชน|kennitala|\bsvnr\b|s[eé]curité sociale|\bdni\b|codice fiscale|henkilötunnus|\bcurp\b|\bnric\b|\bnino\b|national insurance)[^0-9\n\x1f;,]{0,18}$"
 )
-"""Right behind these a number is theirs even where its check digits fail: people mistype their own."""
+"""Right after these a number counts even if its check digits fail: people mistype their own."""
 
 
 def rule(run: runs.Run) -> Candidate | None:
@@ -177,7 +177,7 @@ def _identifier(
     )
 
 
-# What stands before the digits is left to the check: patterns that begin with a digit let the engine skip everything else.
+# The check judges what is before the digits: patterns that begin with a digit let the engine skip everything else.
 _NINO = r"(?#digits)[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-Da-d]\b"
 _SEVEN = r"(?#digits)[0-9]{7}-?[A-Za-z]\b"
 _IDENTIFIERS = (

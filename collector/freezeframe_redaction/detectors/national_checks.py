@@ -41,14 +41,14 @@ def _born(form: str, *, months: int = 100, days: int = 100) -> Check:
 
 
 _PLAIN, _LAST_DIGIT = "0123456789?", "01234567890"
-"""The remainder modulo 11 is the digit; a remainder of 10 is none, or its last digit."""
+"""The remainder modulo 11 is the digit; for a remainder of 10 there is no digit, or it is the last digit of 10."""
 _REST, _REST_DIGIT = "0?987654321", "00987654321"
-"""What is left to eleven is the digit."""
+"""Eleven minus the remainder is the digit."""
 _TENS, _REST_TENS = "0123456789", "0987654321"
 
 
 def _sum(weights: Iterable[int], digits: str, *, at: int | None = None, otherwise: Check | None = None) -> Check:
-    """Return whether the weighted sum gives the character behind the weighted ones, or the one `at` a place.
+    """Return whether the weighted sum gives the character after the weighted ones, or the one `at` a position.
 
     `digits` has the character for each remainder; for ``?`` there is none, and `otherwise` decides.
     """
@@ -118,7 +118,7 @@ ua_rnokpp = _sum((-1, 5, 7, 9, 4, 6, 10, 5, 7), _LAST_DIGIT)
 uy_ci = _sum((2, 9, 8, 7, 6, 3, 4), _REST_TENS)
 za_id = _every(ymd, _at(10, "012"), luhn)
 
-# -- those that are no weighted sum of the digits ------------------------------------------------------------------------
+# -- those that are not a weighted sum of the digits ---------------------------------------------------------------------
 
 
 def be_nn(d: str) -> bool:

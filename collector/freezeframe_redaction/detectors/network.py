@@ -1,6 +1,6 @@
 """IP addresses, MAC addresses, and credentials inside URLs.
 
-Loopback, unspecified, documentation and multicast addresses identify nobody; dotted versions are no addresses.
+Loopback, unspecified, documentation and multicast addresses identify no one; dotted versions are not addresses.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _ipv6(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _looks_like_code(value: str) -> bool:
-    """C++ and Rust paths, and times, are no addresses: ``a::b``, ``1::2`` carry next to no digits."""
+    """C++ and Rust paths, and times, are not addresses: ``a::b``, ``1::2`` have hardly any digits."""
     return "::" in value and len(value.replace(":", "")) < 4
 
 

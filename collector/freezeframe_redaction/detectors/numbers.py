@@ -1,7 +1,7 @@
 """Numbers: one trigger, one reading of a run of digits, and the rules of each class that looks like a number, in a fixed order.
 
-A run is digits with single separators (``4111 1111-1111``). Rules see the whole run first; where none takes it and it holds spaces,
-its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule.
+A run is digits with single separators (``4111 1111-1111``). Rules see the whole run first; if none takes it and it holds
+spaces, its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIMESTAMP = re.compile(
     r"|(?:19|20)[0-9]{2}-[0-9]{4}-[0-9]{4}$"
 )
 _DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.(?!0$)[0-9]{1,2}$")
-"""A measurement; no class of value is written so."""
+"""A measurement; no class of value is written like that."""
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
 
@@ -95,7 +95,7 @@ def _joins(char: str) -> bool:
 
 
 def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
-    """Whether bare digits can be dismissed at a glance: no word for any class stands near, and they are no card.
+    """Whether bare digits can be dismissed at a glance: no word for any class is near, and they are not a card.
 
     Most runs are ids, counters and times; this look costs a tenth of the whole reading.
     """
@@ -155,7 +155,7 @@ def classify(run: runs.Run) -> Candidate | None:
 def _is_marked_phone(run: runs.Run) -> bool:
     """Whether the run is the surrogate of a phone number.
 
-    The mark has three digits, so it counts only where a phone number would: behind a ``+`` or ``00``, or next to a word for a phone.
+    The mark has three digits, so it counts only where a phone number would: after ``+`` or ``00``, or next to a word for one.
     """
     dialled = run.international or run.digits[:2] == "00" or phone.has_area_in_brackets(run) or phone.is_telling(run)
     return (
@@ -169,7 +169,7 @@ _DIGIT_BEFORE = re.compile(r"[0-9](?=[^0-9]{0,14}$)")
 
 
 def _find_before_word(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended on a word behind the number (``22 498317 office``)."""
+    """The trigger ended on a word after the number (``22 498317 office``)."""
     digit = _DIGIT_BEFORE.search(text, max(low, at - 16), at)
     return find(text, low, high, digit.end()) if digit else ()
 

@@ -18,7 +18,7 @@ _AFTER = re.compile(
 )
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
-"""Lay-outs that say enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
+"""Layouts that are evidence enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
 ``020 7946 0018`` there, in Japan and in Korea."""
 _LETTER = re.compile(r"(?<!\w)[TMFP][:.] ?[+(]?$")
 """``T: 0161 448 2719``: how signatures of e-mails announce a number."""
@@ -34,7 +34,7 @@ _COUNTED = re.compile(
     r" (?:times|bytes|rows|records|items|users|tokens|char(?:acter)?s|words|lines|ms|milliseconds|seconds|samples|events|requests|calls|iterations|points|pixels|px|entries|files|people|copies|units|euros?|dollars?|usd|eur)\b",
     re.IGNORECASE,
 )
-"""What is counted behind a number: ``call 1234567 times``."""
+"""What is counted after a number: ``call 1234567 times``."""
 
 
 _MEASURED = re.compile(
@@ -44,17 +44,17 @@ _MEASURED = re.compile(
 
 
 def may_be_announced(run: runs.Run) -> bool:
-    """Whether `is_announced` is worth asking."""
+    """Whether `is_announced` is worth calling."""
     return bool(run.hints & context.HINT_PHONE) or is_telling(run) or is_labelled_behind(run.text, run.end, run.high)
 
 
 def is_telling(run: runs.Run) -> bool:
-    """Whether the lay-out alone says that it is a phone number."""
+    """Whether the layout alone says that it is a phone number."""
     return run.groups in _TELLING and run.digits[0] == "0"
 
 
 def is_announced(run: runs.Run) -> bool:
-    """Whether a word for a phone stands before or right behind the run."""
+    """Whether a word for a phone is before or right after the run."""
     return (
         bool(run.hints & context.HINT_PHONE)
         and (
@@ -65,12 +65,12 @@ def is_announced(run: runs.Run) -> bool:
 
 
 def has_area_in_brackets(run: runs.Run) -> bool:
-    """Whether the run is written as only phone numbers are: ``(21) 3333-4444``."""
+    """Whether the run is written in a way that only phone numbers are: ``(21) 3333-4444``."""
     return run.raw[0] == "(" and len(run.groups) == 3 and len(run.digits) >= 10
 
 
 def is_labelled_behind(text: str, end: int, high: int) -> bool:
-    """Whether a word for a phone stands right behind: ``22 498317 office``, ``(37) 788-063-Fax``."""
+    """Whether a word for a phone follows directly: ``22 498317 office``, ``(37) 788-063-Fax``."""
     return _AFTER.match(text, end, high) is not None
 
 
@@ -113,12 +113,12 @@ def _is_nanp_shaped(digits: str) -> bool:
 
 
 def _looks_written(run: runs.Run) -> bool:
-    """A number with separators that people write: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
+    """Whether a person may have written it: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
 
 
 def _stands_alone(run: runs.Run) -> bool:
-    """Whether no further digits stand beside the run, as they do in a dump of bytes or a row of figures."""
+    """Whether no further digits are next to the run, as there are in a dump of bytes or a row of figures."""
     return not run.before.rstrip(" ")[-1:].isdigit() and not run.text[run.end : run.end + 2].strip()[:1].isdigit()
 
 

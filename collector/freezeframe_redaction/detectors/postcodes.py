@@ -1,4 +1,4 @@
-"""Postcodes by themselves: ``zip: 94117``. Beside a street they belong to the address (`addresses`)."""
+"""Postcodes by themselves: ``zip: 94117``. Next to a street they belong to the address (`addresses`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "ADDRESS"
 KIND = "postcode"
-"""The surrogate of a postcode is as long, and no street."""
+"""The surrogate of a postcode is as long as it, and not a street."""
 
 _VALUE = re.compile(
     context.TAGS

@@ -1,4 +1,4 @@
-"""Runs of digits as the rules of number classes see them: the digits, their lay-out, and the words before them."""
+"""Runs of digits as the rules of number classes see them: the digits, their layout, and the words before them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate, Example
 
 TRIGGERS = (r"(?#digits)[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
-"""Nine digits in a row, with single separators. What may stand before them is judged by `numbers.find`."""
+"""Nine digits in a row, with single separators. `numbers.find` judges what may come before them."""
 
 _SEPARATORS = str.maketrans(".()/-+\t", "       ")
 _BARE = str.maketrans("", "", " .()/-+\t")
@@ -69,7 +69,7 @@ def context_of(text: str, low: int, start: int) -> tuple[str, int]:
 
 
 def said_behind(text: str, end: int, high: int) -> tuple[str, int] | None:
-    """Return the same of what says behind a number what it is: ``4417882031 is my account number``, ``4417882031 (PESEL)``."""
+    """Return the same for words after a number: ``4417882031 is my account number``, ``4417882031 (PESEL)``."""
     match = _SAID_BEHIND.match(text, end, min(high, end + REACH_BEHIND))
     if match is None:
         return None

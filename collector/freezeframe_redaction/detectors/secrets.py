@@ -1,4 +1,4 @@
-"""Credentials that carry their own mark: the keys of vendors (`vendors`), JWT, PEM blocks, SSH keys."""
+"""Credentials that are recognisable by themselves: the keys of vendors (`vendors`), JWT, PEM blocks, SSH keys."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ CLASS = "SECRET"
 
 _MARKS = ("rDxrDx", "facadefacade", "RDXRDX")
 _SHORT_MARK = "rDx"
-"""What the redactor writes into a secret's surrogate; no credential that holds one is looked at again. The short one, for what has
-no room for more, counts at the beginning only: inside, one token in seven thousand has it by chance."""
+"""What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. The short one, for
+values without room for more, counts only at the beginning: inside, one token in seven thousand has it by chance."""
 
 
 def is_marked_secret(value: str) -> bool:
@@ -35,7 +35,7 @@ def _finder(name: str, head: str, form: str) -> Find:
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         floor = max(low, at - _BEHIND)
         if head:
-            # The head is what takes long to search for, and the key what takes long to read: each where it may be.
+            # The head takes long to search for, and the key takes long to read: each is tried only where it may be.
             starts = [one.start() for one in begins.finditer(text, floor, at)]
             matches = (whole.match(text, start, min(high, start + _LONGEST)) for start in starts)
         else:
@@ -58,13 +58,13 @@ def _finder(name: str, head: str, form: str) -> Find:
 
 
 def _is_sample(value: str, tail: str) -> bool:
-    """Documentation writes keys that nobody has: ``AKIAIOSFODNN7EXAMPLE``, ``sk-xxxxxxxx``, ``ghp_your_token_here``."""
+    """Whether it is an example from documentation: ``AKIAIOSFODNN7EXAMPLE``, ``sk-xxxxxxxx``, ``ghp_your_token_here``."""
     if value.endswith("EXAMPLE") or len(set(tail)) < 4:
         return True
     lowered = value.lower()
     if any(word in lowered for word in ("your-", "your_", "-here", "_here", "placeholder", "example")):
         return True
-    # Four in a row stand in one random token of half a million, and then there are few others.
+    # One random token in half a million has four in a row, and then few others.
     if "xxxx" in lowered and 4 * lowered.count("x") >= len(lowered):
         return True
     # Words (``sk-learn-contrib-project-name``) hold no digit and no capital; random text of this length does.
@@ -93,7 +93,7 @@ def _pem(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     begin = _PEM_BEGIN.match(text, start, min(high, start + 80))
     if begin is None:
         return ()
-    # Cut-off blocks have no END: the lines of base64 go on to wherever they stop.
+    # Cut-off blocks have no END: take the lines of base64 as far as they go.
     limit = min(high, begin.end() + 16000)
     end_marker = f"-----END {begin.group(1)}-----"
     end = text.find(end_marker, begin.end(), limit)
@@ -116,7 +116,7 @@ _BASE64_LINE = re.compile(r"[A-Za-z0-9+/=]{12,64}")
 
 
 def _putty(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The lines behind ``Private-Lines: 1``. Source: PuTTY, "Format of the PuTTY private key file", C.1."""
+    """The lines after ``Private-Lines: 1``. Source: PuTTY, "Format of the PuTTY private key file", C.1."""
     match = _PUTTY_LINES.match(text, at - 16, min(high, at + 5000)) if at - 16 >= low else None
     if match is None:
         return ()
@@ -149,7 +149,7 @@ _NOT_ITS_KEY = re.compile(r"(?i)commit|sha|hash|digest|version|image|ref|rev|eta
 
 
 def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``WEAVIATE = a1B2...``: nothing but the vendor's name tells what the letters are."""
+    """``WEAVIATE = a1B2...``: only the vendor's name says what the letters are."""
     match = _NAMED.match(text, at, min(high, at + 120))
     if match is None:
         return ()

@@ -1,4 +1,4 @@
-"""Records whose fields say by their place what they are: segments of HL7 v2 and of X12, lines of vCards.
+"""Records whose fields are known by their position: segments of HL7 v2 and of X12, lines of vCards.
 
 Source: HL7 v2.5.1, chapters 3 and 6 (PID, NK1, PV1, GT1, IN1); ASC X12, segments NM1, N3, N4, DMG, REF, PER; RFC 6350, 6.2.2
 and 6.3.1 (N, ADR).
@@ -70,7 +70,7 @@ _X12_NAME = re.compile(r"\b(?:NM1|N3|N4|DMG|REF|PER)\*")
 
 
 def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended behind the first fields."""
+    """The trigger ended after the first fields."""
     name = _last(_X12_NAME, text, max(low, at - 10), at)
     return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _END_OF_X12) if name else ()
 

@@ -1,4 +1,4 @@
-"""Numbers that are spelled digit by digit, as transcripts of calls have them."""
+"""Numbers that are spelled digit by digit, as in transcripts of calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card, is_marked_nanp, is_marked_subscriber
 
 _REACH = 320
-"""Characters that the longest run may take before the trigger's end, or behind it."""
+"""Characters that the longest run may take before the trigger's end, or after it."""
 _CODE = re.compile(r"\b(?:pin|code|passcode|otp|cvv|cvc)\b[^.?!]{0,24}$")
 
 
@@ -26,7 +26,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _class_of(digits: str, before: str) -> str:
-    """Return what the digits are: nothing where they are few and no word says what for."""
+    """Return what the digits are: an empty text if they are few and no word says what they are for."""
     length = len(digits)
     if length == 9 and context.SSN.search(before):
         return "*" if SSN_SHAPE.fullmatch(digits) else "US_SSN"
@@ -41,14 +41,14 @@ def _class_of(digits: str, before: str) -> str:
 
 _LEAST_PHONE = 7
 _LEAST_UNSAID = 9
-"""Digits of a number that needs no word: nobody counts so far."""
+"""Digits of a number that needs no word: no one counts that far."""
 
 DETECTORS = (
     Detector(
         name="number spelled digit by digit",
         class_=phone.CLASS,
         triggers=tuple(
-            # One for each language: together they cost four times as much.
+            # One per language: together they cost four times as much.
             rf"(?i)(?:(?:{digit})[ ,.\-]{{1,3}}){{3}}"
             for digit in spoken.DIGITS
         ),

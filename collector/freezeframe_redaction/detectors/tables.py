@@ -1,6 +1,6 @@
 """Tables in text: CSV, TSV, markdown and the rows of an INSERT. The heading of a column says what its cells are.
 
-A trigger fires on a heading; the rows below it are read as far as they have as many cells as the heading line. What a cell
+A trigger fires on a heading; the rows below it are read as long as they have as many cells as the heading line. What a cell
 holds must still look like its class, so a column of ``phone`` that holds ``n/a`` or ``string`` stays.
 """
 
@@ -21,7 +21,7 @@ from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_identifier, is_mar
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
-"""Of a heading; what is longer is a sentence with commas."""
+"""Of a heading; anything longer is a sentence with commas."""
 _DELIMITERS = "\t|;,"
 _LONGEST = 1000
 """Characters of a line of headings."""
@@ -37,7 +37,7 @@ _TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 
 _NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .,'’-]{1,2}[^\W\d_]+){0,4}\.?")
 _FULL_NAME = re.compile(r"[^\W\d_a-z][^\W\d_.'’-]*(?:(?:, |[ .'’-]{1,2})[^\W\d_]+){1,4}\.?")
-"""Two words at least: such a column may hold teams and services too."""
+"""Two words at least: a column with such a heading may hold teams and services too."""
 _PHONE = re.compile(r"[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9](?:\.0)?")
 _DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}")
 _NUMBER = re.compile(r"(?=.*[0-9]{4})[A-Z0-9][A-Z0-9 -]{4,20}[A-Z0-9]", re.IGNORECASE)
@@ -52,7 +52,7 @@ def _is_phone_mark(value: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """What the cells of a column, or the fields of one place, hold."""
+    """What the cells of a column, or the fields at one position, hold."""
 
     class_: str
     words: str
@@ -155,19 +155,19 @@ _COLUMNS = (
         is_marked=_is_phone_mark,
         fires=False,
     ),
-    # E-mails are found by themselves; the column says that the table is one of people.
+    # E-mails are found without it; the column shows that the table is one of people.
     Column(class_="EMAIL", words="e-?mail(?: address)?", look=re.compile("(?!)")),
 )
 COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 """Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
 _HALVES = (frozenset(["first", "last"]), frozenset(["given", "family"]))
-"""Headings that speak of names only together."""
+"""Headings that mean names only together."""
 _PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee", re.IGNORECASE)
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Read the table one of whose headings ended just before `at`: all its columns at once."""
+    """Read the table that has a heading which ended just before `at`: all its columns at once."""
     floor = max(low, at - _LONGEST)
     begin = max(floor, text.rfind("\n", floor, at - 1) + 1)
     opening, closing = text.rfind("(", begin, at - 1), text.find(")", at - 1, min(high, at + 400))
@@ -189,7 +189,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     names = [text[a:b].strip(" \"'`*") for a, b in headings]
     columns = [(at, column) for at in range(len(names)) if (column := _column(names, at)) is not None]
-    # A list in source code with one value a line ends each with a comma, and is no table of two columns.
+    # A list in source code with one value per line has a comma at the end of each, and is not a table of two columns.
     if sum(map(bool, names)) < (1 if delimiter == "|" else 2) or not columns:
         return ()
     out: list[Candidate] = []
@@ -235,7 +235,7 @@ _NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
 
 
 def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
-    """Return what the cell holds, or None where it does not look like its column."""
+    """Return what the cell holds, or None if it does not look like its column."""
     value = text[start:end]
     if column.class_ == "PERSON":
         if not _is_name(value, column):
@@ -258,7 +258,7 @@ def _is_name(value: str, column: Column) -> bool:
 
 @lru_cache(maxsize=4096)
 def _named(heading: str) -> Column | None:
-    """Return the column that the heading is by itself; the same few come again and again."""
+    """Return the column that the heading is by itself; the same few occur again and again."""
     return next((column for pattern, column in _HEADINGS if pattern.fullmatch(heading)), None)
 
 
@@ -269,7 +269,7 @@ def _column(names: list[str], at: int) -> Column | None:
     if any({names[at].lower()} < halves <= {name.lower() for name in names} for halves in _HALVES):
         return _COLUMNS[0]
     if _PLAIN_NAME.fullmatch(names[at]) and any(map(_named, names)):
-        return _COLUMNS[0]  # products have names too, but neither telephones nor birthdays
+        return _COLUMNS[0]  # products have names too, but neither phone numbers nor birthdays
     return None
 
 
@@ -293,7 +293,7 @@ def _tuples(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[int, int]]:
-    """Yield the span of each cell, without the quotes and spaces around it; a delimiter inside quotes divides nothing."""
+    """Yield the span of each cell, without the quotes and spaces around it; a delimiter inside quotes does not count."""
     position = start
     while True:
         quoted = _QUOTED.match(text, position, end)
@@ -323,7 +323,7 @@ def _without_options(words: str) -> str:
 _WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
 DETECTORS = (
-    # What may stand around the words is judged by the check: each choice here is paid for at every byte.
+    # The check judges what may be around the words: each choice here costs time at every byte.
     row("column of a table", "PERSON", _find,
         r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
         r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",

@@ -1,8 +1,8 @@
-"""Names of people: the cheap tier, one tell a module.
+"""Names of people: the cheap tier, one kind of evidence per module.
 
 A name is accepted on evidence: the word before it (``Dear``, ``my name is``, ``Herr``), the key or label of its value
-(``customer_name``, ``Reporter:``), its place in a letter or a dialogue, or its own words (a given name of the lexicon followed by a word that is no ordinary word). Given names
-without evidence are left to the model tier.
+(``customer_name``, ``Reporter:``), its place in a letter or a dialogue, or its own words (a given name of the lexicon followed
+by a word that is not an ordinary one). Given names without evidence are left to the model tier.
 """
 
 from __future__ import annotations

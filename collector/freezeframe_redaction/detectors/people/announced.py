@@ -1,4 +1,4 @@
-"""Names behind words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``."""
+"""Names after words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
 
 SAYS_NAME = phrases("announced.says_name")
-"""Behind these a word is a name, whatever it looks like."""
+"""After these a word is a name, whatever it looks like."""
 STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
 _ANNOUNCERS = phrases("announced.announcers")
-"""Behind these a word is a name where it looks like one."""
+"""After these a word is a name if it looks like one."""
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
 """The engine knows borders of ASCII words only."""
 _CLOSINGS = phrases("announced.closings")
-"""Ends of letters; the name stands behind them, on a line of its own or not."""
+"""Ends of letters; the name follows, on a separate line or not."""
 
 
 def as_alternatives(listed: Iterable[str]) -> str:
-    """Return phrases as a trigger has them."""
+    """Return the phrases as alternatives of a trigger."""
     return "|".join(re.escape(phrase).replace(r"\ ", " ") for phrase in sorted(set(listed)))
 
 
 ANNOUNCING = frozenset(word.lower() for phrase in (*SAYS_NAME, *_ANNOUNCERS, *_CLOSINGS) for word in phrase.split())
-"""Words that stand before a name and are no part of it."""
+"""Words that come before a name and are not part of it."""
 
 
 def _either_case(listed: tuple[str, ...]) -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def _either_case(listed: tuple[str, ...]) -> tuple[str, ...]:
 
 _SAID = _either_case(SAYS_NAME)
 _TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor", "signora"])  # fmt: skip
-"""The two that are ordinary words too announce no more than ``Dear`` does."""
+"""Those that are ordinary words too announce no more than ``Dear`` does."""
 _END_OF_LETTER = re.compile(
     rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:\(signed\)|i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
     re.IGNORECASE,
@@ -50,13 +50,13 @@ _PRESENTS_SELF = re.compile(
     re.IGNORECASE,
 )
 _AND_TELLS = re.compile(r", (?:an? |the |your |from |[0-9]|and I|mother|father)")
-"""Behind who presents himself: ``I'm Calliope, a nurse``."""
+"""After people who introduce themselves: ``I'm Calliope, a nurse``."""
 _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
 _GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
 
 
 def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
-    """Whether a line begins with a greeting and these words, and ends, or goes on behind a comma: ``Hi Ndapewa, please``."""
+    """Whether a line begins with a greeting and these words, and ends, or goes on after a comma: ``Hi Ndapewa, please``."""
     start, end = tokens[0][0], tokens[-1][1]
     return (
         len(tokens) <= 3
@@ -71,7 +71,7 @@ _GREETINGS = phrases("announced.greetings")
 
 
 def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
-    """Whether the words are a line of their own below ``Kind regards`` or the two dashes of a signature."""
+    """Whether the words are a separate line below ``Kind regards`` or the two dashes of a signature."""
     start, end = tokens[0][0], tokens[-1][1]
     before = text[max(low, start - 48) : start]
     ending = _END_OF_LETTER.search(before) if "\n" in before[-16:] else None
@@ -91,7 +91,7 @@ def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]])
 
 
 def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: str, *, strong: bool) -> tuple[Candidate, ...]:
-    """Behind a title or ``my name is`` a word is a name, unless it is plainly something else."""
+    """After a title or ``my name is`` a word is a name, unless it is plainly something else."""
     words = [text[a:b] for a, b in tokens]
     first, start = words[0], tokens[0][0]
     if names.is_brand(words) or names.is_brand([*text[max(low, start - 4) : start].split(), *words]):
@@ -115,11 +115,11 @@ _PARTICLES_BEFORE = re.compile(rf"(?<!\w)(?:{names.PARTICLE} ){{1,3}}\Z")
 
 
 def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended on the first letter behind a word that announces a name."""
+    """The trigger ended on the first letter after a word that announces a name."""
     start = at - 1
     tokens = names.tokens_at(text, start, high)
     for _ in range(3):
-        # "Sehr geehrte Frau Dr. Weiß": the name begins behind the titles.
+        # "Sehr geehrte Frau Dr. Weiß": the name begins after the titles.
         if not tokens or not names.is_title(text[slice(*tokens[0])]):
             break
         following = names.WORD.search(text, tokens[0][1], min(high, tokens[0][1] + 4))
@@ -171,7 +171,7 @@ _SIGN_OFF = rf"(?i:{as_alternatives(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SEÑORA?|REV|CAPT)"
 
 DETECTORS = (
-    # Compiled ten times quicker with the border than with a class before it.
+    # Compiles ten times faster with the border than with a class before it.
     row("name: announced", names.CLASS, find,
         rf"\b(?:(?:{_TITLES})\.?|{as_alternatives([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
         rf"{names.START}(?:{as_alternatives(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",

@@ -1,4 +1,4 @@
-"""Two words that no list needs to know, since what stands beside them says that they are a person, or a party to a contract or a case."""
+"""Two words that need not be on any list: the words next to them show a person, or a party to a contract or a case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LED_A_LIFE = re.compile(
     rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? (?:holds an? (?:[BM]Sc|BA|MA|MBA|PhD|degree|bachelor|master|doctorate|diploma)|(?:lives|lived|grew up|studied|worked) (?:in|at)\b|was born\b|graduated from\b)"
 )
 _PARTY = re.compile(rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? \((?:hereinafter|the [\"“']|[\"“'](?:the )?[A-Z])")
-"""What only people do, and how a contract names its parties: the words need not be on any list."""
+"""What only people do, and how a contract names its parties: the names need not be on any list."""
 
 
 def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

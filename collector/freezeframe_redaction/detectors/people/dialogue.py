@@ -1,4 +1,4 @@
-"""Names in dialogues: who speaks in a transcript, who wrote what a mail quotes, and what is answered to "your name?"."""
+"""Names in dialogues: the speakers of a transcript, the author of what a mail quotes, and the answer to "your name?"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from freezeframe_redaction.rows import row
 
 
 def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """What is answered to a question for a name, on the next line of a dialogue."""
+    """The answer to a question for a name, on the next line of a dialogue."""
     start = at - 1
     tokens = names.tokens_at(text, start, high)
     words = [text[a:b] for a, b in tokens]
@@ -36,7 +36,7 @@ _WROTE_AS_SCANNED = "(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escrev
 
 
 def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Who wrote what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
+    """The author of what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
     for match in _WROTE.finditer(text, max(low, at - 140), min(high, at)):
         spans = [one.span() for one in names.WORD.finditer(text, *match.span(1))]
         while spans and not names.may_be_name(text[slice(*spans[0])]):
@@ -54,7 +54,7 @@ _MAILBOX = re.compile(rf"(?<![\w@.-])({names.TOKEN}(?:\.? {names.TOKEN}){{0,3}})
 
 
 def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The two words before an address in angle brackets, where they are known, or the address has one of them."""
+    """The two words before an address in angle brackets, if they are known, or the address has one of them."""
     for match in _MAILBOX.finditer(text, max(low, at - 140), min(high, at)):
         if match.end() < at:
             continue
@@ -81,7 +81,7 @@ _SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{n
 
 
 def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Who speaks in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
+    """The speaker in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
     start = at - 1
     tokens = names.tokens_at(text, start, high, 4)
     if len(tokens) > 1 and text[slice(*tokens[0])].lower() in _ROLES:

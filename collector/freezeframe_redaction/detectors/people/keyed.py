@@ -23,7 +23,7 @@ _LOOSE_KEYS = (
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
 _PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
-"""Labels of people and of nobody else: what stands behind one need not be on any list."""
+"""Labels of people and of nothing else: what follows one need not be on any list."""
 
 _VALUE = re.compile(rf"{names.TOKEN}\.?(?:[ ,]{{1,2}}{names.TOKEN}\.?){{0,4}}")
 
@@ -48,7 +48,7 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if not value[0].isupper() and value.isascii() and not any(map(names.is_known, words)):
         return ()
-    # A sentence after the name belongs to the text: stop at the first lower-case word that is no particle.
+    # A sentence after the name belongs to the text: stop at the first lower-case word that is not a particle.
     tokens = (
         names.tokens_at(text, start, high) if value[0].isupper() else [m.span() for m in names.WORD.finditer(text, start, end)]
     )
@@ -56,7 +56,7 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tuple[int, int]]:
-    """Return the words with the given names that stand behind a comma: ``OKONKWO, Chidinma``."""
+    """Return the words with the given names that follow a comma: ``OKONKWO, Chidinma``."""
     if not tokens or len(tokens) > 3 or text[tokens[-1][1] : tokens[-1][1] + 2] != ", ":
         return tokens
     behind = names.tokens_at(text, tokens[-1][1] + 2, high, 2)
@@ -98,7 +98,7 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]:
-    """``name: giulia bonaventura``: the whole field is a given name, and a word that is none of prose."""
+    """``name: giulia bonaventura``: the whole field is a given name, and a word that is not one of prose."""
     match = _SMALL_FIELD.match(text, start, min(high, start + 60))
     if match is None:
         return ()
@@ -117,7 +117,7 @@ _FIELD_ENDS = re.compile(
 
 
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Behind a label of people stands a person, unless a word of it is none of a name."""
+    """What follows a label of people is a person, unless one of its words cannot be part of a name."""
     gap = _TO_VALUE.match(text, at, high)
     start = gap.end() if gap else at
     if start >= high or not text[start].isupper() or not _is_label_of_people(text, low, at):
@@ -147,7 +147,7 @@ _MOST_OTHERS = 40
 
 
 def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
-    """Return who is listed behind the first person of a label: ``Attendees: Aiko, Cíntia (chair), J. Hargreaves``."""
+    """Return the people listed after the first person of a label: ``Attendees: Aiko, Cíntia (chair), J. Hargreaves``."""
     out: list[Candidate] = []
     for _ in range(_MOST_OTHERS):
         gap = _NEXT_PERSON.match(text, end, min(high, end + 32))
@@ -163,7 +163,7 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
 
 _LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}
 _LABEL_ENDS = "|".join(sorted({label.split()[-1][-4:] for label in _LABELS if label[-1].isascii()}))
-"""What the engine looks for: far fewer states than the labels themselves, which are looked up behind it."""
+"""What the engine looks for: far fewer states than the labels themselves, which are looked up afterwards."""
 _OTHER_LABEL_ENDS = "|".join(
     sorted(
         {
@@ -176,18 +176,18 @@ _OTHER_LABEL_ENDS = "|".join(
 )
 _LABEL_BEHIND = re.compile(r"[^\W\d]+(?:[ .-][^\W\d]+){0,3}\.?\Z")
 _JOINT = re.compile(r"[ _-]|(?<=[a-z])(?=[A-Z])")
-"""Between the words of a label, also where it is an identifier: ``reported_by``, ``reportedBy``."""
+"""Between the words of a label, even if it is an identifier: ``reported_by``, ``reportedBy``."""
 
 
 _LAST = re.compile(r"(?<![^\W_])last[\"']?:\Z", re.IGNORECASE)
-"""``{"first": ..., "last": ...}``: one word, and any."""
+"""``{"first": ..., "last": ...}``: any single word."""
 _SIGN = r"\"?:|\*\*:|':| :|=[\"']| - "
 """Between a label and its value. The triggers end here, so that they are literals, which cost next to nothing."""
 _TO_VALUE = re.compile(r"[ \t\r\n\"'*]{0,4}")
 
 
 def _is_label_of_people(text: str, low: int, end: int) -> bool:
-    """Whether the text that ends here, but for quotes and a colon, is a label of people."""
+    """Whether the text that ends here, except for quotes and a colon, is a label of people."""
     stem = text[max(low, end - 40) : end].rstrip(" \t\r\n\"'*:=-")
     behind = _LABEL_BEHIND.search(stem)
     if behind is None:
@@ -197,7 +197,7 @@ def _is_label_of_people(text: str, low: int, end: int) -> bool:
 
 
 DETECTORS = (
-    # Behind a separator of leaves stands the key of a JSON value.
+    # The key of a JSON value follows a separator of leaves.
     row("name: key of a person's name", names.CLASS, _keyed, _PERSON_KEYS,
         r"(?i)(?:^|\x1f)(?:[fl]_?name|family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
         r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",

@@ -1,4 +1,4 @@
-"""Names behind what somebody is to somebody: ``my wife Ana``, ``his brother-in-law, Joaquim``, ``ma sœur Apolline``."""
+"""Names after words for relatives: ``my wife Ana``, ``his brother-in-law, Joaquim``, ``ma sœur Apolline``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OTHERS = {
     "moja|mój": "żona mąż syn córka",
     "benim": "eşim kızım oğlum",
 }
-"""What may stand before -> who it is."""
+"""What may come before -> who it is."""
 _WHOSE = r"w/|with|and|my|his|her|our|their|your|[^\W\d_]{2,}'s"
 _AGE = "late |ex-|ex |eldest |youngest |older |younger |little "
 _BEFORE = re.compile(
@@ -33,7 +33,7 @@ _OTHER_WORDS = {word for words in _OTHERS.values() for word in words.split()}
 
 
 def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """Behind ``my wife`` a word is a name where it looks like one; behind ``wife`` alone, where a list knows it."""
+    """After ``my wife`` a word is a name if it looks like one; after ``wife`` alone, if a list has it."""
     start = at - 1
     if _BEFORE.search(text, max(low, start - 48), start) is not None:
         tokens = names.tokens_at(text, start, high)

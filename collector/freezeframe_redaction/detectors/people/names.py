@@ -23,7 +23,7 @@ WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
 
 _MARKED_SCRIPTS = range(0x0591, 0x1CD0)
-"""From Hebrew points to Vedic signs: vowels and tones that Python counts as no part of a word."""
+"""From Hebrew points to Vedic signs: vowels and tones that Python does not count as part of a word."""
 
 
 def _ranges(codes: Iterable[int]) -> str:
@@ -38,9 +38,9 @@ def _ranges(codes: Iterable[int]) -> str:
 
 
 MARKS = _ranges(code for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
-"""For a character class: the marks that stand within words of scripts beyond Latin, Greek and Cyrillic."""
+"""For a character class: the marks inside words of scripts beyond Latin, Greek and Cyrillic."""
 
-# For triggers, which read one byte a character.
+# For triggers, which read one byte per character.
 START = r"[^A-Za-z0-9_\xc0-\xff]"
 CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
 
@@ -51,12 +51,12 @@ NOT_NAMES = frozenset(
 NAMED_AFTER_NOUNS = frozenset(phrases("names.named_after_nouns"))
 """What is called after people: ``Bell's palsy``."""
 OFFICES = frozenset(phrases("names.offices"))
-"""What bodies and departments are called, which sign letters and own things as people do."""
+"""What organisations and departments are called, which sign letters and own things as people do."""
 TITLES = frozenset(phrases("names.titles"))
 INFLECTED_TITLES = frozenset(
     "panu pana panem pani panią paní господину госпоже господина пану пана пані κυρία κύριε κύριος κύριο".split()
 )
-"""Titles as they stand within a sentence, in small letters."""
+"""Titles as they appear within a sentence, in small letters."""
 _ANY_TITLE = TITLES | {title.capitalize() for title in INFLECTED_TITLES} | {"Pane"}
 _TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.|[Dd]ott\.|[Pp]rof\.)?\w{2,13})\.?\s{1,3}\Z")
 _DEGREES_BEHIND = re.compile(r"(?:,? (?:Jr|Sr|PhD|Ph\.D|MD|M\.D|DDS|DVM|Esq|MBA|II|III)\b\.?){1,2}")
@@ -67,7 +67,7 @@ NEVER_FIRST = frozenset(phrases("names.never_first"))
 
 
 SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(phrases("names.short_words"))
-"""Given names that are ordinary words first; beside a surname they still say nothing."""
+"""Given names that are ordinary words first; next to a surname they still say nothing."""
 SURNAME_ENDING = re.compile(
     r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist|lund|ström"
     r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|guchi|moto|mura|yama|naga|[kg]awa|[sj]h?ima|[sz]aki|bayashi|matsu|kami|[^\W\d_]{2}sen)$"
@@ -129,12 +129,12 @@ def is_title(word: str) -> bool:
 
 
 def is_brand(words: Sequence[str]) -> bool:
-    """Whether two words in a row are a company, a product or a method that bears people's names: ``Wells Fargo``."""
+    """Whether two words in a row are a company, a product or a method that is named after people: ``Wells Fargo``."""
     return any(f"{one} {next_}".lower() in NAMED_AFTER for one, next_ in pairwise(words))
 
 
 def title_start(text: str, low: int, start: int) -> int:
-    """Return where the titles right before `start` begin (``Frau Dr. ``); `start` where there are none."""
+    """Return where the titles right before `start` begin (``Frau Dr. ``); `start` if there are none."""
     for _ in range(2):
         title = _TITLE_BEFORE.search(text, max(low, start - 20), start)
         if title is None or not is_title(title[1]):
@@ -144,20 +144,20 @@ def title_start(text: str, low: int, start: int) -> int:
 
 
 def accept(text: str, tokens: list[tuple[int, int]], kind: str) -> tuple[Candidate, ...]:
-    """Return the words as one name, or as a surrogate where they are one."""
+    """Return the words as one name, or as a surrogate if they are one."""
     start, end = tokens[0][0], tokens[-1][1]
     if text[end - 2 : end] in ("'s", "'S"):
         end -= 2
     if holds_invented(text[start:end]):
         return (Candidate(start, end, "*"),)
-    # "Mr." and "PhD" identify nobody and stay, but they belong to the name that is reported.
+    # "Mr." and "PhD" identify no one and stay, but they belong to the name that is reported.
     degrees = _DEGREES_BEHIND.match(text, end)
     shown = (title_start(text, 0, start), degrees.end() if degrees else end)
     return (Candidate(start, end, CLASS, kind, None if shown == (start, end) else shown),)
 
 
 def before_common(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the words of a name in capitals as far as the next ordinary word, which capitals do not tell apart."""
+    """Return the words of a name in capitals up to the next ordinary word, which capitals do not distinguish."""
     if not text[slice(*tokens[0])].isupper():
         return tokens
     for index, token in enumerate(tokens[1:], 1):
@@ -168,7 +168,7 @@ def before_common(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, i
 
 
 def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Drop words from the end that are no part of a name."""
+    """Drop words from the end that are not part of a name."""
     while len(tokens) > 1 and is_ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
         tokens = tokens[:-1]
     return tokens
@@ -192,7 +192,7 @@ def is_plainly_given(word: str) -> bool:
 
 
 def may_be_name(word: str) -> bool:
-    """Whether the word may be part of a name as it looks: no office, no ordinary word, neither camel case nor an acronym."""
+    """Whether the word may be part of a name, by its look: not an office, an ordinary word, camel case or an acronym."""
     lowered = word.lower()
     if lowered in NOT_NAMES or lowered in OFFICES or lowered in TECHNICAL or not word[0].isupper():
         return False

@@ -60,7 +60,7 @@ _WITH_ANOTHER = re.compile(rf"(?<![\w'-])({names.TOKEN}) (?:and|&|und|et|y|e|i|o
 
 
 def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
-    """Return the given name of who shares the surname that follows: ``Fionnuala and Diarmuid Ó Conaill``."""
+    """Return the given name of a person who shares the surname that follows: ``Fionnuala and Diarmuid Ó Conaill``."""
     match = _WITH_ANOTHER.search(text, max(low, start - 28), start) if text[start - 1 : start] == " " else None
     if match is None or not names.is_plainly_given(match[1]) or not match[1][1:].islower():
         return ()
@@ -70,7 +70,7 @@ def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
 
 
 _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", "ant", "ent", "ive", "al", "man")
-"""How words end that are verbs, and what somebody is: ``Producer James Sparks``."""
+"""How verbs and words for occupations end: ``Producer James Sparks``."""
 _NAMED_AFTER = re.compile(
     r"(?:'s)? (?:algorithm|theorem|method|equation|equilibrium|distribution|filter|transform|test|conjecture|lemma|machine|constant|effect|inequality|matrix"
     r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport|foundation)s?\b",
@@ -79,18 +79,18 @@ _NAMED_AFTER = re.compile(
 
 
 def _is_named_after(words: list[str], behind: str) -> bool:
-    """Whether the words are what somebody's name was given to: ``Bellman Ford``, ``Grace Hopper Award``."""
+    """Whether the words are something that is named after a person: ``Bellman Ford``, ``Grace Hopper Award``."""
     return _NAMED_AFTER.match(behind) is not None or names.is_brand(words)
 
 
 _VIETNAMESE = frozenset(
     "nguyen nguyễn tran trần pham phạm hoang hoàng huynh huỳnh phan vũ võ đặng bui bùi đỗ hồ ngô dương lý".split()
 )
-"""Family names stand first; what follows is one to three short words."""
+"""Family names come first; one to three short words follow."""
 
 _CHINESE = frozenset(phrases("pairs.chinese"))
 _PINYIN = re.compile(r"(?i:(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?(?:[iu]?[aeo](?:i|o|u|n|ng|r)?|[iu]n?g?|ui|iu|ua)){2}")
-"""A given name of two syllables behind it: ``Xu Weiqiang``."""
+"""A given name of two syllables after it: ``Xu Weiqiang``."""
 
 
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
@@ -146,7 +146,7 @@ def _pairs(words: list[str], index: int) -> bool:
     if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
         return False
     if names.is_ordinary(last):
-        # "Erin Dale", "Sophie Lang": an ordinary word behind a name that is nothing else.
+        # "Erin Dale", "Sophie Lang": an ordinary word after a word that can only be a name.
         return (
             len(first) > 3
             and len(last) > 3
@@ -158,7 +158,7 @@ def _pairs(words: list[str], index: int) -> bool:
         return last.lower() in SURNAMES and first.lower() not in names.SHORT_WORDS
     if last.lower() in SURNAMES or last.lower() in GIVEN:
         return True
-    # An unknown word behind a good given name is a surname more often than not; camel case and acronyms are not.
+    # An unknown word after a good given name is a surname more often than not; camel case and acronyms are not.
     particle = len(words) > index + 1 and words[index + 1] in names.PARTICLES
     return len(first) > 2 and len(last) > (2 if particle else 3) and all(part[1:].islower() for part in last.split("-"))
 
@@ -210,7 +210,7 @@ def _is_foreign_pair(first: str, last: str) -> bool:
         return False
     surname = last_lower in SURNAMES
     if not first.isascii() or not last.isascii():
-        # Letters with marks stand in names and places; a place has no surname.
+        # Letters with marks occur in names and places; a place has no surname.
         return surname or first_lower in GIVEN or first_lower in SURNAMES or bool(names.SURNAME_ENDING.search(last_lower))
     return (surname and (first_lower in SURNAMES or first_lower[-1] in "aeio")) or (
         bool(names.SURNAME_ENDING.search(last_lower))
@@ -219,7 +219,7 @@ def _is_foreign_pair(first: str, last: str) -> bool:
 
 
 _PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "New", "Los", "Las"])
-"""Before a given name they make a place of it: San Francisco Bay."""
+"""Before a given name they make it a place: San Francisco Bay."""
 
 
 _RUN_BEFORE = re.compile(
@@ -237,7 +237,7 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
 
 
 _MAILBOX = re.compile(r"(?: [^\W\d_]\.?)?[\"']? ?[<\[](?:mailto:)?[^<>\s@]{1,64}@")
-"""Behind a name in the header of a mail."""
+"""After a name in the header of a mail."""
 _AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
 
 
@@ -302,7 +302,7 @@ _UPPER = r"[^\W\d_a-zß-öø-ÿ]"
 _IN_CAPITALS = re.compile(
     rf"(?<![\w'-])({_UPPER}{{3,}}(?:['-]{_UPPER}+)*)(?= (?:{_UPPER}\.? )?({_UPPER}{{3,}}(?:['-]{_UPPER}+)*)(?!\w))"
 )
-"""Two words in capitals; the second is looked at only, since it may be the first of the pair that counts."""
+"""Two words in capitals; the second is only a lookahead, since it may be the first of the pair that counts."""
 
 
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

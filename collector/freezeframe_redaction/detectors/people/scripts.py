@@ -24,7 +24,7 @@ _SLAVIC_OFFICIAL = re.compile(
 _SLAVIC_FULL = re.compile(
     rf"(?<!\w)[А-ЯЁІЇЄҐ][а-яёіїєґ]+ [А-ЯЁІЇЄҐ][а-яёіїєґ]+{_PATRONYMIC}(?: [А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)?)?(?!\w)"
 )
-"""Given name, patronymic and mostly a surname; the patronymic says it all."""
+"""Given name, patronymic and mostly a surname; the patronymic is evidence enough."""
 _SLAVIC_SURNAME = re.compile(
     r"(?:ов|ова|ев|ева|ёв|ёва|ин|ина|ын|ына|ский|ская|цкий|цкая|ой|енко|чук|юк|ук|ич|вич|як|ий|ая|их|ых|ко|ян|швили|дзе|[оеё]в(?:у|а|ым|ым|е)|[оеё]вой|ин(?:у|ым)|иной|ск(?:ому|ого|им|ой|ую)|енк[оу]|чук(?:у|а|ом))$"
 )
@@ -36,7 +36,7 @@ _CHINESE = re.compile(
 _CHINESE_SAID = re.compile(
     rf"(?:我叫|名字[叫是]|名叫|姓名[是为為]|我是|联系人是?|聯絡人是?|收件人是?|顾客|顧客|客户|客戶|患者|病人)[::\s]?({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}})(?<!的)(?=的(?:妻子|丈夫|女儿|儿子|母亲|父亲|爸爸|妈妈|家属|朋友|同事|律师)|反映|表示|要求|来电|投诉|希望|咨询|申请|[^\u4e00-\u9fff]|$)"
 )
-"""A name behind the words that announce one, in the middle of a run of characters."""
+"""A name after the words that announce one, in the middle of a run of characters."""
 _CHINESE_ADDRESSED = re.compile(
     rf"(?<![\u4e00-\u9fff])({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}}?)(?=先生|女士|小姐|太太|老师|老師|同学|经理|經理|医生|醫生|教授)"
 )
@@ -54,10 +54,10 @@ _CLAUSE_ENDS = r"[ \t]?(?=[,.!?;:()\n\x1f\u060c\u061b\u061f\u06d4\u0964\u0965\"]
 
 
 def _announced(said: str, fields: str, stop: str, *, most: int = 2, glue: str = "(?!)", spaced: bool = True) -> str:
-    """Return the pattern of a name of up to `most` words (one more where a clause ends with it) behind what announces it.
+    """Return the pattern of a name of up to `most` words (one more if a clause ends with it) after what announces it.
 
-    These scripts have no capitals, so a name ends by grammar or not at all: `stop` are words that are no part of it, `glue`
-    begins words that are (``bin``, ``al-``). `said` stands before a space, `fields` before a colon; a script that is not
+    These scripts have no capitals, so a name ends by grammar or not at all: `stop` are words that are not part of it, `glue`
+    begins words that are (``bin``, ``al-``). `said` comes before a space, `fields` before a colon; a script that is not
     `spaced` writes titles and names together.
     """
     word = rf"(?!(?:{stop})(?!{_LETTERS})){_LETTERS}{{2,24}}"
@@ -70,7 +70,7 @@ def _announced(said: str, fields: str, stop: str, *, most: int = 2, glue: str = 
 
 
 _compiled = cache(re.compile)
-"""Compiled where its script is met: two dozen of them took half the time of importing the redactor."""
+"""Compiled when its script is first met: two dozen of them took half the time of importing the redactor."""
 
 
 _ARABIC = _announced(
@@ -122,7 +122,7 @@ _HAN = "\u4e00-\u9fff\u3005"
 _NAMED_HAN = re.compile(
     rf"(?:氏名|お名前|名前|姓名|担当者?|担当医|患者名?|患者様|受取人|差出人|申請者|契約者|会員名|お客様名|顧客名|保護者|客户姓名|客戶姓名|患者姓名|联系人|聯絡人|收件人|寄件人|负责人|負責人|经办人|申请人|姓名)[ ]?[::][ ]?([{_HAN}]{{1,4}}(?:[ \u3000][{_HAN}\u3041-\u30ff]{{1,4}}(?! ?:))?)(?![{_HAN}\u3041-\u30ff])"
 )
-"""The field of a form; in a Chinese or Japanese one, whatever stands there."""
+"""The field of a form; in a Chinese or Japanese one, whatever it holds."""
 _DEAR_HAN = re.compile(
     rf"(?:尊敬的|亲爱的|親愛的|敬爱的|致)({_CHINESE_SURNAME}[{_HAN}]{{1,2}}?)(?=先生|女士|小姐|太太|老师|老師|同学|经理|經理|医生|醫生|教授|[,:!，：！])"
 )
@@ -150,7 +150,7 @@ def _greek(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...
 _JAPANESE_SAID = re.compile(
     rf"(?:担当の|担当は|私は?、?|わたくし、?|[会社部課店](?:の)?|[、。,. \n])({_JAPANESE_SURNAMES})(?=です|と申し|でござい)"
 )
-"""A surname alone, where its bearer says it."""
+"""A surname alone, if its bearer says it."""
 _NAMED_KOREAN = re.compile(
     r"(?:이름|성명|성함|고객명|환자명|담당자|수신인|받는 ?사람|보내는 ?사람|예금주|신청자)[ ]?:[ ]?([가-힣]{2,4})(?![가-힣])"
 )
@@ -179,7 +179,7 @@ _READS: dict[int, tuple[str, ...]] = {
 
 
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended with, or one behind, a letter beyond Latin-1, or of Latin-1 beyond ASCII."""
+    """The trigger ended with, or one after, a letter beyond Latin-1, or of Latin-1 beyond ASCII."""
     code = ord(text[at - 1] if text[at - 1].isalpha() or at - 2 < low else text[at - 2])
     floor, ceiling = max(low, at - _REACH), min(high, at + _REACH)
     if code < 0x0370:
@@ -198,7 +198,7 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _REACH = 64
-"""Characters before and behind a trigger in which a name is read."""
+"""Characters before and after a trigger in which a name is read."""
 
 DETECTORS = (
     row("name: other scripts", CLASS, _foreign, r"(?#rare)\xc9\xe9{1,20} \xc9\xe9{2}", r"(?#rare)\xe9{2,4}(?:[^\xe9]|$)",

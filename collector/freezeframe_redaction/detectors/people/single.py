@@ -1,4 +1,4 @@
-"""A given name alone, where the words around it speak of a person, and lists of given names."""
+"""A given name alone, if the words around it suggest a person, and lists of given names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PLAIN_PREPOSITIONS = frozenset(
 _CLAUSE_END = frozenset(phrases("single.clause_end"))
 _ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
 _LEADS_TO = phrases("single.leads_to")
-"""Words that stand before people."""
+"""Words that come before people."""
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(
@@ -31,7 +31,7 @@ _TOWARDS = frozenset(_LEADS_TO) | frozenset(
 
 
 def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """A given name alone, where the words around it speak of a person."""
+    """A given name alone, if the words around it suggest a person."""
     # Most triggers end on the third letter.
     start = at - 3 if at - 3 >= low and text[at - 3].isupper() else _capital_before(text, low, at)
     double = _FIRST_HALF.search(text, max(low, start - 20), start) if text[start - 1 : start] == "-" else None
@@ -43,7 +43,7 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
-    # Most words are ordinary ones, so that is asked first.
+    # Most words are ordinary ones, so that is checked first.
     mentioned = text[start - 1 : start] == "@"
     if not mentioned and (len(name) < 3 or names.is_ordinary(name) or not all(part[1:].islower() for part in name.split("-"))):
         return ()
@@ -131,7 +131,7 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
 
 
 def _capital_before(text: str, low: int, at: int) -> int:
-    """Return where the last capitalised word that begins before `at` begins."""
+    """Return the start of the last capitalised word that begins before `at`."""
     for position in range(at - 1, max(low, at - 40) - 1, -1):
         if text[position].isupper() and (position == 0 or not text[position - 1].isalpha()):
             return position
@@ -144,7 +144,7 @@ _LISTED = re.compile(
 
 
 def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``Mary, Efimiya, Isabel and Jodi``: where most are given names, so are the others."""
+    """``Mary, Efimiya, Isabel and Jodi``: if most are given names, so are the others."""
     for match in _LISTED.finditer(text, max(low, at - 200), min(high, at + 20)):
         if match.end() < at:
             continue

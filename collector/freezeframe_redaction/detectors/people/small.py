@@ -1,4 +1,4 @@
-"""Names in small letters, behind words that announce one."""
+"""Names in small letters, after words that announce one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SMALL_WORDS = re.compile(
 )
 
 _CALLS = re.compile(r"(?: (?:from|here|again|calling|speaking)\b|[.,!]?$)")
-"""Behind who says ``its pooja``; an owner's ``its grace period`` goes on otherwise."""
+"""After people who say ``its pooja``; the possessive in ``its grace period`` goes on differently."""
 
 
 def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
