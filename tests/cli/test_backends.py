@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import shutil
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -15,12 +16,14 @@ from typing import Any
 
 import pytest
 from arbitrary import exchanges, spans
+from followed_page import ROOT, copy_package, follow, run_with
 from hypothesis import given
 
+import freezeframe_replay
 from freezeframe_replay.cli.show import next_lines
 from freezeframe_replay.local.target import Place, target_as_typed
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.sources.backends import HEADERS_VARIABLE, URLS, is_backend, load_backend_spans
+from freezeframe_replay.sources.backends import BACKENDS, HEADERS_VARIABLE, URLS, is_backend, load_backend_spans
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.retyped import retyped
 from freezeframe_replay.sources.span_file import load_run_of_file
@@ -37,8 +40,13 @@ from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
-DATA = Path(__file__).parents[1] / "data" / "backends"
+DATA = ROOT / "tests" / "data" / "backends"
 TRACE = "803a3b618da43f25026c778afad31019"
+_MAIN = """
+import sys
+from freezeframe_replay.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 def packed(name: str) -> bytes:
@@ -273,3 +281,43 @@ def test_jaegers_own_form_is_told_with_the_address_of_the_other() -> None:
     with answering(lambda path, headers: (200, json.dumps(own).encode())) as address, pytest.raises(WireError) as raised:
         load_backend_spans(f"otlp+http://{address}/api/traces", TRACE)
     assert "/api/v3/traces" in str(raised.value)
+
+
+@pytest.mark.long
+def test_the_page_on_adding_a_backend_adds_one_that_a_run_is_read_from(tmp_path: Path) -> None:
+    """Its code blocks, put into the two files that it names and into no other, make ``--store tracebox+http://...`` work."""
+    copy_package(freezeframe_replay, tmp_path)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "other-backends.md", tmp_path / "docs")
+    assert len(follow("backend.md", tmp_path)) == 2
+    sent = tmp_path / "sent.jsonl"
+    sent.write_bytes(packed("sent.jsonl.gz"))
+    run = load_run_of_file(sent)
+    kept = {"a/1": run.spans[::2], "b": run.spans[1::2]}
+    asked: list[tuple[str, str]] = []
+
+    def tracebox(path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        asked.append((path, headers.get("authorization", "")))
+        match path.split("/"):
+            case ["", "own", "traces", run.trace_id]:
+                return 200, json.dumps({"parts": list(kept)}).encode()
+            case ["", "own", "parts", name]:
+                return 200, json.dumps(spans_to_otlp_json(kept[name.replace("%2F", "/")])).encode()
+            case _:
+                return 200, b"[]"
+
+    with answering(tracebox) as address:
+        store = f"tracebox+http://me:word@{address}/own"
+        shown = run_with([tmp_path / "replay"], _MAIN, "show", run.trace_id, "--store", store, "--json")
+        missing = run_with([tmp_path / "replay"], _MAIN, "show", "ab" * 16, "--store", store)
+    of_the_file = run_with([], _MAIN, "show", str(sent), "--json")
+    assert json.loads(shown.stdout) == json.loads(of_the_file.stdout), shown.stderr
+    assert {path for path, _ in asked} >= {"/own/parts/a%2F1", "/own/parts/b"}
+    assert {credentials for _, credentials in asked} == {"Basic bWU6d29yZA=="}
+    assert missing.returncode == 1
+    assert "has no spans of it" in missing.stderr
+
+
+def test_the_page_names_every_backend() -> None:
+    page = (ROOT / "docs" / "other-backends.md").read_text()
+    assert [name for name in BACKENDS if f"| `{name}+http://" not in page] == []

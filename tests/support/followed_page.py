@@ -13,7 +13,8 @@ from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
-    r"^`(?P<file>[\w.]+)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|diff)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^`(?P<file>[\w.-]+)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|sql|diff)\n(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 
 
@@ -24,8 +25,8 @@ def copy_package(package: ModuleType, root: Path) -> None:
 
 
 def follow(page: str, root: Path) -> set[str]:
-    """Make the files of the page's ``python`` blocks, which must be new, and the edits of its ``diff`` blocks, whose old lines
-    must stand in the file exactly once. Return the paths of all files touched."""
+    """Make the files of the page's ``python`` and ``sql`` blocks, which must be new, and the edits of its ``diff`` blocks,
+    whose old lines must stand in the file exactly once. Return the paths of all files touched."""
     touched = set[str]()
     path = ""
     for block in _BLOCK.finditer((ROOT / "docs" / "extending" / page).read_text("utf-8")):
@@ -33,7 +34,7 @@ def follow(page: str, root: Path) -> set[str]:
             path = f"{block['folder']}/{block['file']}"
             continue
         touched.add(path)
-        if block["kind"] == "python":
+        if block["kind"] != "diff":
             with (root / path).open("x", encoding="utf-8") as file:
                 file.write(block["code"])
         else:

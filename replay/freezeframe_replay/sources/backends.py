@@ -1,7 +1,7 @@
 """Runs from other backends than ours: the spans of one trace, from wherever the agent's OTLP went.
 
-A replay needs nothing but the spans, so any backend will do that gives back every attribute as it was sent. `URLS` lists those
-that are known by name; the lists and the SQL of `runs`, `sql` and `store` need our own tables.
+A replay needs nothing but the spans, so any backend will do that gives back every attribute as it was sent. `BACKENDS` lists
+those that are read over HTTP; the lists and the SQL of `runs`, `sql` and `store` need our own tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import os
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
@@ -21,13 +22,7 @@ from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
 from freezeframe_schemas.span import SpanRecord
-
-URLS: Final[Mapping[str, str]] = {
-    "phoenix+http://HOST:6006/PROJECT": "Arize Phoenix (project `default` if none is named)",
-    "otlp+http://HOST:PORT/PATH": "OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
-    "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
-}
-"""Form of the URL -> what is behind it. With TLS: ``phoenix+https``, ``otlp+https``, ``clickhouses``."""
+from freezeframe_schemas.wire.document import as_object
 
 HEADERS_VARIABLE: Final = "FREEZEFRAME_STORE_HEADERS"
 """Headers of the requests, ``name=value,name=value`` with percent-encoding, as ``OTEL_EXPORTER_OTLP_HEADERS``."""
@@ -35,6 +30,55 @@ HEADERS_VARIABLE: Final = "FREEZEFRAME_STORE_HEADERS"
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _PAGE: Final = 1000
 _TIMEOUT_S: Final = 60.0
+
+Get = Callable[[str], Any]
+"""URL -> the JSON value there."""
+
+
+def _otlp(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
+    yield get(f"{base}{path}/{trace_id}")
+
+
+def _phoenix(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
+    project = quote(path.strip("/") or "default", safe="")
+    cursor = ""
+    while True:
+        query = urlencode({"trace_id": trace_id, "limit": _PAGE, **({"cursor": cursor} if cursor else {})})
+        page = get(f"{base}/v1/projects/{project}/spans/otlpv1?{query}")
+        yield page
+        cursor = as_object(page).get("next_cursor")
+        if not cursor:
+            return
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """A backend that is read over HTTP."""
+
+    form: str
+    """Form of its URL; ``+https`` in place of ``+http`` is TLS."""
+    what: str
+    documents: Callable[[str, str, str, Get], Iterator[Any]]
+    """Scheme and host, path without a slash at its end, trace id -> documents with the trace's spans, as `otlp` reads them."""
+
+
+BACKENDS: Final[Mapping[str, Backend]] = {
+    "phoenix": Backend(
+        form="phoenix+http://HOST:6006/PROJECT", what="Arize Phoenix (project `default` if none is named)", documents=_phoenix
+    ),
+    "otlp": Backend(
+        form="otlp+http://HOST:PORT/PATH",
+        what="OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
+        documents=_otlp,
+    ),
+}
+"""What stands before ``+http`` in the URL -> the backend."""
+
+URLS: Final[Mapping[str, str]] = {
+    **{backend.form: backend.what for backend in BACKENDS.values()},
+    "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
+}
+"""Form of the URL -> what is behind it. With TLS: ``+https``, ``clickhouses``."""
 
 
 def is_backend(url: str) -> bool:
@@ -63,18 +107,15 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
         raise RunError(
             f"run {run!r}: expected a trace id of 32 hex digits", do=f"take it from the trace's page in {shown_address(url)}"
         )
-    parts = split_address(url)
-    match parts.scheme:
-        case "clickhouse" | "clickhouses":
-            spans = load_exported_spans(url, trace_id)
-        case "phoenix+http" | "phoenix+https" | "otlp+http" | "otlp+https":
-            spans = [
-                span
-                for page in _pages(url, trace_id, {**_credentials(url), **_headers(environ)})
-                for span in spans_of_document(page)
-            ]
-        case _:
-            raise ConfigError(f"store: found {shown_address(url)}, expected one of: " + "; ".join(URLS))
+    scheme = split_address(url).scheme
+    name, _, protocol = scheme.partition("+")
+    if scheme in {"clickhouse", "clickhouses"}:
+        spans = load_exported_spans(url, trace_id)
+    elif name in BACKENDS and protocol in {"http", "https"}:
+        documents = _documents(BACKENDS[name], url, trace_id, {**_credentials(url), **_headers(environ)})
+        spans = [span for document in documents for span in spans_of_document(document)]
+    else:
+        raise ConfigError(f"store: found {shown_address(url)}, expected one of: " + "; ".join(URLS))
     if not spans:
         raise RunError(
             f"run {run}: {shown_address(url)} has no spans of it", do="check the trace id and the project or path of the URL"
@@ -82,22 +123,10 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
     return sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id))
 
 
-def _pages(url: str, trace_id: str, headers: Mapping[str, str]) -> Iterator[Any]:
+def _documents(backend: Backend, url: str, trace_id: str, headers: Mapping[str, str]) -> Iterator[Any]:
     parts = urlsplit(url)
-    vendor, _, scheme = parts.scheme.partition("+")
-    base = f"{scheme}://{parts.netloc.rpartition('@')[2]}"
-    if vendor == "otlp":
-        yield _get(f"{base}{parts.path.rstrip('/')}/{trace_id}", headers)
-        return
-    project = quote(parts.path.strip("/") or "default", safe="")
-    cursor = ""
-    while True:
-        query = urlencode({"trace_id": trace_id, "limit": _PAGE, **({"cursor": cursor} if cursor else {})})
-        page = _get(f"{base}/v1/projects/{project}/spans/otlpv1?{query}", headers)
-        yield page
-        cursor = page.get("next_cursor") if isinstance(page, dict) else None
-        if not cursor:
-            return
+    base = f"{parts.scheme.partition('+')[2]}://{parts.netloc.rpartition('@')[2]}"
+    return backend.documents(base, parts.path.rstrip("/"), trace_id, lambda url: _get(url, headers))
 
 
 def _get(url: str, headers: Mapping[str, str]) -> Any:
