@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MemoryExporter:
-    """Keeps what it is given."""
+    """Keeps every batch."""
 
     def __init__(self) -> None:
         self.records: list[SpanRecord] = []
@@ -36,11 +36,11 @@ class MemoryExporter:
         return Fate(delivered=len(records))
 
     def idle(self) -> bool:
-        """Nothing waits here."""
+        """Do nothing: no batch waits here."""
         return False
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
 
 class Captured:
@@ -49,7 +49,7 @@ class Captured:
     def __init__(self, handle: Handle, exporter: MemoryExporter, provider: TracerProvider) -> None:
         self.handle = handle
         self.provider = provider
-        """For other instrumentations that are to be seen beside ours."""
+        """For other instrumentations that should be recorded next to ours."""
         self._exporter = exporter
 
     @property

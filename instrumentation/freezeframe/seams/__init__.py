@@ -1,6 +1,6 @@
-"""The seams: where an agent's process meets what it does not control. One module each, with both halves: record and serve.
+"""The seams: where an agent's process meets what it does not control. One module per seam, with both halves: record and serve.
 
-Modules are patched when the application imports them; we import none ourselves. `serve` turns the whole process into a replay.
+Modules are patched when the application imports them; we never import them. `serve` turns the whole process into a replay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Seam:
     module: str
     """Its import triggers the patch."""
     installer: str
-    """Our module whose `install(module, patches)` does it."""
+    """Our module whose `install(module, patches)` applies it."""
     distribution: str
     captures: str
 
@@ -103,12 +103,12 @@ SEAMS: Final = (
 
 _OTHERS: Final = (
     ("http.client", "http_client"),  # of the standard library
-    # patched only to name what a run does there
+    # patched only to name the run's actions there
     ("websockets.client", "sessions"),
     ("grpc._channel", "sessions"),
     ("grpc.aio._channel", "sessions"),
 )
-"""Modules without a row of a distribution's, with their installers."""
+"""Modules that belong to no distribution's row, with their installers."""
 
 _patches: Final = Patches()
 _installed: Final[set[str]] = set()
@@ -144,12 +144,12 @@ def serve(
     is_recorded: bool = False,
     on_instrument: Callable[[], None] | None = None,
 ) -> None:
-    """Answer every seam of this process from `responder`, from now on. Installs the seams where they are not.
+    """Answer every seam of this process from `responder`, from now on. Installs the seams that are not installed yet.
 
-    `edit` changes HTTP requests before they are looked up or sent. With `real_time` functions take as long as they took, and
-    chunks of httpx come when they came, counted from the call. A replay that `is_recorded` is its own run: each call is
-    recorded with what it was served, or with what a live one came to. `on_instrument` is called where the program itself turns
-    capture on: there its recording began.
+    `edit` changes HTTP requests before they are looked up or sent. With `real_time`, functions take as long as they took, and
+    httpx chunks arrive when they arrived, counted from the call. A replay that `is_recorded` is a new run: each call is
+    recorded with the answer it was served, or with the answer of a live call. `on_instrument` is called when the program itself
+    turns capture on: the recording began at that point.
     """
     start_serving(responder, edit=edit, real_time=real_time, is_recorded=is_recorded, on_instrument=on_instrument)
     install()
@@ -172,7 +172,7 @@ def _install_other(installer: str, module: ModuleType) -> None:
 
 
 def uninstall() -> None:
-    """Put every library back as it was."""
+    """Restore every library."""
     IMPORT_HOOK.forget()
     _patches.undo()
     _installed.clear()

@@ -1,7 +1,7 @@
 """The switch behind every seam: off, recording, or serving a replay.
 
-It is one per process on purpose. A context variable would vanish in threads, and a seam that finds nothing would go live.
-A seam asks `serving()` first, then `recorder()`; if both are None it is not there.
+There is one per process on purpose. A context variable would vanish in threads, and a seam that finds nothing would go live.
+A seam asks `serving()` first, then `recorder()`; if both are None, it does nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from freezeframe.seams.responder import Call, EditRequest, Responder
 from freezeframe_schemas.exchange import Exchange, Request
 
 STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
-"""What a replay starts where the run started a server to talk to over stdio: a program that only waits for its input's end."""
+"""What a replay starts in place of a server that talks over stdio: a program that only waits for the end of its input."""
 
 
 class _Switch:
@@ -56,12 +56,12 @@ def stop_serving() -> None:
 
 
 def edited(request: Request) -> bytes | None:
-    """Return the body that goes out in place of the request's, or None if it stays."""
+    """Return the body that replaces the request's, or None if it stays."""
     return None if _switch.edit is None else _switch.edit(request)
 
 
 def time_to_take_s(answer: Exchange) -> float:
-    """Return the seconds that a function takes before it answers: none, unless the replay keeps the recorded times."""
+    """Return the seconds that a function takes before it answers: 0 unless the replay keeps the recorded times."""
     return max(answer.end_time_unix_nano - answer.start_time_unix_nano, 0) / 1e9 if _switch.real_time else 0.0
 
 
@@ -85,20 +85,20 @@ def instrumented() -> None:
 
 
 def serving() -> Responder | None:
-    """Return what answers the seams, or None if no replay is on."""
+    """Return the responder that answers the seams, or None if no replay is on."""
     return _switch.responder
 
 
 def recorder() -> Recorder | None:
-    """Return what records, or None if nothing does (a replay is on that no one keeps, or `instrument()` was not called)."""
+    """Return the recorder, or None if nothing records (a replay is on and not kept, or `instrument()` was not called)."""
     return None if _switch.responder is not None and not _switch.is_recorded else _switch.recorder
 
 
 def respond(responder: Responder, call: Call) -> Exchange | None:
-    """Return the recorded answer to a call, None if it is to be made for real. A replay that is recorded keeps both.
+    """Return the recorded answer to a call, None if it must be made for real. A recorded replay keeps both.
 
     Raises:
-        ReplayMiss: there is none.
+        ReplayMiss: the recording has no answer.
     """
     answer = responder.respond(call)
     kept_by = recorder()

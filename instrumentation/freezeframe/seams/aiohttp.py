@@ -1,7 +1,7 @@
 """aiohttp: every attempt of every session, between connector, request and response.
 
 aiohttp decompresses in its parser, so bodies are recorded decoded, without their ``content-encoding``. In a replay there is no
-connection: the connector hands out one that stands for the recording.
+connection: the connector returns one that plays the recording.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _write(req: Any, body: bytes = b"") -> Request:
 
 
 def _known_body(req: Any) -> bytes | None:
-    """Return the body, None for one that is written piece by piece: a form with files, a generator."""
+    """Return the body, None if it is written piece by piece: a form with files, a generator."""
     body = req.body
     if body is None:
         return b""
@@ -158,7 +158,7 @@ async def _serve(responder: Responder, answer: Exchange) -> _ServedConnection:
 
 
 class _ServedConnection:
-    """Stands for a connection and its protocol."""
+    """Replaces a connection and its protocol."""
 
     def __init__(self, answer: Exchange) -> None:
         self.answer = answer
@@ -167,10 +167,10 @@ class _ServedConnection:
         self.upgraded = False
 
     def set_response_params(self, **params: Any) -> None:
-        """As a protocol."""
+        """Part of the protocol's interface."""
 
     def close(self) -> None:
-        """As a connection."""
+        """Part of the connection's interface."""
 
     release = close
 
@@ -216,7 +216,7 @@ def _fill(response: Any, answer: Exchange, readers: _Readers) -> Any:
 
 
 class _Readers:
-    """The two stream readers that are made for the library's own class."""
+    """The two stream readers that replace the library's class."""
 
     __slots__ = ("base", "served", "tee")
 
@@ -232,7 +232,7 @@ def _make_readers(base: Any) -> _Readers:
 
 def _make_tee(base: Any) -> Any:
     class Tee(base):
-        """Delegates every read, and records what it gives."""
+        """Delegates every read, and records what it returns."""
 
         __slots__ = ("_inner", "_recording")
 
@@ -247,7 +247,7 @@ def _make_tee(base: Any) -> Any:
             try:
                 data = await read
             except BaseException as error:
-                if self._inner.exception() is not None:  # not: the application's own timeout or cancellation
+                if self._inner.exception() is not None:  # except the application's own timeout or cancellation
                     self._recording.finish(Completion.BROKEN, error)
                 raise
             piece: Any = data[0] if isinstance(data, tuple) else data
@@ -331,7 +331,7 @@ def _delegate(name: str) -> Callable[..., Any]:
 
 
 class _Protocol:
-    """What a stream reader asks of its protocol: flow control, of which there is none."""
+    """What a stream reader needs of its protocol: flow control, which does nothing here."""
 
     _reading_paused = False
 

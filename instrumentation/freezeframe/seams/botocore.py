@@ -1,6 +1,6 @@
-"""botocore and boto3 (Bedrock, and the AWS calls of tools): it asks urllib3, where its attempts are recorded and served.
+"""botocore and boto3 (Bedrock, and the AWS calls of tools): it uses urllib3, where its attempts are recorded and served.
 
-Here it is named; an edit of a replay is put into a request before that is signed; a replay signs with a key that opens nothing.
+Here it is named; a replay's edit is put into a request before signing; a replay signs with a key that opens nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from freezeframe_schemas.exchange import SECRET_REMOVED, Request
 LIBRARY: Final = urllib3.Library(seam="botocore", edits=False)
 
 _EDITED: Final = "_freezeframe_edited"
-"""Mark of a request that a client made, the edits of a replay in it."""
+"""Marks a request that a client made with a replay's edits in it."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
@@ -34,14 +34,14 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _load_credentials(original: Callable[..., Any], resolver: Any, *, module: Any) -> Any:
-    """Have a replay sign with a key that opens nothing: the machine may have none, and no one reads the signature."""
+    """Have a replay sign with a key that opens nothing: the machine may have none, and no one checks the signature."""
     if _port.serving() is None:
         return original(resolver)
     return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")
 
 
 def _create_request(original: Callable[..., Any], endpoint: Any, params: Any, *args: Any, **kwargs: Any) -> Any:
-    """Make a request out of its parts, once an attempt: an edit has to be in it before it is signed."""
+    """Build a request from its parts, once per attempt: an edit must be in it before it is signed."""
     body: Any = params.get("body")
     if _port.serving() is not None and isinstance(body, bytes | bytearray | str):
         written = clean_request(params["method"], params["url"], params["headers"].items(), known_bytes(body) or b"")

@@ -1,6 +1,6 @@
 """One call of a function at a seam: a tool, a retriever, an MCP request; sync or async, answering once or yielding.
 
-Adapters describe the call; what happens to it is here. While a replay is served the function itself is never called.
+Adapters describe the call; what happens to it is here. While a replay is served, the function itself is never called.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class FunctionCall:
 
     @classmethod
     def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
-        """Return a call with these arguments. An id that is not text is none."""
+        """Return a call with these arguments. An id that is not text is dropped."""
         body = values.encode({"args": list(args), "kwargs": dict(kwargs)})
         return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
 
 
 Describe = Callable[[], FunctionCall]
 DescribeMethod = Callable[[Any, tuple[Any, ...], dict[str, Any]], FunctionCall]
-"""Of a method: what it is called on, and with what."""
+"""For a method: its object and its arguments."""
 Dump = Callable[[Any], str]
 Load = Callable[[str], Any]
 
@@ -57,7 +57,7 @@ def is_on() -> bool:
 
 
 def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.encode, load: Load = values.decode) -> _T:
-    """Return what the call gives: from the recording in a replay, else from `invoke`."""
+    """Return the call's result: from the recording in a replay, else from `invoke`."""
     if not is_on():
         return invoke()
     responder = _port.serving()
@@ -85,7 +85,7 @@ def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.enc
 async def run_async(
     describe: Describe, invoke: Callable[[], Awaitable[_T]], *, dump: Dump = values.encode, load: Load = values.decode
 ) -> _T:
-    """As `run`, for a call that is awaited."""
+    """Like `run`, for an awaited call."""
     if not is_on():
         return await invoke()
     responder = _port.serving()
@@ -111,7 +111,7 @@ async def run_async(
 def begin_generator(
     describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]
 ) -> tuple[Generator[Any, Any, Any], Watcher]:
-    """Return what the call yields, and what is to watch it.
+    """Return what the call yields, and the watcher for it.
 
     Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all.
     """
@@ -127,7 +127,7 @@ def begin_generator(
 def begin_async_generator(
     describe: Describe, invoke: Callable[[], AsyncGenerator[Any, Any]]
 ) -> tuple[AsyncGenerator[Any, Any], Watcher]:
-    """As `begin_generator`, for an asynchronous generator."""
+    """Like `begin_generator`, for an asynchronous generator."""
     responder = _port.serving()
     if responder is not None:
         return _replay_async(responder, _recorded(responder, describe())), UNWATCHED
@@ -136,16 +136,16 @@ def begin_async_generator(
 
 
 class _Unwatched:
-    """Watches a generator that nothing records."""
+    """Watches a generator that is not recorded."""
 
     def inside(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def add(self, item: object) -> None:
-        """No one asks."""
+        """Do nothing: no one needs it."""
 
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
-        """No one asks."""
+        """Do nothing: no one needs it."""
 
 
 UNWATCHED: Final = _Unwatched()
@@ -217,7 +217,7 @@ def _succeed(recording: Recording, result: object, dump: Dump) -> None:
 
 
 def watch(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
-    """Make each call of a method one of a seam."""
+    """Route each call of a method through a seam."""
 
     def method(original: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
@@ -226,7 +226,7 @@ def watch(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> 
 
 
 def watch_async(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
-    """Do the same for an asynchronous method."""
+    """Like the above, for an asynchronous method."""
 
     async def method(original: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
         return await run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
@@ -235,7 +235,7 @@ def watch_async(patches: Patches, owner: Any, name: str, describe: DescribeMetho
 
 
 def watch_both(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
-    """Do it for ``run`` and ``arun``, as far as the class defines them itself."""
+    """Do it for ``run`` and ``arun``, if the class itself defines them."""
     for defined, do_watch in ((name, watch), (f"a{name}", watch_async)):
         if defined in vars(owner):
             do_watch(patches, owner, defined, describe)
@@ -243,7 +243,7 @@ def watch_both(patches: Patches, owner: Any, name: str, describe: DescribeMethod
 
 @contextmanager
 def _unrecorded() -> Generator[None]:
-    """Make a call that nothing records; in a replay mark the code, for the responder to tell what it calls in turn."""
+    """Make a call that is not recorded; in a replay, mark the code so that the responder recognises what it calls in turn."""
     if _port.serving() is None:
         yield
         return

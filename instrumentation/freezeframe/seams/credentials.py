@@ -1,7 +1,7 @@
-"""Credential look-ups: what SDKs ask for a passing key before they ask what the application wants.
+"""Credential look-ups: requests for temporary keys that SDKs make before the application's own requests.
 
-They are never recorded, for their answers are secrets; and no part of what a run depended on. In a replay, where nothing is
-signed for anyone, each is answered with a key that opens nothing, in the form that its SDK reads.
+They are never recorded, because their answers are secrets and no part of what a run depended on. In a replay, where nothing
+is really signed, each is answered with a key that opens nothing, in the form that its SDK reads.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _json(**fields: object) -> Callable[[Request], str]:
 
 
 def _sts(request: Request) -> str:
-    """Return what AWS STS answers: the name of the action is in the names of the elements."""
+    """Return what AWS STS answers: the element names contain the name of the action."""
     action = parse_qs(request.body.decode(errors="replace")).get("Action", ["GetCallerIdentity"])[0]
     credentials = "".join(f"<{name}>{SECRET_REMOVED}</{name}>" for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
     return (
@@ -63,7 +63,7 @@ _METADATA: Final = r"169\.254\.169\.254|\[?fd00:ec2::254\]?|metadata\.google\.in
 
 _CONTAINER: Final = _LookUp(host=r"169\.254\.170\.(?:2|23)", path="", answer=_json(**_AWS))
 _CONTAINER_VARIABLE: Final = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
-"""Names the address where it is another one."""
+"""Holds the address if it is a different one."""
 
 _LOOK_UPS: Final = (
     # AWS: instance metadata, containers, STS, single sign-on
@@ -113,7 +113,7 @@ def is_look_up(url: str) -> bool:
 
 
 def answer_of(request: Request) -> tuple[str, bytes] | None:
-    """Return content type and body of what a replay answers, None if the request is not a look-up."""
+    """Return content type and body of a replay's answer, None if the request is not a look-up."""
     found = _find(request.url)
     return None if found is None else (found.content_type, found.answer(request).encode())
 
@@ -129,4 +129,4 @@ def _find(url: str) -> _LookUp | None:
 
 
 _SOME_HOST: Final = re.compile("|".join(f"(?:{host})" for host in {row.host for row in _LOOK_UPS}), re.IGNORECASE)
-"""Most requests go elsewhere, which one look tells."""
+"""A quick check: most requests go elsewhere."""

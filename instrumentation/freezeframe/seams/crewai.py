@@ -1,6 +1,6 @@
 """CrewAI: the function of a tool, below validation and usage limits, however the crew calls it.
 
-Crews call ``BaseTool.run``/``arun`` where the model's API knows tools, and ``CrewStructuredTool.invoke``/``ainvoke`` where the
+Crews call ``BaseTool.run``/``arun`` if the model's API supports tools, and ``CrewStructuredTool.invoke``/``ainvoke`` if the
 model writes its calls as text.
 """
 
@@ -23,7 +23,7 @@ _ENTRANCES: Final = {
     "CrewStructuredTool": ("invoke", "ainvoke"),
 }
 _HEARTS: Final = ("_run", "_arun", "func")
-"""Where the three classes keep the function."""
+"""The attributes in which the three classes keep the function."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:

@@ -1,4 +1,4 @@
-"""What the tasks and threads of a replay draw from `random`, by the readings that `randoms` writes: each its own words."""
+"""What the tasks and threads of a replay draw from `random`, by the readings that `randoms` writes: each gets its own words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from freezeframe_schemas.exchange import format_lane
 
 WORD_BITS: Final = 32
 GIVEN: Final = "gauss "
-"""Begins a reading of `gauss`: a number that it had made for another lane."""
+"""Prefix of a reading of `gauss`: a number that it had made for another lane."""
 GONE: Final = "gauss"
-"""The same number, to the lane that it was made for."""
+"""The same number, for the lane that it was made for."""
 _STRIDE: Final = 8192
-"""Words between two states that a replay remembers of an epoch, to find a word without drawing all before it."""
+"""Words between two remembered states of an epoch, so that a word is found without drawing all those before it."""
 
 
 class Served:
@@ -32,7 +32,7 @@ class Served:
         self._epochs: dict[int, list[Any]] = {}
         """Epoch -> a state for each `_STRIDE` words."""
         self.is_left = False
-        """Whether the program seeded otherwise than the run did."""
+        """Whether the program seeded differently than the run did."""
 
     def restore(self, state: Any) -> None:
         """Begin with the state that the run began with."""
@@ -42,7 +42,7 @@ class Served:
         self.is_left = False
 
     def lane(self, frame: FrameType, files: tuple[str, ...], *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
-        """Return whose words a frame draws; None if nothing was recorded of it, or it is at work for real."""
+        """Return the lane whose words a frame draws; None if nothing was recorded for it, or its work is done for real."""
         responder, place = _port.serving(), current_place()
         if self.is_left or responder is None or place.inside_call:
             return None
@@ -58,14 +58,14 @@ class Served:
         return found if found.is_ready(responder, self, for_gauss=for_gauss) else None
 
     def generator_at(self, epoch: int, word: int, responder: Responder) -> Any:
-        """Return a generator that gives the words of an epoch from `word` on."""
+        """Return a generator that yields the words of an epoch from `word` on."""
         if epoch not in self._epochs:
             text = responder.recall(Feed.READING, f"random-epoch {epoch}")
             if text is None:
                 return None
             self._epochs[epoch] = [_state_from_text(text)]
         states = self._epochs[epoch]
-        generator = random.Random(0)  # noqa: S311 - it stands for the program's own
+        generator = random.Random(0)  # noqa: S311 - it replaces the program's own
         while len(states) <= word // _STRIDE:
             generator.setstate(states[-1])
             generator.getrandbits(_STRIDE * WORD_BITS)
@@ -76,7 +76,7 @@ class Served:
 
 
 class _Lane:
-    """One lane and file of a replay, and what is left of the words that it drew in a row."""
+    """One lane and file of a replay, and what is left of its current row of words."""
 
     __slots__ = ("_feed", "_next", "gauss_next", "generator", "left")
 
@@ -84,13 +84,13 @@ class _Lane:
         self._feed = feed
         self.generator: Any = None
         self.left: int | None = 0
-        """None: all that follow."""
+        """None: all the following words."""
         self.gauss_next: float | None = None
         self._next = ""
         """A reading that is not due yet."""
 
     def is_ready(self, responder: Responder, served: Served, *, for_gauss: bool) -> bool:
-        """Return whether there is a generator; it is the next one where this one's words are drawn."""
+        """Return whether there is a generator; move on to the next one if this one's words are used up."""
         while self.left is not None and self.left <= 0:
             reading = self._next or responder.recall(Feed.READING, self._feed)
             self._next = ""
@@ -104,7 +104,7 @@ class _Lane:
                     return True
             else:
                 if for_gauss and self.gauss_next is not None:
-                    self._next = reading  # the number is there already, and needs no words
+                    self._next = reading  # the number exists already and needs no words
                     return True
                 where, _, count = reading.partition(":")
                 epoch, _, word = where.partition("+")
@@ -115,7 +115,7 @@ class _Lane:
         return self.generator is not None or (for_gauss and self.gauss_next is not None)
 
     def drew(self, words: int) -> None:
-        """Count."""
+        """Count the drawn words."""
         if self.left is not None:
             self.left -= words
 

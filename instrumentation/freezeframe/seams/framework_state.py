@@ -1,4 +1,4 @@
-"""What the framework seams share: a state's span, and the states that a replay is to begin with."""
+"""What the framework seams share: a state's span, and the states with which a replay begins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXECUTIONS: Final = itertools.count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _StatePayload:
-    """Rides beside the span, so that no span limit cuts it."""
+    """Travels next to the span, so that no span limit cuts it."""
 
     state: FrameworkState
 
@@ -36,7 +36,7 @@ class _StatePayload:
 
 
 def is_recorded() -> bool:
-    """Return whether states are recorded: something records, and was asked for them."""
+    """Return whether states are recorded: something records, and states were requested."""
     recorder = _port.recorder()
     return recorder is not None and recorder.settings.framework_state
 
@@ -47,7 +47,7 @@ class Execution:
     def __init__(self) -> None:
         self._number = next(_EXECUTIONS)
         self.borders = 0
-        """How many have been recorded."""
+        """The number of recorded borders."""
 
     def record_state(self, framework: str, name: str, *, after: Sequence[str], state: str) -> None:
         """Record what a framework holds at the next border."""
@@ -84,7 +84,7 @@ class Beginnings:
             self._states = list(states)
 
     def take(self, framework: str) -> FrameworkState | None:
-        """Return the state of the execution that begins now; None if it begins as the program says."""
+        """Return the state of the execution that begins now; None if it begins normally."""
         with self._lock:
             if self._states and self._states[0].framework == framework:
                 return self._states.pop(0)

@@ -22,9 +22,9 @@ def tool(function: _F, /) -> _F: ...
 @overload
 def tool(*, name: str | None = None) -> Callable[[_F], _F]: ...
 def tool(function: Any = None, /, *, name: str | None = None) -> Any:
-    """Mark a function as a tool: its arguments and its result or exception are recorded, and in a replay served.
+    """Mark a function as a tool: its arguments and its result or exception are recorded, and served in a replay.
 
-    Works on functions, methods, coroutine functions, generators and asynchronous generators. Costs one comparison where
+    Works on functions, methods, coroutine functions, generators and asynchronous generators. Costs one comparison if
     nothing records. Put it next to the function, below a framework's own decorator.
 
         @freezeframe.tool
@@ -65,19 +65,19 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
 
 
 Describe = Callable[[tuple[Any, ...], dict[str, Any]], calls.FunctionCall]
-"""What a call is, from its arguments."""
+"""Describes a call, from its arguments."""
 
 
 def watch(
     function: Any, describe: Describe, *, dump: calls.Dump = values.encode, load: calls.Load = values.decode
 ) -> Callable[..., Any]:
-    """Return the function with the seam around it, of the same kind: coroutine function, generator, or plain.
+    """Return the function wrapped in the seam, of the same kind: coroutine function, generator, or plain.
 
     Args:
-        function: what does the work.
-        describe: says what a call is.
-        dump: how a result is written; generators write each item by itself.
-        load: how it is read.
+        function: the function that does the work.
+        describe: describes a call.
+        dump: writes a result; generators write each item separately.
+        load: reads it.
     """
     if inspect.isasyncgenfunction(function):
         return watched_async_generator(
@@ -117,14 +117,14 @@ def watch(
 
 
 def named(function: Any) -> Any:
-    """Return what has the name of a callable: the function of a partial, the class of an object that is called, else itself."""
+    """Return the object that names a callable: the function of a partial, the class of a callable object, else itself."""
     if isinstance(function, functools.partial):
         return named(function.func)
     return function if hasattr(function, "__qualname__") else type(function)
 
 
 class Binder:
-    """Writes arguments by name, so that ``f(1)`` and ``f(order_id=1)`` are one call. ``self`` and ``cls`` are left out."""
+    """Writes arguments by name, so that ``f(1)`` and ``f(order_id=1)`` are the same call. ``self`` and ``cls`` are left out."""
 
     __slots__ = ("_drop", "_signature")
 
@@ -146,12 +146,12 @@ class Binder:
         return values.encode({"args": positional, "kwargs": named})
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return what has no name, and what has one."""
+        """Return the positional and the named arguments."""
         if self._signature is None:
             return list(args), dict(kwargs)
         try:
             bound = self._signature.bind(*args, **kwargs)
-        except TypeError:  # the call itself is wrong, and will say so
+        except TypeError:  # the call itself is wrong and will raise
             return list(args), dict(kwargs)
         positional: list[Any] = []
         named: dict[str, Any] = {}

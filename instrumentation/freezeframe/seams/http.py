@@ -1,11 +1,11 @@
-"""The life of an HTTP call, in every HTTP seam. A seam is what is peculiar to its library:
+"""The life of an HTTP call, in every HTTP seam. A seam holds what is specific to its library:
 
 1. In a replay it asks (`ask`). An answer waits for its turn and is served, or raised (`failure`, `Schedule`, `end_of_stream`).
 2. Else the call is recorded (`record`), made (`recording.while_sending`, which ends it if it raises) and answered.
-3. The seam puts a watcher in front of the response, which notes what the application reads, and how that ends.
+3. The seam puts a watcher in front of the response, which notes what the application reads and how the reading ends.
 
-A call is a model call where a wire dialect says so; other HTTP is recorded inside a recorded tool and for hosts that were
-asked for.
+A call is a model call if a wire dialect says so; other HTTP is recorded inside a recorded tool and for hosts that were
+requested.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from freezeframe_schemas.wire.registry import dialect_named
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What an HTTP call is to us."""
+    """How freezeframe classifies an HTTP call."""
 
     kind: Kind
     dialect: str | None = None
     provider: str | None = None
     carries_mcp: bool = False
-    """What an MCP transport sends: the MCP seam has recorded it, and in a replay nothing is sent."""
+    """Sent by an MCP transport: the MCP seam has recorded it, and in a replay nothing is sent."""
 
 
 def subject_of(request: Request, body: bytes | None) -> Subject:
-    """Return whether this is a model call, and of which dialect. `body` is None if it is still to be read, piece by piece."""
+    """Return whether this is a model call, and in which dialect. `body` is None if it is yet to be read, piece by piece."""
     match = find_dialect(request.method, request.url, request.headers, body or b"")
     if match is None:
         return Subject(kind=Kind.HTTP, carries_mcp=_carries_mcp(request.url, request.headers))
@@ -60,11 +60,11 @@ def _carries_mcp(url: str, headers: Headers) -> bool:
 
 
 _TELEMETRY_PATHS: Final = ("/v1/traces/ingest", "/v1/traces", "/v1/metrics", "/v1/logs")
-"""Where SDKs send their own traces, from their own threads: no part of what the run depended on."""
+"""Where SDKs send their own traces, from their own threads: the run did not depend on them."""
 
 
 _OWN_CHECK: Final = "/v1/info"
-"""Where logfire asks whose token it was given, with instrumentation suppressed."""
+"""Where logfire asks whose token it has, with instrumentation suppressed."""
 
 
 def is_telemetry(url: str) -> bool:
@@ -74,7 +74,7 @@ def is_telemetry(url: str) -> bool:
 
 
 def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
-    """Return whether a call is one that we record. One that a replay will miss for lack of it is counted on its run."""
+    """Return whether we record a call. One that is not recorded, and that a replay will miss, is counted on its run."""
     place = current_place()
     if (_is_suppressed() and not _is_watched(subject)) or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
@@ -89,11 +89,11 @@ def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
 
 
 def record(seam: str, describe: Callable[[], tuple[Request, bytes | None]]) -> Recording | None:
-    """Begin to record an HTTP call, None if it is not one that is recorded.
+    """Begin to record an HTTP call; None if it is not to be recorded.
 
     Args:
         seam: the seam's name.
-        describe: gives the request without its body, and the body. None is one that is sent piece by piece: the seam adds the
+        describe: returns the request without its body, and the body. None if it is sent piece by piece: the seam adds the
             pieces to ``request_body`` of the recording.
     """
     recorder = _port.recorder()
@@ -124,7 +124,7 @@ def _is_suppressed() -> bool:
 
 
 def _is_watched(subject: Subject) -> bool:
-    """Return whether this is a model call that logfire has its own span for: it suppresses all others for as long."""
+    """Return whether this is a model call with its own logfire span: logfire suppresses all others meanwhile."""
     from opentelemetry import trace
 
     scope = getattr(trace.get_current_span(), "instrumentation_scope", None)
@@ -148,16 +148,16 @@ def name_of(method: str, url: str) -> str:
 
 
 def ask(responder: Responder, seam: str, request: Request, known: bytes | None) -> Exchange | None:
-    """Return the recorded answer to an HTTP request with its body, None if it is to be made for real.
+    """Return the recorded answer to an HTTP request with its body, None if it must be made for real.
 
     Args:
-        responder: what answers.
+        responder: the responder that answers.
         seam: the seam's name.
-        request: what is asked.
+        request: the request.
         known: the body as it was when the call was made: None if it is sent piece by piece, as in `record`.
 
     Raises:
-        ReplayMiss: there is none.
+        ReplayMiss: the recording has no answer.
     """
     if current_place().sending:
         return None
@@ -183,7 +183,7 @@ def ask(responder: Responder, seam: str, request: Request, known: bytes | None) 
 
 
 class Schedule:
-    """The chunks of a served response, one after another; if the replay keeps the recorded times, each when it came."""
+    """The chunks of a served response, one after another; if the replay keeps the recorded times, each at its recorded time."""
 
     __slots__ = ("_answer", "_chunks", "_started_ns")
 
@@ -205,7 +205,7 @@ class Schedule:
             yield chunk.data
 
     async def stay_open(self) -> None:
-        """Wait until the reader gives the stream up."""
+        """Wait until the reader abandons the stream."""
         responder = _port.serving()
         if responder is not None:
             await responder.stay_open(self._answer)
@@ -215,14 +215,14 @@ class Schedule:
 
 
 _TRIED_AGAIN: Final = frozenset({408, 409, 429})
-"""Statuses below 500 after which SDKs try again."""
+"""Statuses below 500 after which SDKs retry."""
 
 
 def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
-    """Return the recorded response headers that hold for a response built here.
+    """Return the recorded response headers that apply to a response built here.
 
-    A model that refused for the moment is asked again at once, if its SDKs wait as they are told. Others put headers into the
-    text of their errors.
+    A model that refused for the moment is asked again at once, if its SDKs wait as the headers say. Others put headers into
+    the text of their errors.
     """
     headers = _recorded_headers(answer)
     status = answer.response.status or 200
@@ -240,17 +240,17 @@ def served_reason(answer: Exchange) -> str:
 
 
 def version_of(number: int | None) -> str | None:
-    """Return the HTTP version as it is recorded, given as the libraries have it: None for 1.1, which is 11."""
+    """Return the HTTP version as it is recorded, from the libraries' form: None for 1.1, which is 11."""
     return {9: "0.9", 10: "1.0", 20: "2", 30: "3"}.get(number or 11)
 
 
 def served_version(answer: Exchange) -> int:
-    """Return the HTTP version as the libraries have it: 11 for 1.1."""
+    """Return the HTTP version in the libraries' form: 11 for 1.1."""
     return int(float(answer.response.version or "1.1") * 10)
 
 
 def _recorded_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
-    """Return all of them: SDKs put them into the text of their errors. But a length that redaction has made wrong."""
+    """Return all headers, because SDKs put them into the text of their errors, except a length that redaction made wrong."""
     length = str(len(answer.response.body))
     return [
         (name.encode("latin-1", "replace"), value.encode("latin-1", "replace"))
@@ -265,11 +265,11 @@ def recorded_error(answer: Exchange) -> BaseException | None:
 
 
 def failure(answer: Exchange, otherwise: type[Exception]) -> BaseException | None:
-    """Return what the application saw of a call that no response came to, None of one that was answered.
+    """Return what the application saw of a call that got no response; None if it was answered.
 
     Args:
-        answer: what is recorded.
-        otherwise: what stands for an error that was not recorded.
+        answer: the recorded exchange.
+        otherwise: the replacement for an error that was not recorded.
     """
     if answer.response.completion is not Completion.NONE:
         return None
@@ -277,10 +277,10 @@ def failure(answer: Exchange, otherwise: type[Exception]) -> BaseException | Non
 
 
 def end_of_stream(answer: Exchange) -> BaseException | None:
-    """Return what a reader meets after the last recorded chunk: nothing, the recorded error, or a miss."""
+    """Return what a reader gets after the last recorded chunk: nothing, the recorded error, or a miss."""
     match answer.response.completion:
         case Completion.BROKEN:
-            return recorded_error(answer)  # none if the answer was cut, and the client noticed nothing
+            return recorded_error(answer)  # None if the answer was cut and the client did not notice
         case Completion.CLOSED_EARLY:
             return ReplayMiss(
                 f"{answer.name} (span {answer.span_id}): the application reads on; in the recording it closed the stream "

@@ -1,7 +1,7 @@
-"""``http.client`` and what stands on it (``urllib.request``, ``xmlrpc``): every request of every connection.
+"""``http.client`` and what is built on it (``urllib.request``, ``xmlrpc``): every request of every connection.
 
-urllib3 stands on it, too, and has its own seam. A response is served as the bytes of its wire: ``http.client`` reads them
-as it read the recorded ones, and fails over a cut body as it did.
+urllib3 is built on it, too, and has its own seam. A response is served as its bytes on the wire: ``http.client`` reads them
+as it read the recorded ones, and fails on a cut body as it did.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _READS: Final = ("read", "read1", "readinto", "readline")
 
 
 class _Asked:
-    """A request under way on a connection."""
+    """A request in progress on a connection."""
 
     def __init__(self, method: str, target: str) -> None:
         self.method = method
         self.target = target
         self.headers: list[tuple[str, str]] = []
         self.body: bytes | None = None
-        """In a replay, the body, once its head is over."""
+        """In a replay, the body, once the head is complete."""
         self.known: bytes | None = None
         self.seen: Body | None = None
         """What is recorded of the body, once its head is sent."""
@@ -50,7 +50,7 @@ class _Asked:
         self.end: Callable[[bytes], None] | None = None
         """In a replay, sends the request for real after all."""
         self.answer: Exchange | None = None
-        """In a replay, what answers it; None if nothing does, or before it was asked."""
+        """In a replay, the recorded answer; None if there is none, or before the lookup."""
         self.is_asked = False
 
     def announces_a_body(self) -> bool:
@@ -103,7 +103,7 @@ def _endheaders(original: Callable[..., None], conn: Any, message_body: Any = No
         _ask(responder, conn, asked, asked.body)
         if asked.answer is not None and (error := _error_of_connecting(asked.answer)) is not None:
             raise error
-    return setattr(conn, _STATE, http.client._CS_REQ_SENT)  # pyright: ignore[reportAttributeAccessIssue] - where it stands then
+    return setattr(conn, _STATE, http.client._CS_REQ_SENT)  # pyright: ignore[reportAttributeAccessIssue] - where it is then
 
 
 def _send(original: Callable[..., None], conn: Any, data: Any) -> None:
@@ -160,8 +160,8 @@ def _send_recorded(original: Callable[..., None], conn: Any, asked: _Asked, mess
 
 
 def _send_for_real(original: Callable[..., None], conn: Any, asked: _Asked, encode_chunked: bool, body: bytes) -> None:
-    """Send what a replay held back; it is never edited here, where the head with its length is written."""
-    setattr(conn, _STATE, http.client._CS_REQ_STARTED)  # pyright: ignore[reportAttributeAccessIssue] - where it stood
+    """Send what a replay held back. It is never edited here, because the head with its length is already written."""
+    setattr(conn, _STATE, http.client._CS_REQ_STARTED)  # pyright: ignore[reportAttributeAccessIssue] - where it was
     asked.known = body
     _send_recorded(original, conn, asked, body or None, encode_chunked)
 
@@ -230,7 +230,7 @@ def _ask(responder: Responder, conn: Any, asked: _Asked, body: bytes) -> None:
 
 
 def _error_of_connecting(answer: Exchange) -> BaseException | None:
-    """Return the recorded error if it came before the response was waited for: ``urllib`` tells the two apart."""
+    """Return the recorded error if it came before waiting for the response: ``urllib`` distinguishes the two."""
     error = shared.failure(answer, Exception)
     return error if isinstance(error, OSError) and not isinstance(error, ConnectionResetError | TimeoutError) else None
 
@@ -263,15 +263,15 @@ class _Wire(io.RawIOBase):
         if chunked and whole:
             self._pieces.append(b"0\r\n\r\n")
         end = shared.end_of_stream(answer)
-        self._end = None if isinstance(end, http.client.IncompleteRead) else end  # which is made of the cut bytes, as it was
+        self._end = None if isinstance(end, http.client.IncompleteRead) else end  # which the cut bytes cause again
 
     def makefile(self, *args: Any, **options: Any) -> io.BufferedReader:
-        """As a socket."""
+        """Part of the socket's interface."""
         del args, options
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:

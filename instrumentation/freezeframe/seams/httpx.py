@@ -1,8 +1,8 @@
 """httpx and httpx2: every attempt of every client, whatever its transport.
 
-Both halves sit on ``Client._send_single_request`` (class level, so that clients made before us are covered; a retry is a call
-of its own; bodies are seen before content-decoding). Where a version lacks this private method, the default transports are
-patched instead, and custom transports go unseen; `doctor` says so.
+Both halves sit on ``Client._send_single_request`` (class level, so clients made before `instrument()` are covered; each retry
+is a separate call; bodies are seen before content-decoding). If a version lacks this private method, the default transports
+are patched instead, and custom transports are not seen; `doctor` says so.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 class _Seam:
-    """What belongs to one of the two modules. It checks by ``isinstance``, so streams must be of its own classes."""
+    """One of the two modules. httpx checks with ``isinstance``, so streams must be of the module's own classes."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module: Any = module
@@ -53,7 +53,7 @@ class _Seam:
 
     @functools.cache  # noqa: B019 - there are two seams, for good
     def stream(self, kind: type, *, is_sync: bool, is_async: bool) -> Any:
-        """Return the class of streams that is `kind` and the module's own. Multipart bodies are streams of both sorts."""
+        """Return the class of streams that is `kind` and the module's own. Multipart bodies are streams of both kinds."""
         bases = [base for base, holds in zip(self._bases, (is_sync, is_async), strict=True) if holds]
         return type(kind.__name__, (kind, *bases), {})
 
@@ -66,7 +66,7 @@ class _Seam:
         """Send one request, or serve its answer."""
         attempt = _Attempt(self, request, is_async=False)
         if attempt.responder is not None:
-            with suppress(self.module.StreamConsumed):  # by the hop before: it is recorded how that ended
+            with suppress(self.module.StreamConsumed):  # by the previous hop: how that ended is recorded
                 request.read()
             answer = attempt.ask()
             if answer is not None:
@@ -81,7 +81,7 @@ class _Seam:
         return response
 
     async def send_async(self, original: Callable[..., Awaitable[Any]], client: Any, request: Any) -> Any:
-        """As `send`, for an asynchronous client."""
+        """Like `send`, for an asynchronous client."""
         attempt = _Attempt(self, request, is_async=True)
         if attempt.responder is not None:
             with suppress(self.module.StreamConsumed):
@@ -109,7 +109,7 @@ class _Seam:
 
 
 class _Attempt:
-    """One request and what becomes of it."""
+    """One request and its result."""
 
     __slots__ = ("_is_async", "_known", "_recording", "_seam", "_streamed", "request", "responder")
 
@@ -125,9 +125,9 @@ class _Attempt:
     # -- serve ----------------------------------------------------------------------------------------------------------
 
     def ask(self) -> Exchange | None:
-        """Return the recorded answer to the request, which has been read; None if it, or what an edit made of it, is sent."""
+        """Return the recorded answer to the request, which has been read; None if it (or its edited form) is sent."""
         assert self.responder is not None
-        body = getattr(self.request, "_content", b"")  # none of one that was sent before and cannot be sent again
+        body = getattr(self.request, "_content", b"")  # None for a body that was sent and cannot be sent again
         edited = _port.edited(replace(self._write(), body=body))
         if edited is not None:
             request, body = self.request, edited
@@ -163,7 +163,7 @@ class _Attempt:
         return response
 
     def _with_request(self, error: BaseException) -> BaseException:
-        """Return the rebuilt error as this library raises it: with the request that met it."""
+        """Return the rebuilt error as this library raises it: with the request that got it."""
         rebuilt: Any = error
         if isinstance(error, self._seam.module.RequestError):
             rebuilt.request = self.request
@@ -173,7 +173,7 @@ class _Attempt:
 
     @contextmanager
     def sending(self) -> Generator[None]:
-        """Have the block send the request, and record it."""
+        """Record the request that the block sends."""
         seam, streamed = self._seam, self.request.stream
         self._recording = recording = http.record(seam.name, lambda: (self._write(), seam.known_body(self.request)))
         try:
@@ -186,11 +186,11 @@ class _Attempt:
                 self.request.stream = streamed  # which the next hop of a redirect sends again
 
     def is_whole(self, response: Any) -> bool:
-        """Watch the response. Return whether its transport gave the body at once: then no one reads the stream any more."""
+        """Watch the response. Return whether its transport returned the whole body: then no one reads the stream again."""
         recording = self._recording
         if recording is None:
             return False
-        reason = response.extensions.get("reason_phrase")  # HTTP/2 has none
+        reason = response.extensions.get("reason_phrase")  # not in HTTP/2
         recording.answered(
             response.status_code,
             clean_headers(response.headers.raw),
@@ -207,7 +207,7 @@ class _Attempt:
         return self._seam.stream(kind, is_sync=not self._is_async, is_async=self._is_async)
 
 
-# -- streams: each has both ways to iterate, and its subclass the base of the one that is meant -------------------------
+# -- streams: each has both ways to iterate, and its subclass has the base of the right one -------------------------
 
 
 class _Tee:

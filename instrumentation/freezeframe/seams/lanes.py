@@ -1,7 +1,7 @@
-"""Lanes: tasks, threads and forked processes carry the run, the current span and a lane of their own, handed out in the parent.
+"""Lanes: tasks, threads and forked processes carry the run, the current span and their own lane, assigned in the parent.
 
 `asyncio` tasks copy the context of their parent, so only the lane is added. Threads and executors start from an empty context:
-they get ours and OTel's, and nothing else of the application's.
+they get our context and OTel's, and nothing else of the application's.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ async def _no_items() -> AsyncGenerator[None]:
 
 def _type_of_closing() -> type[object]:
     closing = _no_items().aclose()
-    closing.close()  # Python 3.13 warns of one that was never awaited
+    closing.close()  # Python 3.13 warns about one that was never awaited
     return type(closing)
 
 
 _CLOSES_GENERATOR: Final = _type_of_closing()
-"""What the loop makes a task of to close an asynchronous generator that was left in the middle: when it is found to be garbage,
+"""What the loop makes a task of to close an asynchronous generator that was left in the middle: at garbage collection,
 wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
 
 
@@ -55,7 +55,7 @@ def _install_uvloop(patches: Patches, module: ModuleType) -> None:
 
 
 def _before_fork() -> None:
-    """Hand a lane to the process that is about to be forked; in a run only, since servers fork outside of any."""
+    """Assign a lane to the process that is about to be forked; only in a run, because servers fork outside any run."""
     with guard("lanes.fork"):
         place = PLACE.get(None)
         _FORKED.place = None if place is None or place.run is None else child_place()
@@ -68,7 +68,7 @@ def _after_fork_in_child() -> None:
 
 
 class _Forked(threading.local):
-    """What the thread that forks hands to the process that it forks."""
+    """What the forking thread passes to the forked process."""
 
     place: Place | None = None
 
@@ -105,7 +105,7 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
 def _set_place(context: contextvars.Context, place: Place) -> bool:
     try:
         context.run(PLACE.set, place)
-    except RuntimeError:  # the context is entered already, by this very task: it keeps its lane
+    except RuntimeError:  # the context is entered already, by this task itself: it keeps its lane
         return False
     return True
 
@@ -114,7 +114,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
         with guard("lanes.start"):
-            # On the instance: a subclass that overrides `run` (Timer, and many an application's) is carried, too.
+            # On the instance: a subclass that overrides `run` (Timer, and many in applications) is covered, too.
             thread.__dict__["run"] = functools.partial(_run_carried, thread, thread.run, child_place(), _otel_context())
         original(thread)
 
@@ -154,7 +154,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _context_of(fn: Any) -> contextvars.Context | None:
-    """Return the context that `fn` runs in where it brings its own: ``ctx.run``, as `asyncio.to_thread` and LangChain do."""
+    """Return the context that `fn` runs in if it brings its own: ``ctx.run``, as `asyncio.to_thread` and LangChain do."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     owner = getattr(fn, "__self__", None)
@@ -162,7 +162,7 @@ def _context_of(fn: Any) -> contextvars.Context | None:
 
 
 class _Carried:
-    """A work item with its place. The worker thread is left as it was found."""
+    """A work item with its place. The worker thread's own place is restored."""
 
     __slots__ = ("_context", "_fn", "_outer", "_place")
 

@@ -1,8 +1,8 @@
 """LangChain and LangGraph: tools at ``BaseTool.run``/``arun``, retrievers at ``BaseRetriever.invoke``/``ainvoke``, and the
-searches of each vector store's own class (these know the scores, which a retriever drops).
+searches of each vector store's class (these know the scores, which a retriever drops).
 
-Model calls are recorded where they cross the wire, not here. Arguments that a framework injects (graph state, runtime, store)
-are left out: they are not what the model asked for, and hold objects that are different in each process.
+Model calls are recorded at the HTTP seam, not here. Arguments that a framework injects (graph state, runtime, store)
+are left out: the model did not ask for them, and they hold objects that differ in each process.
 """
 
 from __future__ import annotations

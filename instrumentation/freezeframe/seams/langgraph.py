@@ -1,8 +1,8 @@
 """LangGraph: the state of a graph at each border between two supersteps, and a graph that begins at one of them.
 
-Recording looks at the loop where it writes checkpoints itself, with a checkpointer or without one. Serving puts the recorded
-checkpoint into a checkpointer and has the graph go on from it, as LangGraph's own ``invoke(None, config)`` does. Graphs inside
-of nodes belong to their node. Delta channels are not recorded: their state lies in the ancestors of a checkpoint.
+Recording watches the loop when it writes checkpoints, with a checkpointer or without one. Serving puts the recorded
+checkpoint into a checkpointer and has the graph continue from it, as LangGraph's own ``invoke(None, config)`` does. Graphs
+inside nodes belong to their node. Delta channels are not recorded: their state is in the ancestors of a checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _put(original: Callable[..., Any], loop: Any, metadata: Any) -> Any:
-    at_exit = metadata is loop.checkpoint_metadata  # writes the last one again, where it is written late
+    at_exit = metadata is loop.checkpoint_metadata  # writes the last one again if it is written late
     result = original(loop, metadata)
     if is_recorded() and not at_exit and not loop.is_nested:
         with guard("langgraph.state"):
@@ -65,7 +65,7 @@ def _record(loop: Any) -> None:
 
 
 def _channel_values(loop: Any) -> dict[str, Any]:
-    """Return what each channel that was written holds. Empty channels say so by a marker that is not one of their values."""
+    """Return the value of each channel that was written. An empty channel returns a marker that is not one of its values."""
     versions = loop.checkpoint["channel_versions"]
     held = {name: channel.checkpoint() for name, channel in loop.channels.items() if name in versions}
     return {name: value for name, value in held.items() if type(value).__name__ != "_MISSING" and value is not _missing()}
@@ -78,7 +78,7 @@ def _missing() -> Any:
 
 
 def _plain(checkpoint: Any) -> dict[str, Any]:
-    """Return the checkpoint with dictionaries of the plain kind."""
+    """Return the checkpoint with plain dictionaries."""
     seen = {node: dict(versions) for node, versions in checkpoint["versions_seen"].items()}
     updated = checkpoint.get("updated_channels")
     return {
@@ -112,7 +112,7 @@ def _is_nested(config: Any) -> bool:
 
 
 def _hydrate(graph: Any, config: Any, text: str) -> tuple[Any, dict[str, Any]]:
-    """Return the graph over a checkpointer that holds the recorded checkpoint, and the configuration that goes on from it.
+    """Return the graph over a checkpointer that holds the recorded checkpoint, and the configuration that continues from it.
 
     Raises:
         ReplayError: the state holds an object that cannot be rebuilt.
@@ -135,7 +135,7 @@ def _hydrate(graph: Any, config: Any, text: str) -> tuple[Any, dict[str, Any]]:
 def _saver_for(own: Any, versions: dict[str, Any]) -> Any:
     """Return the graph's own checkpointer, or one in memory that counts versions as the recorded run did.
 
-    Without a checkpointer LangGraph counts them as numbers, and its savers count them as texts: the two cannot be compared.
+    Without a checkpointer LangGraph counts them as numbers, and its savers count them as texts, which cannot be compared.
     """
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.checkpoint.memory import InMemorySaver

@@ -15,7 +15,7 @@ _TOOLS: Final = ("FunctionTool", "QueryEngineTool", "RetrieverTool")
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch a module of ``llama_index.core``: one of its tools', or its retrievers' base."""
+    """Patch a module of ``llama_index.core``: a module of tools, or the base of retrievers."""
     for name in _TOOLS:
         tool: Any = vars(module).get(name)
         if tool is not None and tool.__module__ == module.__name__:

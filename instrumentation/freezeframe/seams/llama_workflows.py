@@ -1,8 +1,8 @@
 """LlamaIndex workflows: what a workflow's context holds after each step, and a workflow that begins at one of these borders.
 
-The state is what ``Context.to_dict()`` writes, and a replay goes on from it as ``Workflow.run(ctx=Context.from_dict(...))``
-does: steps that were under way at the border run again. Its serializer looks classes up by name, so that a state which names a
-class of a module that is not imported here is refused.
+The state is what ``Context.to_dict()`` writes, and a replay continues from it as ``Workflow.run(ctx=Context.from_dict(...))``
+does: steps in progress at the border run again. Its serializer looks classes up by name, so a state that names a class of a
+module that is not imported here is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 async def _process_tick(original: Callable[..., Any], runner: Any, tick: Any) -> Any:
     result = await original(runner, tick)
-    # `result` is the end of the workflow: there is nothing to go on with.
+    # `result` is the end of the workflow: there is nothing to continue.
     if result is None and is_recorded():
         with guard("llama_index.state"):
             _record(runner, tick)
@@ -52,7 +52,7 @@ def _record(runner: Any, tick: Any) -> None:
     step = _step_of(tick)
     execution: Execution | None = getattr(runner, _EXECUTION, None)
     if step is None and execution is not None:
-        return  # an event on its way: no border
+        return  # an event in transit: not a border
     if execution is None:
         execution = Execution()
         setattr(runner, _EXECUTION, execution)
@@ -69,7 +69,7 @@ def _record(runner: Any, tick: Any) -> None:
 
 
 def _step_of(tick: Any) -> str | None:
-    """Return the step whose result the tick brings, None if it brings another thing."""
+    """Return the step whose result the tick brings, None if it brings something else."""
     if type(tick).__name__ != "TickStepResult":
         return None
     named: Any = getattr(tick, "step_id", None)

@@ -2,8 +2,8 @@
 and at the session of mcp 1.
 
 Requests are recorded as the session makes them, before request ids and metadata are added. In a replay nothing reaches the
-transport: notifications end here, a stdio server is stood for by a process that only waits, and an SSE connection by streams
-on which nothing comes.
+transport: notifications end here, a process that only waits replaces a stdio server, and streams on which nothing arrives
+replace an SSE connection.
 """
 
 from __future__ import annotations

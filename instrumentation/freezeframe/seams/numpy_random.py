@@ -1,10 +1,10 @@
-"""`numpy.random`: as `randoms`, for the generator behind its functions, and for generators that are made without a seed.
+"""`numpy.random`: like `randoms`, for the generator that its functions share, and for generators made without a seed.
 
-Whoever draws after another lane did notes the state that it found, and how many calls it made. States are large, so that a run
+A lane that draws after another one notes the state that it found and the number of its calls. States are large, so a run
 keeps few of them; beyond that the run has a gap.
 
-Readings: ``random-numpy LANE FILE``, ``STATE:CALLS``; ``random-own LANE FILE``, the seed of a generator that was made without
-one.
+Readings: ``random-numpy LANE FILE``, ``STATE:CALLS``; ``random-own LANE FILE``, the seed of a generator that was made without a
+seed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Watch:
         self._responder: Responder | None = None
 
     def wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function such that its calls are noted, or served."""
+        """Return the function wrapped so that its calls are noted, or served."""
 
         @functools.wraps(original)
         def draw(*args: Any, **kwargs: Any) -> Any:
@@ -103,7 +103,7 @@ class _Watch:
 
 
 class _Lane:
-    """One lane and file of a replay, and the calls that are left of a row."""
+    """One lane and file of a replay, and the calls left in a row."""
 
     __slots__ = ("generator", "left")
 

@@ -1,7 +1,7 @@
 """openai-agents: function tools, with the arguments as the JSON text that the model wrote.
 
 Tools made by ``@function_tool``, ``Agent.as_tool`` and MCP servers are called through one invoker class, patched there, so that
-tools made before us are covered. A `FunctionTool` built by hand is wrapped when it is made.
+tools made before `instrument()` are covered. A `FunctionTool` built by hand is wrapped when it is made.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _post_init(original: Callable[..., None], tool: Any, *, covered: Any) -> Non
 
 
 class _Invoke:
-    """An `on_invoke_tool` of the application's with the seam around it."""
+    """The application's `on_invoke_tool`, wrapped in the seam."""
 
     def __init__(self, tool: Any, inner: Callable[..., Any]) -> None:
         functools.update_wrapper(self, inner)  # the library reads signature and type hints

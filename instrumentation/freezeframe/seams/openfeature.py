@@ -1,6 +1,6 @@
-"""OpenFeature: the value of each flag that a run asks for, by a hook of its API; in a replay the recorded value, at its client.
+"""OpenFeature: records each flag that a run reads through a hook of its API; a replay returns the recorded value at its client.
 
-A flag that the recording does not hold is asked of the provider that the program sets up.
+A flag that is not in the recording is read from the provider that the program sets up.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def _evaluate_async(
 
 
 def _recorded(flag_key: str) -> Any:
-    """Return the details of a flag as a replay has it, None if none is served or the recording lacks the flag."""
+    """Return the recorded details of a flag; None if no replay is served or the recording lacks the flag."""
     responder = _port.serving()
     if responder is None or current_place().run is None:
         return None

@@ -1,4 +1,4 @@
-"""Patches: put our function in the place of a library's, once, and put the library's back on `undo`.
+"""Patches: replace a library's function with ours, once, and restore the library's on `undo`.
 
 A patch of a library that is not imported yet waits for the import; we never import it ourselves.
 """
@@ -19,12 +19,12 @@ from typing import Any, Final
 from freezeframe._guard import guard
 
 _INHERITED: Final = object()
-"""Stands for an attribute that a class had from a base."""
+"""Marks an attribute that a class inherited from a base."""
 
 _INSTALLED: Final = (sys.prefix, sys.base_prefix, "<")
 _AS_THEY_ARE: Final = (FunctionType, classmethod, staticmethod)
-"""What is wrapped as it lies in its class, by exact type. The wrapper objects of other instrumentations (wrapt) claim to be
-functions, and find ``self`` only when they are asked for through the class; see
+"""Types that are wrapped as they are in the class, by exact type. The wrapper objects of other instrumentations (wrapt) claim
+to be functions, and find ``self`` only when accessed through the class; see
 `test_a_method_that_another_library_has_wrapped_goes_on_working`."""
 
 
@@ -44,7 +44,7 @@ class Patches:
         self._originals.append((owner, name, own, ours))
 
     def around(self, owner: Any, name: str, hook: Callable[..., Any]) -> None:
-        """Have a call of ``owner.name(...)`` be one of ``hook(original, ...)``, a coroutine function if `hook` is one."""
+        """Make ``owner.name(...)`` call ``hook(original, ...)``; it is a coroutine function if `hook` is one."""
 
         def make(original: Callable[..., Any]) -> Callable[..., Any]:
             if inspect.iscoroutinefunction(hook):
@@ -64,7 +64,7 @@ class Patches:
         self.replace(owner, name, make)
 
     def in_subclasses(self, base: Any, patch: Callable[[Any], None]) -> None:
-        """Call ``patch(cls)`` for each subclass of `base` that there is, and for each that will be made."""
+        """Call ``patch(cls)`` for each existing subclass of `base`, and for each later one."""
 
         def init_subclass(original: Any) -> Any:
             inherited = getattr(original, "__func__", original)
@@ -87,7 +87,7 @@ class Patches:
         self.replace(base, "__init_subclass__", init_subclass)
 
     def undo(self) -> None:
-        """Put the originals back, except where someone else has patched over us since."""
+        """Put the originals back, unless another library has patched over ours since."""
         while self._originals:
             owner, name, own, ours = self._originals.pop()
             if vars(owner).get(name) is not ours:
@@ -99,7 +99,7 @@ class Patches:
 
 
 def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, str]]:
-    """Yield the modules that hold one of the functions, as what, and which; installed ones hold it by its own name."""
+    """Yield each module that holds one of the functions, its name there, and its own name (the same if installed)."""
     by_id = {id(original): name for name, original in originals.items()}
     for module in list(sys.modules.values()):
         held: dict[str, Any] = getattr(module, "__dict__", {})
@@ -114,14 +114,14 @@ def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, s
 
 
 class ImportHook(importlib.abc.MetaPathFinder):
-    """Calls back once a module has been imported. It finds nothing itself; it rides on whoever does."""
+    """Calls back once a module has been imported. It finds nothing itself; it wraps the finder that does."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
         self._finding = threading.local()
 
     def when_imported(self, name: str, callback: Callable[[ModuleType], None]) -> None:
-        """Call `callback` with the module: now where it is loaded, else right after its import."""
+        """Call `callback` with the module: now if it is loaded, else right after its import."""
         module = sys.modules.get(name)
         if module is not None and not _is_initialising(module):
             callback(module)
@@ -131,7 +131,7 @@ class ImportHook(importlib.abc.MetaPathFinder):
             sys.meta_path.insert(0, self)
 
     def forget(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for imports."""
         self._waiting.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
@@ -139,7 +139,7 @@ class ImportHook(importlib.abc.MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec that the other finders give, with a loader that calls back."""
+        """Return the spec of the other finders, with a loader that calls back."""
         if fullname not in self._waiting or getattr(self._finding, "name", None) == fullname:
             return None
         self._finding.name = fullname

@@ -1,10 +1,10 @@
-"""Races: which tasks and futures a program found done, and in what order; in a replay it finds the same.
+"""Races: which tasks and futures a program found done, and in what order; a replay finds the same.
 
 `wait` and `as_completed`, of asyncio and of `concurrent.futures`, tell a program what has ended by the time they look. That
 depends on how many turns of the loop or slices of the scheduler an SDK takes after its answer came, and for futures on their
-addresses in memory. So what these four functions gave is noted, and a replay waits for just that.
+addresses in memory. So what these four functions returned is noted, and a replay waits for exactly that.
 
-Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of what was done: of a task or future the
+Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of what was done: for a task or future, the
 lane that it works in, else its position.
 """
 
@@ -39,7 +39,7 @@ _Found = tuple[set[Any], set[Any]]
 
 
 def install(patches: Patches) -> None:
-    """Stand in for the four functions, wherever they were imported to."""
+    """Replace the four functions, wherever they were imported to."""
     modules: list[tuple[ModuleType, ModuleType, Mapping[str, Callable[[Any], Any]]]] = [
         (asyncio, asyncio.tasks, {"wait": _wrap_wait_in_task, "as_completed": _wrap_as_completed_in_task}),
         (concurrent.futures, concurrent.futures._base, {"wait": _wrap_wait, "as_completed": _wrap_as_completed}),
@@ -52,7 +52,7 @@ def install(patches: Patches) -> None:
 
 
 class _Race:
-    """One call of one of the functions: what the run found, and what is noted of this one."""
+    """One call of one of the functions: what the run found, and what is noted of this call."""
 
     __slots__ = ("_found", "_marks", "_row", "_row_at", "members", "recorded")
 
@@ -87,14 +87,14 @@ class _Race:
         if told is not None:
             by_mark = {mark: member for member, mark in self._marks.items()}
             marks = told.split()
-            if all(mark in by_mark for mark in marks):  # otherwise the program races others than it did
+            if all(mark in by_mark for mark in marks):  # otherwise the program races different ones than recorded
                 self.recorded = [by_mark[mark] for mark in marks]
         if recorder is not None:
             self._row = (place.run or recorder.root).note_reading(feed, "")
             self._row_at = len(self._row or ()) - 1
 
     def note(self, found: Iterable[Any]) -> None:
-        """Note that the program found these done, after those before."""
+        """Note that the program found these done, after the previous ones."""
         row = self._row
         if row is not None:
             with guard("races.note"):
@@ -149,7 +149,7 @@ def _wrap_as_completed_in_task(original: Callable[..., Any]) -> Callable[..., An
 
 
 class _AsCompleted:
-    """What `asyncio.as_completed` gives: coroutines, or from Python 3.13 on in ``async for`` the tasks themselves."""
+    """What `asyncio.as_completed` returns: coroutines, or from Python 3.13 on in ``async for`` the tasks themselves."""
 
     def __init__(self, original: Callable[..., Any], fs: Any, timeout: float | None, caller: str) -> None:
         self._original = original
@@ -158,13 +158,13 @@ class _AsCompleted:
         self._caller = caller
         self._race: _Race | None = None
         if sys.version_info >= (3, 13):
-            self._begin()  # before, it was a generator and began with its first item
+            self._begin()  # earlier versions were a generator that began with its first item
 
     def _begin(self) -> _Race:
         if self._race is not None:
             return self._race
         loop = asyncio.get_running_loop()
-        # Made into tasks in the program's order: the original does it in the order of their addresses.
+        # Make tasks in the program's order: the original uses the order of their addresses.
         tasks = [asyncio.ensure_future(item, loop=loop) for item in self._fs]
         race = self._race = _Race(tasks, ordered=isinstance(self._fs, (list, tuple)), caller=self._caller)
         self._loop = loop
@@ -178,8 +178,8 @@ class _AsCompleted:
         if sys.version_info < (3, 13) and members:
             rest = itertools.chain([next(rest)], rest)  # it adds its callbacks now
         if self._race is not None and self._race.recorded is None:
-            # Ours come after the original's, in its order, which is that of a set made of a set.
-            for task in {task for task in set(members)}:  # noqa: C416 - made anew, it may have another order
+            # Our callbacks come after the original's, in its order, which is that of a set built from a set.
+            for task in {task for task in set(members)}:  # noqa: C416 - built again, it may have another order
                 task.add_done_callback(self._note)
         return rest
 
@@ -191,7 +191,7 @@ class _AsCompleted:
         return None if self._ends_at is None else max(self._ends_at - self._loop.time(), 0)
 
     def _recorded(self) -> Any:
-        """Return the task that the run found next; None once what it found has been given."""
+        """Return the task that the run found next; None once all of them have been returned."""
         race = self._begin()
         if self._first:
             task = self._first.popleft()

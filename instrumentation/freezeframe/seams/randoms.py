@@ -1,21 +1,21 @@
-"""`random`: what each task and thread drew from the generator that the whole program shares; in a replay it draws the same.
+"""`random`: what each task and thread drew from the generator that the whole program shares; in a replay each draws the same.
 
-The program's numbers stay what they are without us. We record where a lane drew, not what: a generator gives a row of words
-that follows from its state, and a reading says at which of them a lane went on after another one had drawn. So a loop of a
-million draws is one reading. In a replay each lane draws its own words, whatever the scheduler does.
+The program's numbers are the same as without freezeframe. We record where a lane drew, not what: a generator yields a row of
+words that follows from its state, and a reading says at which word a lane continued after another one had drawn. So a loop of
+a million draws is one reading. In a replay each lane draws its own words, whatever the scheduler does.
 
-An *epoch* is a row of words from one state. A new one begins where the program seeds, and where someone drew unseen (by a
+An *epoch* is a row of words from one state. A new one begins when the program seeds, and when something drew unseen (by a
 name that was imported before capture began, or from C).
 
-Readings are kept by lane and by the file that asked, as for `uuids`:
+Readings are kept by lane and by calling file, as for `uuids`:
 
-- ``random LANE FILE``: ``EPOCH+WORD:WORDS``, the last one of a lane without a length while it draws; and what `gauss` gave.
+- ``random LANE FILE``: ``EPOCH+WORD:WORDS``, the last one of a lane has no length while it draws; and what `gauss` returned.
 - ``random-epoch N``: the state that an epoch began with.
-- ``random-seed LANE FILE``: a digest of the state that a seed led to. If a replay comes to another one, the program draws for
-  itself from there on.
+- ``random-seed LANE FILE``: a digest of the state that a seed led to. If a replay reaches a different one, the program draws
+  for itself from there on.
 - ``random-own LANE FILE``: the seed of a generator that the program made without one.
 
-What `secrets`, `os.urandom` and ``SystemRandom`` give is meant to be known to no one. That the program used them is a gap of
+What `secrets`, `os.urandom` and ``SystemRandom`` return is meant to be secret. Using them is a gap of
 the run.
 """
 
@@ -45,7 +45,7 @@ _FILES: Final = (random.__file__, __file__)
 _SEED_BYTES: Final = 32
 _LARGEST_SEED: Final = 1 << 64
 _NOWHERE: Final = object()
-"""No place in the context, not even none."""
+"""Means that no place was read yet, not even None."""
 _system_random: Final = os.urandom
 
 
@@ -73,7 +73,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 class _Shared:
-    """The shared generator as it is drawn from: by whom, and how far."""
+    """The shared generator: who draws from it, and how far."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()  # reentrant: a signal's handler may draw, too
@@ -103,11 +103,11 @@ class _Shared:
         self.served = Served()
 
     def after_fork(self) -> None:
-        """Make it usable in a process that was just forked; `random` seeds it there."""
+        """Make it usable in a newly forked process; `random` seeds it there."""
         self.lock = threading.RLock()
 
     def mark(self, draws: Draws) -> Any:
-        """Let a run begin; return the state that it begins with, None if nothing is watched."""
+        """Begin a run; return the state that it begins with, None if nothing is watched."""
         with self.lock:
             self._go_on_elsewhere()
             self._verify()
@@ -115,7 +115,7 @@ class _Shared:
             return self.getstate()
 
     def begin_epoch(self, text: str = "") -> None:
-        """Count from the generator's present state; `text` writes it, if there is a shorter way."""
+        """Count from the generator's present state; `text` describes it, if there is a shorter form."""
         self._go_on_elsewhere()
         state = self.getstate()[1]
         self._epoch += 1
@@ -123,13 +123,13 @@ class _Shared:
         self._began_at, self.words = state[-1], 0
 
     def come(self, frame: FrameType) -> None:
-        """Hear that a frame is about to draw: the same code in the same place as the last time, or someone else."""
+        """Called when a frame is about to draw: the same code in the same place as last time, or another."""
         raw, thread = PLACE.get(None), _thread.get_ident()
         file = asker(frame, _FILES)
         if raw is self.raw_place and thread == self.thread and file is self._file:
             return
         place = current_place()
-        # Code of `random` itself is called by anyone.
+        # Any code may call code in `random` itself.
         self.code = None if frame.f_code.co_filename == _FILES[0] else frame.f_code
         self.raw_place, self.thread = raw, thread
         if place is self._place and file is self._file:
@@ -146,12 +146,12 @@ class _Shared:
                 self._open_row(place, *drawer)
 
     def come_anew(self, frame: FrameType) -> None:
-        """Begin a row with a frame, whoever drew before."""
+        """Begin a row with a frame, whatever drew before."""
         self._go_on_elsewhere()
         self.come(frame)
 
     def take_gauss(self) -> None:
-        """Hear that who has come calls `gauss`, which gives what it made with the last one, for whomever that was."""
+        """Called when the current frame calls `gauss`, which returns the number made with the last one, for any lane."""
         made, made_by = self.generator.gauss_next, self._made_gauss
         if made is None:
             self._made_gauss = None if self._place is None else (self._place, self._drawer)
@@ -185,7 +185,7 @@ class _Shared:
         self.raw_place = _NOWHERE
 
     def _verify(self) -> None:
-        """Begin an epoch if the generator is not where our count has it."""
+        """Begin an epoch if the generator is not where our count puts it."""
         expected = self._began_at if not self.words else (self._began_at + self.words - 1) % _STATE_WORDS + 1
         if self.getstate()[1][-1] != expected:
             drawer, place, code = self._drawer, self._place, self.code
@@ -209,7 +209,7 @@ def restore(state: Any) -> None:
 
 
 def mark(draws: Draws) -> Any:
-    """Let a recorded run begin; return the state of `random`."""
+    """Begin a recorded run; return the state of `random`."""
     return SHARED.mark(draws)
 
 
@@ -256,7 +256,7 @@ def _wrap_getrandbits(original: Callable[[int], int]) -> Callable[[int], int]:
 
 
 def _wrap_gauss(original: Callable[..., float]) -> Callable[..., float]:
-    """Every other number of ``gauss`` was made together with the one before."""
+    """Every second number of ``gauss`` is made together with the one before."""
     shared = SHARED
 
     @functools.wraps(original)
@@ -306,7 +306,7 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _wrap_getstate(original: Callable[[], Any]) -> Callable[[], Any]:
-    """A reading of its own: a state is where the whole program stands, and not only its lane."""
+    """Get a separate reading: a state is that of the whole program, not only of its lane."""
     shared = SHARED
 
     @functools.wraps(original)
@@ -372,7 +372,7 @@ def _note_gauss(place: Place | None, drawer: tuple[Draws, str] | None, value: st
 
 
 def draws_of(place: Place) -> Draws | None:
-    """Return where draws at a place are noted; None if they are not."""
+    """Return the store for draws at a place; None if they are not."""
     recorder = _port.recorder()
     if recorder is None or place.inside_call:
         return None
@@ -380,7 +380,7 @@ def draws_of(place: Place) -> Draws | None:
 
 
 def note(place: Place, feed: str, value: str) -> list[str] | None:
-    """Keep a reading; return its row."""
+    """Keep a reading; return its list."""
     recorder = _port.recorder()
     if recorder is None:
         return None

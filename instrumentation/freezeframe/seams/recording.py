@@ -1,8 +1,8 @@
 """Recording: one exchange while it happens, and its span. It ends once: on the end, an error, a close, or when dropped.
 
-Everything that can wait does: the caller's path keeps references and times; the attributes are made where spans are
-exported (`freezeframe._enrich`). The payload never rides on the OTel span itself, so that neither a user's span limits cut it
-nor an exporter of another vendor sends it.
+Everything that can wait does: the caller's path keeps references and times; the attributes are built where spans are
+exported (`freezeframe._enrich`). The payload is never on the OTel span itself, so that neither a user's span limits cut it
+nor another vendor's exporter sends it.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _FIRST_ERROR_STATUS: Final = 400
 
 
 class Body:
-    """The pieces of a body as they came; past the limit only size and SHA-256 are kept."""
+    """The pieces of a body as they arrived; past the limit, only size and SHA-256 are kept."""
 
     __slots__ = ("_hash", "_limit", "comes_in_pieces", "left_out", "offsets_ns", "pieces", "size")
 
     def __init__(self, limit_bytes: int, whole: bytes | None = None, *, left_out: str | None = None) -> None:
         self.left_out = left_out
-        """Why a body was never seen."""
+        """Why the body was never seen."""
         self.comes_in_pieces = whole is None
         self.pieces: list[bytes] = []
         self.offsets_ns: list[int] = []
@@ -57,7 +57,7 @@ class Body:
             self.add(whole)
 
     def add(self, piece: bytes, offset_ns: int = 0) -> None:
-        """Keep one more piece."""
+        """Add a piece."""
         self.size += len(piece)
         if self._hash is None and self.size > self._limit:
             self._hash = hashlib.sha256(b"".join(self.pieces))
@@ -140,7 +140,7 @@ class Recorder:
         return recording
 
     def keep(self, call: Call, answer: Exchange) -> None:
-        """Record a call that a replay answered: asked in this place, otherwise as it was recorded."""
+        """Record a call that a replay answered: made in this place, otherwise as recorded."""
         with guard("recorder.keep"):
             context = self.root.context_for_exchange()
             span = self.tracer.start_span(call.name, context=context, start_time=answer.start_time_unix_nano)
@@ -159,7 +159,7 @@ class Recorder:
             span.end(answer.end_time_unix_nano)
 
     def finish_all(self) -> None:
-        """End what is under way as the process ends: streams that no one closed, calls of daemon threads."""
+        """End what is in progress when the process ends: streams that no one closed, calls of daemon threads."""
         for recording in list(self._under_way):
             recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
 
@@ -184,7 +184,7 @@ class Answered:
 
 
 class Recording:
-    """One exchange under way. `dialect` and `provider` are read by the exporter's side."""
+    """One exchange in progress. `dialect` and `provider` are read by the exporter's side."""
 
     __slots__ = (
         "__weakref__",
@@ -234,22 +234,22 @@ class Recording:
         self._template = template
         self._request = request
         self._start_ns = time.perf_counter_ns()
-        self._lock = threading.RLock()  # reentrant, as the pipeline's
+        self._lock = threading.RLock()  # reentrant, like the pipeline's
         self._done = False
 
     def answered(self, status: int, headers: Headers, reason: str | None, version: str | None) -> None:
-        """Note the head of an HTTP response; without a reason where the protocol has none."""
+        """Note the head of an HTTP response; without a reason if the protocol has none."""
         self.status, self.version = status, version
         self.reason = None if (status, reason) == (200, "OK") else reason
         self.headers = headers
 
     def chunk(self, data: bytes) -> None:
-        """Note a piece of the response, as it came."""
+        """Note a piece of the response, as it arrived."""
         self.body.add(data, time.perf_counter_ns() - self._start_ns)
 
     @contextmanager
     def reading(self) -> Generator[None]:
-        """Read the whole response; the exchange ends as the block does."""
+        """Read the whole response; the exchange ends when the block does."""
         try:
             yield
         except GeneratorExit:
@@ -279,7 +279,7 @@ class Recording:
             self.span.end()
 
     def _mark(self, error: BaseException | None) -> None:
-        """Set the span's status and ``error.type``, which other exporters show, too."""
+        """Set the span's status and ``error.type``, which other exporters also show."""
         from opentelemetry.trace import Status, StatusCode
 
         if error is not None:
@@ -316,7 +316,7 @@ class Recording:
         return self.request_body.size + self.body.size
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
-        """Return the span's name and attributes with the exchange, and what the GenAI conventions make of it."""
+        """Return the span's name and attributes with the exchange, and the GenAI attributes."""
         return describe_exchange(own, self.exchange(), self.provider)
 
     def exchange(self) -> Exchange:
@@ -338,7 +338,7 @@ class Recording:
 
 @contextmanager
 def outside_lane() -> Generator[None]:
-    """Keep what the block spawns from counting in the application's lane: a replay does not do it."""
+    """Keep what the block spawns from counting in the application's lane: a replay does not run it."""
     token = PLACE.set(replace(current_place(), lane=current_place().lane.aside()))
     try:
         yield
@@ -346,9 +346,9 @@ def outside_lane() -> Generator[None]:
         leave(token)
 
 
-class while_sending:  # noqa: N801 - reads as the function that `contextmanager` would make of it, at a third of the cost
-    """Make the real network call, recorded or not: outside the application's lane, and one call, however many clients have
-    a part in it. If it raises, its recording ends without an answer."""
+class while_sending:  # noqa: N801 - reads like the function that `contextmanager` would return, at a third of the cost
+    """Make the real network call, recorded or not: outside the application's lane, and as one call, however many clients take
+    part in it. If it raises, its recording ends without an answer."""
 
     __slots__ = ("_recording", "_token")
 

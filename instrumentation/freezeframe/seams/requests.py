@@ -1,4 +1,4 @@
-"""requests: it asks urllib3, where its attempts are recorded and served (`urllib3`); here it is only named.
+"""requests: it uses urllib3, where its attempts are recorded and served (`urllib3`); here it is only named.
 
 In a replay no certificate is needed, so none is looked for.
 """

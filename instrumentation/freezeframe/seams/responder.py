@@ -1,4 +1,4 @@
-"""What a seam asks of a replay: the call that it makes, and what answers for the world."""
+"""What a seam asks of a replay: the call that it makes, and the responder that answers in place of the world."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class Feed(StrEnum):
     """What a program takes from its surroundings besides calls."""
 
     READING = "reading"
-    """The next of a row of readings, such as the UUIDs of one lane and file."""
+    """The next of a series of readings, such as the UUIDs of one lane and file."""
     FLAG = "flag"
     """The value of a feature flag, as tagged JSON, by its key."""
 
 
 class Responder(Protocol):
-    """What answers for the world in a replay. Called from any thread."""
+    """Answers in place of the world in a replay. Called from any thread."""
 
     def respond(self, call: Call) -> Exchange | None:
-        """Return the recorded exchange that answers `call`, or None if it is to be made for real.
+        """Return the recorded exchange that answers `call`, or None if it must be made for real.
 
         Raises:
             ReplayMiss: the recording holds no answer.
@@ -48,19 +48,19 @@ class Responder(Protocol):
         ...
 
     def recall(self, feed: Feed, key: str) -> str | None:
-        """Return what the run was given there, or None if nothing was recorded (any more)."""
+        """Return the value that the run got there, or None if nothing (more) was recorded."""
         ...
 
     async def turn(self, answer: Exchange) -> None:
-        """Wait in a task until it is this answer's turn; for good, if the run gave the call up before it was answered."""
+        """Wait in a task until it is this answer's turn; forever, if the run abandoned the call before it was answered."""
         ...
 
     def turn_in_thread(self, answer: Exchange) -> None:
-        """Wait for the same in a seam that blocks its thread."""
+        """Like `turn`, for a seam that blocks its thread."""
         ...
 
     async def stay_open(self, answer: Exchange) -> None:
-        """Wait in a task that has read all of a stream which the run gave up, until it gives it up again."""
+        """Wait in a task that has read all of a stream that the run abandoned, until it abandons it again."""
         ...
 
     def loop_time(self, loop: Any) -> float | None:
@@ -68,13 +68,13 @@ class Responder(Protocol):
         ...
 
     def enter(self, target: str, input_json: str) -> None:
-        """Hear that an entry point starts, with its input as tagged JSON."""
+        """Called when an entry point starts, with its input as tagged JSON."""
         ...
 
     def leave(self, output_json: str | None, error_json: str | None) -> None:
-        """Hear that it ended, with its output or its exception as tagged JSON."""
+        """Called when it ends, with its output or its exception as tagged JSON."""
         ...
 
 
 EditRequest = Callable[[Request], bytes | None]
-"""Gives the body that goes out in place of a request's, or None if it stays."""
+"""Returns the body that replaces a request's, or None if it stays."""

@@ -1,6 +1,6 @@
-"""Sessions that have no seam: WebSockets (realtime APIs among them) and gRPC. Each is a gap of its run, unless a tool holds it.
+"""Sessions without a seam: WebSockets (realtime APIs among them) and gRPC. Each is a gap of its run, unless a tool holds it.
 
-The audit hook (`unmarked`) does not hear gRPC, which opens its sockets in C, and cannot tell what a socket is for.
+The audit hook (`unmarked`) does not see gRPC, which opens its sockets in C, and cannot know what a socket is for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _CALLS: Final = ("__call__", "with_call", "future")
 _KINDS: Final = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 _TARGET: Final = "_freezeframe_target"
 _TELEMETRY: Final = "/opentelemetry.proto.collector."
-"""Services that take traces: no part of what a run depended on."""
+"""Services that receive traces: a run does not depend on them."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:

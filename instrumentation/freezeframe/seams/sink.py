@@ -1,4 +1,4 @@
-"""What recordings are given to, and what they are given as: the tracing side implements these, the seams know no more of it."""
+"""The interface for handing over recordings: the tracing side implements it, the seams know no more of that side."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Payload(Protocol):
-    """What is kept beside a span until it is exported."""
+    """What is kept with a span until it is exported."""
 
     @property
     def size(self) -> int:
-        """Bytes that it holds in memory, about."""
+        """Bytes that it holds in memory, roughly."""
         ...
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
@@ -42,12 +42,12 @@ class Sink(Protocol):
         ...
 
     def counted(self, span: Span) -> int:
-        """Return how many exchanges the run of this entry span has counted; its end, after which none are."""
+        """Return how many exchanges the run of this entry span has counted, and stop counting."""
         ...
 
 
 class RootSpan(Protocol):
-    """Where exchanges outside any run hang."""
+    """The span that holds exchanges outside any run."""
 
     @property
     def unrecorded(self) -> Counter[str]:
@@ -55,13 +55,13 @@ class RootSpan(Protocol):
         ...
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
-        """Keep what a feed gave outside any run; return the row that it ends, None if it is not kept."""
+        """Keep a feed's value outside any run; return the list that now ends with it, None if it is not kept."""
 
     def draws(self) -> Draws | None:
-        """Return where it is kept what is drawn outside any run; None if that is part of no run."""
+        """Return the store for draws outside any run; None if they are not part of a run."""
 
     def sights(self) -> Sights | None:
-        """Return where it is kept what unmarked code reaches outside any run; None if that is not a run as a whole."""
+        """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
 
     def context_for_exchange(self) -> Context | None:
         """Return the parent context of a new exchange, None for the current one."""

@@ -23,6 +23,6 @@ def _called(original: Callable[..., Any], tool: Any, /, *args: Any, **kwargs: An
     if not calls.is_on():
         return original(tool, *args, **kwargs)
     instead: dict[str, Any] = {"forward": watch(tool.forward, describe_tool(tool.forward, name=str(tool.name), seam=SEAM))}
-    if _port.serving() is not None:  # `setup` loads models and opens connections, for a function that is not called
+    if _port.serving() is not None:  # `setup` would load models and open connections for a function that is not called
         instead["is_initialized"] = True
     return original(StandIn(tool, **instead), *args, **kwargs)

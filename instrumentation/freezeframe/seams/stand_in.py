@@ -1,7 +1,7 @@
 """A stand-in for a framework's tool object, for one call of one of its own methods.
 
 Some frameworks put validation, usage limits and formatting around the function that a tool holds, in one method. The stand-in
-lets that method run as it is, in a recording and in a replay alike, with the seam around just the function: everything else is
+lets that method run unchanged, in a recording and in a replay alike, with the seam around just the function: the rest is
 the tool's own.
 """
 
@@ -34,14 +34,14 @@ class StandIn:
 
 
 def describe_tool(function: Any, *, name: str, seam: str, call_id: str | None = None, hidden: Collection[str] = ()) -> Describe:
-    """Return what says about a call of a tool's function what it is.
+    """Return a function that describes a call of a tool's function.
 
     Args:
-        function: what does the work.
+        function: the function that does the work.
         name: the tool's name, as the model knows it.
         seam: the seam's name.
-        call_id: the model's id of the call, if the framework tells.
-        hidden: parameters that the framework fills in with objects of the process, which the model did not ask for.
+        call_id: the model's id of the call, if the framework gives it.
+        hidden: parameters that the framework fills with objects of the process and that the model did not ask for.
     """
     bind = Binder(function)
 

@@ -1,7 +1,7 @@
 """Strands: the function of a decorated or module-based tool. Tools of MCP servers are recorded by the MCP seam.
 
-A tool that asks for its context may set the agent's state. The change is part of what the call did, so it is recorded with the
-result, and made again in a replay; that of a call which raises is not.
+A tool that asks for its context may set the agent's state. The change is part of the call, so it is recorded with the
+result, and made again in a replay; the change of a call that raises is not.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _decorated(tool: Any, tool_use: dict[str, Any], invocation_state: dict[str, 
 
 
 def _module_based(tool: Any, tool_use: dict[str, Any], invocation_state: dict[str, Any]) -> Callable[..., Any]:
-    del invocation_state  # handed to the function as it is; it holds the agent and more objects of the process
+    del invocation_state  # passed to the function unchanged; it holds the agent and more objects of the process
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
         del args, kwargs

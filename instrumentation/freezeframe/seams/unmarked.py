@@ -1,12 +1,12 @@
-"""What unmarked code of a run reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
+"""What a run's unmarked code reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
 
-One audit hook (PEP 578) hears of them whatever library they go through. It cannot be taken out again, so outside of capture it
-returns at once; it never raises into the program. Of each thing the first sight counts: kind, name and line of code.
-Never a value, and of a path what lies below the working directory, else the file's name alone.
+One audit hook (PEP 578) sees them whatever library they go through. It cannot be removed, so outside capture it
+returns at once; it never raises into the program. Each thing counts once, when first seen: kind, name and line of code.
+Never a value; of a path, the part below the working directory, else only the file's name.
 
-Not heard: what code written in C does by itself (libpq, gRPC), what goes over a connection that was opened before the run, and
-threads that were started before it. Not told: what Python, its packages and the operating system read for themselves, imports,
-logging, temporary files of the run's own, and whatever a replay does not do: the inside of a tool, the call that a seam makes.
+Not seen: what code written in C does by itself (libpq, gRPC), what goes over a connection that was opened before the run, and
+threads that were started before it. Not reported: what Python, its packages and the operating system read for themselves,
+imports, logging, the run's own temporary files, and what a replay does not do: the inside of a tool, the call of a seam.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CHANGES: Final[Mapping[str, str]] = {
     "os.truncate": "cuts", "os.link": "links", "os.symlink": "links",
 }  # fmt: skip
 _BY_FOLDER: Final = frozenset(_CHANGES) - {"os.truncate"}
-"""Whose last argument is the descriptor of the folder that the path is relative to, or -1; the folder itself was heard of."""
+"""Events whose last argument is the descriptor of the path's base folder, or -1; the folder itself was seen earlier."""
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
 _EVENTS: Final = frozenset(
     {"open", "os.listdir", "os.scandir", "sqlite3.connect", "socket.connect", *_CHANGES, *_PROGRAMS}
@@ -45,22 +45,22 @@ _SYSTEM: Final = tuple(
     f"/{name}/"
     for name in ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "System", "Library", "private/etc")
 )
-"""Where the operating system keeps its own."""
+"""The operating system's own folders."""
 _ABOUT_THE_MACHINE: Final = frozenset(
     {
-        # of the standard library: the interpreter's own affairs, and questions about the machine
+        # standard library: the interpreter's own work, and questions about the machine
         "ctypes", "encodings", "gettext", "importlib", "inspect", "linecache", "locale", "logging", "mimetypes", "netrc",
         "pkgutil", "platform", "site", "ssl", "sysconfig", "tokenize", "traceback", "uuid", "warnings", "zoneinfo", "_strptime",
         "multiprocessing", "pydoc", "runpy", "zipimport",
-        # packages that do the same, write logs, or are a seam's own affair: the servers of MCP, credentials of clouds
+        # packages that do the same, write logs, or belong to a seam: MCP servers, cloud credentials
         "distro", "certifi", "loguru", "structlog", "mcp", "botocore", "coverage", "_pytest", "pytest", "debugpy",
         "_pydevd_bundle", "tzlocal", "dateutil", "tzdata",
     }
 )  # fmt: skip
-"""Top-level modules whose own acts are not a gap, where they stand nearer to the act than the application's code."""
+"""Top-level modules whose acts are not a gap if they are nearer to the act on the stack than the application's code."""
 _OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
 _CARRIERS: Final = ("freezeframe.seams.lanes", "freezeframe._drive")
-"""Ours that only carry the application's work to another thread or step."""
+"""Our modules that only carry the application's work to another thread or step."""
 
 
 class _Watch:
@@ -78,7 +78,7 @@ _WATCH: Final = _Watch()
 
 
 def start() -> None:
-    """Begin to hear; install the hook once a process."""
+    """Start watching; install the hook once per process."""
     _WATCH.on = True
     if not _WATCH.installed:
         _WATCH.installed = True
@@ -87,12 +87,12 @@ def start() -> None:
 
 
 def stop() -> None:
-    """Hear nothing from now on; the hook stays, and returns at once."""
+    """Stop watching; the hook stays, and returns at once."""
     _WATCH.on = False
 
 
 def _hook(watch: _Watch, events: frozenset[str], hear: Callable[[str, tuple[Any, ...]], None]) -> Callable[..., None]:
-    """Return the hook. It is called for everything that Python audits, also while the interpreter ends: names are its own."""
+    """Return the hook. It is called for everything that Python audits, also during shutdown: it uses no global names."""
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if watch.on and event in events:
@@ -135,7 +135,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def note_session(verb: str, what: str) -> None:
-    """Hear that a session was opened that no seam records. It takes the place of what was heard of its socket."""
+    """Note a session that no seam records. It replaces what was noted for its socket."""
     with guard("unmarked.session"):
         recorder, place = _port.recorder(), current_place()
         if recorder is None or place.lane.apart:
@@ -151,7 +151,7 @@ def note_session(verb: str, what: str) -> None:
 
 
 def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKind, str, str] | None:
-    """Return kind, verb and thing; None if it is no one's affair."""
+    """Return kind, verb and thing; None if it does not matter."""
     if event == "open":
         return _opened(arguments[0], arguments[2], sights)
     if event == "socket.connect":
@@ -182,7 +182,7 @@ def _opened(target: Any, flags: int, sights: Sights) -> tuple[GapKind, str, str]
 
 
 def _path(target: Any) -> str | None:
-    """Return the absolute path of what was named; None for a descriptor and for a database in memory."""
+    """Return the absolute path; None for a descriptor and for an in-memory database."""
     if not isinstance(target, str | bytes | os.PathLike):
         return os.getcwd() if target is None else None  # `os.listdir()` lists the working directory
     text = os.fsdecode(target)
@@ -199,7 +199,7 @@ def _address(address: Any) -> str | None:
 
 
 def _program(event: str, arguments: tuple[Any, ...]) -> str:
-    """Return the name of the program, never what it is given."""
+    """Return the name of the program, never its arguments."""
     given = arguments[1] if event == "os.spawn" else arguments[0]
     if event == "subprocess.Popen" and not given:
         given = arguments[1]
@@ -221,12 +221,12 @@ def _is_temporary(path: str) -> bool:
 
 @cache
 def _temporary_directory() -> str:
-    return os.path.abspath(os.environ.get("TMPDIR") or tempfile.tempdir or "/tmp") + os.sep  # noqa: S108 - none is made there
+    return os.path.abspath(os.environ.get("TMPDIR") or tempfile.tempdir or "/tmp") + os.sep  # noqa: S108 - nothing is made
 
 
 @cache
 def _python_directories() -> tuple[str, ...]:
-    """Return where Python and its packages lie."""
+    """Return the folders of Python and its packages."""
     paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     paths += [*site.getsitepackages(), site.getusersitepackages()]
     if sys.prefix != sys.base_prefix:  # a virtual environment holds nothing else
@@ -235,7 +235,7 @@ def _python_directories() -> tuple[str, ...]:
 
 
 def _program_directories() -> tuple[str, ...]:
-    """Return where the program lies: the working directory and the folder of its file, if they are not the whole disk."""
+    """Return the program's folders: the working directory and the folder of its file, if they are not the whole disk."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     found = {os.getcwd(), os.path.dirname(os.path.abspath(main)) if main else os.getcwd()}
     return tuple(path + os.sep for path in found if path != os.sep)
@@ -245,9 +245,9 @@ def _program_directories() -> tuple[str, ...]:
 
 
 def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
-    """Return the function of the application's that is nearest on the stack, and its line; None if it is no one's affair.
+    """Return the application's function that is nearest on the stack, and its line; None if the act does not matter.
 
-    Without one: a package's module, or nothing. `alone`: outside any run, where threads of anyone's are about.
+    Without one: a package's module, or nothing. `alone`: outside any run, where any library's threads may be running.
     """
     library: tuple[str, str] | None = None
     nearest = True

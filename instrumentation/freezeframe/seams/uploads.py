@@ -12,7 +12,7 @@ from freezeframe.seams.recording import Body
 
 
 def known_bytes(body: Any) -> bytes | None:
-    """Return a body that is there as bytes, None for one that is read piece by piece."""
+    """Return the body as bytes if it is already known; None if it is read piece by piece."""
     if body is None:
         return b""
     if isinstance(body, str):
@@ -23,7 +23,7 @@ def known_bytes(body: Any) -> bytes | None:
 
 
 def read_whole(body: Any) -> bytes | None:
-    """Return the body as bytes; one that is streamed is read: should the call go out after all, the bytes do."""
+    """Return the body as bytes. A streamed one is read; if the call is sent after all, these bytes are sent."""
     if body is None or isinstance(body, str | bytes | bytearray | memoryview):
         return None if body is None else known_bytes(body)
     pieces = iter(functools.partial(body.read, 65536), None) if hasattr(body, "read") else iter(body)
@@ -36,15 +36,15 @@ def read_whole(body: Any) -> bytes | None:
 
 
 class Upload:
-    """An upload that is read piece by piece, watched. Everything but reading is the original's."""
+    """An upload that is read piece by piece, watched. Everything except reading is the original's."""
 
     def __init__(self, inner: Any, body: Body, encoding: str = "utf-8") -> None:
         self._inner = inner
         self._body = body
         self._encoding = encoding
-        self._encodes = isinstance(inner, io.TextIOBase)  # which urllib3 asks of the body, too
+        self._encodes = isinstance(inner, io.TextIOBase)  # urllib3 makes the same check
         if hasattr(inner, "read"):
-            self.read = self._read  # only what the original has: urllib3 chooses by it
+            self.read = self._read  # only if the original has it: urllib3 decides by it
 
     def __iter__(self) -> Generator[Any]:
         for piece in self._inner:
@@ -73,7 +73,7 @@ _UPLOAD: Final = "_freezeframe_upload"
 
 
 def watch_payload(payload: Any, body: Body) -> None:
-    """Have the payload write what it writes into `body`, too. A redirect sends the same payload again."""
+    """Make the payload also write into `body`. A redirect sends the same payload again."""
     if not hasattr(payload, _UPLOAD):
         for name in ("write", "write_with_length"):
             if hasattr(payload, name):
@@ -88,7 +88,7 @@ async def _write_watched(payload: Any, write: Callable[..., Awaitable[None]], wr
 
 
 class _WatchedWriter:
-    """The writer of a request; what is written goes by here. All else is the original's."""
+    """The writer of a request, watched. Everything else is the original's."""
 
     def __init__(self, inner: Any, body: Body) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
-"""urllib3, and what stands on it (requests, botocore): every attempt, at ``HTTPConnectionPool._make_request``.
+"""urllib3, and what is built on it (requests, botocore): every attempt, at ``HTTPConnectionPool._make_request``.
 
-A redirect or a retry of urllib3's own is its own call. The body is seen at urllib3's raw reads, before content-decoding,
-and served by a urllib3 response over the recorded bytes, so that each library makes its exceptions out of urllib3's.
+A redirect or a retry by urllib3 is a separate call. The body is seen at urllib3's raw reads, before content-decoding,
+and served by a urllib3 response over the recorded bytes, so that each library builds its exceptions from urllib3's.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """Who asks urllib3."""
+    """The library that uses urllib3."""
 
     seam: str
     edits: bool = True
-    """An edit of a replay goes into the request here; not, if the library signs its requests and has put it in before."""
+    """A replay's edit goes into the request here, unless the library signs its requests and has put it in before."""
 
 
 _LIBRARY: Final[ContextVar[Library]] = ContextVar("freezeframe_urllib3", default=Library(seam="urllib3"))  # noqa: B039 - it is frozen
@@ -108,12 +108,12 @@ def _make_request(
 
 
 def _preload(response: Any, options: Mapping[str, Any]) -> None:
-    """Read the body as the response does it when it is made."""
+    """Read the body as the response does when it is created."""
     response._body = response.read(decode_content=options.get("decode_content", True))
 
 
 def _prepare_proxy(original: Callable[..., Any], pool: Any, conn: Any) -> Any:
-    """Open a tunnel: in a replay, only for a call that is made for real."""
+    """Open a tunnel: in a replay, only for a call made for real."""
     if _port.serving() is None:
         return original(pool, conn)
     return setattr(conn, _PROXY_WAITS, functools.partial(original, pool, conn))
@@ -127,7 +127,7 @@ def _open_tunnel(conn: Any) -> None:
 
 
 def _wait(original: Callable[..., Any], *args: Any, instead: bool | None, **kwargs: Any) -> Any:
-    """Wait between two attempts: a replay does without, unless it keeps the recorded times."""
+    """Wait between two attempts: a replay skips it, unless it keeps the recorded times."""
     return original(*args, **kwargs) if _port.serving() is None or _port.is_real_time() else instead
 
 
@@ -185,7 +185,7 @@ class Watch:
             yield data
 
     def close(self) -> None:
-        """The application closes, or urllib3 does before it raises: then the error tells how it ended."""
+        """The application closes, or urllib3 does before it raises: then the error shows how it ended."""
         try:
             self._close()
         finally:

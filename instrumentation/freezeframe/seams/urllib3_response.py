@@ -32,12 +32,12 @@ def served_response(answer: Exchange, method: str) -> Any:
         decode_content=True,
         enforce_content_length=False,
         request_method=method,
-        original_response=_Head(headers, method),  # pyright: ignore[reportArgumentType] - what is asked of one
+        original_response=_Head(headers, method),  # pyright: ignore[reportArgumentType] - it has what is needed
     )
 
 
 class _Head:
-    """Stands for the response of ``http.client`` beneath: requests reads cookies there."""
+    """Replaces the underlying ``http.client`` response: requests reads cookies there."""
 
     def __init__(self, headers: Any, method: str) -> None:
         self.msg = HTTPMessage()
@@ -46,7 +46,7 @@ class _Head:
         self._method = method
 
     def isclosed(self) -> bool:
-        """Tell that urllib3 has nothing to give back."""
+        """Return that urllib3 has nothing to release."""
         return False
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class ServedBody(io.RawIOBase):
         self.fp = self
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
@@ -90,7 +90,7 @@ class ServedBody(io.RawIOBase):
         return chunk[:size]
 
     def readinto(self, buffer: Any, /) -> int:
-        """As the base class asks."""
+        """As the base class requires."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
@@ -109,7 +109,7 @@ class ServedBody(io.RawIOBase):
         return b"%x\r\n" % self._announced
 
     def _safe_read(self, size: int) -> bytes:
-        """Return as much of the announced chunk; the line end after it, which urllib3 takes for a chunk of two, is none."""
+        """Return up to `size` bytes of the announced chunk; after it, the line end that urllib3 reads like a chunk of two."""
         if not self._announced:
             return b"\r\n"
         data = self.read(size)
@@ -121,7 +121,7 @@ _PAST_THE_END: Final = -1
 
 
 def undelivered(error: BaseException | None) -> bytes:
-    """Return what came of a read that a cut ended: it is in the error, and the application never gets it."""
+    """Return what arrived in a read that a cut ended: it is in the error, and the application never gets it."""
     causes: list[Any] = [error]
     for cause in causes:
         if isinstance(cause, IncompleteRead):

@@ -1,8 +1,8 @@
-"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` gave a run, or a script that is one as a whole, noted; in a replay returned again.
+"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` returned in a run, or in a script that is one as a whole; a replay repeats it.
 
-The functions themselves stay as they are, since programs import them by name; what they draw from is stood in for, where the
-`uuid` module looks it up. Readings are kept by lane and by the file that asked, so that a library which asks more often than it
-did moves no one else's. `secrets` and `os.urandom` are left alone: what they give is meant to be known to no one.
+The functions themselves stay unchanged, because programs import them by name; we replace what they draw from, where the
+`uuid` module looks it up. Readings are kept by lane and by calling file, so a library that asks more often than it did
+does not shift anyone else's. `secrets` and `os.urandom` are left alone: what they return is meant to be secret.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from freezeframe.seams.responder import Feed
 from freezeframe_schemas.exchange import format_lane
 
 _ASKER: Final = 3
-"""Frames from `_keep` up to who asked: our stand-in, the function of `uuid`, its caller."""
+"""Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Stand in for what the functions of ``uuid`` draw from."""
+    """Replace what the functions of ``uuid`` draw from."""
     patches.replace(module, "os", _Os)
     if getattr(module, "_generate_time_safe", None) is not None:
         patches.replace(module, "_generate_time_safe", _wrap_time)
@@ -61,9 +61,9 @@ def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[
 
 
 def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
-    """Return the recorded bytes in a replay; else what is drawn, noted where a run is recorded."""
+    """Return the recorded bytes in a replay; else what is drawn, noted if a run is recorded."""
     place = current_place()
-    # What a recorded tool draws is part of its work, which a replay does not do: kept, it would be given to whoever draws next.
+    # What a recorded tool draws is part of its work, which a replay does not do: if kept, it would go to the next caller.
     if place.inside_call:
         return draw(size)
     feed = ""

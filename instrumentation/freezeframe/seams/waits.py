@@ -1,4 +1,4 @@
-"""How a replay keeps time for programs that wait: event loops ask it for the time, and a sleeping thread is known by its frame.
+"""How a replay keeps time for programs that wait: event loops ask it for the time, and it knows a sleeping thread by its frame.
 
 Only a replay installs it. A program that is recorded waits as it always did.
 """
@@ -16,7 +16,7 @@ from freezeframe.seams.patching import Patches
 
 
 def install(patches: Patches) -> None:
-    """Stand in for the clock of asyncio's own event loops, and for ``time.sleep``."""
+    """Replace the clock of asyncio's own event loops, and ``time.sleep``."""
     patches.around(asyncio.BaseEventLoop, "time", _loop_time)
     patches.replace(time, "sleep", lambda original: _sleep)
 
