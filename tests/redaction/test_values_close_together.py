@@ -37,3 +37,16 @@ def test_numbers_side_by_side_are_not_taken_for_one(between: str) -> None:
         made = _redacted(f"{one}{between}{other}")
         assert one.split()[-1] not in made
         assert other.split()[-1] not in made
+
+
+@pytest.mark.parametrize("between", [" ", "\n", ", "])
+def test_of_two_addresses_side_by_side_nothing_is_left(between: str) -> None:
+    """The postcode of one is not the house number of the next."""
+    address = "12 Elm Street, Springfield, IL 62704"
+    assert _redacted(f"{address}{between}{address}") == f"{_redacted(address)}{between}{_redacted(address)}"
+
+
+@pytest.mark.parametrize("behind", [". What else?", ".", ", and more", " and more", ""])
+def test_an_address_ends_where_its_sentence_does(behind: str) -> None:
+    made = _redacted(f"She lives at 12 Elm Street, Springfield{behind}")
+    assert made == _redacted("She lives at 12 Elm Street, Springfield") + behind

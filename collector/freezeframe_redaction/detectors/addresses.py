@@ -22,7 +22,7 @@ _SUFFIX = (
     r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?|neck|rest|rue|ramp|radial|run)"
 )
 _UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Level|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
-_CITY = r"(?:,? (?:[A-Z\xc0-\xde](?:[^\W\d_]|['.-]){1,25}(?!\w) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
+_CITY = r"(?:,? (?:(?:[A-Z\xc0-\xde](?:[^\W\d_]|['-]){1,25}(?!\w)|[A-Z][a-z]{1,2}\.|(?:[A-Z]\.){2,3}) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
 _ENGLISH = re.compile(
     rf"(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?|(?: [0-9]{{1,2}}[A-Z]?)(?=,? ?#|,? (?:Singapore|S\()))?{_UNIT}{_CITY}"
 )
@@ -93,7 +93,7 @@ _PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|dos|das
 _PART = re.compile(
     rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} |C\.?P\.? |CEP )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |\(?[A-Z]{{2,3}}\)? )?{_POSTCODE})?|(?P<empty>nan)\b)"
 )
-_HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?:[0-9]{{1,6}}[A-Za-z]?(?:/[0-9]{{1,4}})? )?)$")
+_HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?P<number>[0-9]{{1,6}}[A-Za-z]?(?:/[0-9]{{1,4}})? )?)$")
 _STREET_LINE = re.compile(
     r"(?<![\w.,$-])(?:[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? )?(?:[^\W\d_][\w.'’-]{0,24} ){1,6}?[0-9]{1,5}[A-Za-z]?(?:[/-][0-9]{1,4})?\.?(?:,? ?\n[ \t>?]{0,6}|,? )$"
     r"|(?<![\w.,$-])[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? (?:[^\W\d_][\w.'’-]{0,24} ?){1,6}(?:,? ?\n[ \t>?]{0,6}|,? )$"
@@ -103,7 +103,13 @@ _STREET_LINE = re.compile(
 def _head(text: str, low: int, start: int) -> int:
     """Return where the block begins: a house or unit number may stand before the street's name."""
     match = _HEAD.search(text, max(low, start - 24), start)
-    return match.start() if match and text[match.start() : start].strip() else start
+    if match is None or not text[match.start() : start].strip():
+        return start
+    return start if match["number"] and _BEFORE_ZIP.search(text, low, match.start()) else match.start()
+
+
+_BEFORE_ZIP = re.compile(r"\b[A-Z]{2} $")
+"""``IL 62704 12 Elm Street``: the number belongs to the address before this one."""
 
 
 def _tail(text: str, end: int, high: int) -> int:
