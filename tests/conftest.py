@@ -24,9 +24,9 @@ settings.load_profile("full")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse every connection that would leave this machine, from whatever library and thread it comes.
+    """Refuse every connection that would leave this machine, whatever library and thread it comes from.
 
-    An audit hook sees connections that no patch of `socket` would. It cannot be taken out again, so it is for the session.
+    An audit hook sees connections that no patch of `socket` would. It cannot be removed again, so it stays for the session.
     """
     sys.addaudithook(_loopback_only)
     config.pluginmanager.register(StartedProcesses())
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _expect_clients_that_leave() -> None:
-    """Have the servers of tests say nothing when a client goes away: that is what half of the tests are about."""
+    """Keep the servers of tests quiet when a client goes away: half of the tests are about that."""
     loud = socketserver.BaseServer.handle_error
 
     def handle_error(self: socketserver.BaseServer, request: Any, client_address: Any) -> None:
@@ -46,7 +46,7 @@ def _expect_clients_that_leave() -> None:
 
 
 def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
-    """Have whatever a test starts keep its state and its keys elsewhere than the user's own, and spool only if it asks to."""
+    """Make whatever a test starts keep its state and its keys outside the user's home, and spool only if it asks to."""
     state = tempfile.mkdtemp(prefix="freezeframe-tests-")
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
     os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
@@ -60,7 +60,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import a module whose tests are all long where long tests are not wanted: it may import a whole SDK."""
+    """Do not even import a module whose tests are all long if long tests are not wanted: it may import a whole SDK."""
     wanted = str(config.getoption("markexpr"))
     if "not long" in wanted and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
         text = collection_path.read_text("utf-8")

@@ -54,7 +54,7 @@ def test_importing_freezeframe_loads_nothing_heavy() -> None:
 
 @pytest.mark.long
 def test_importing_the_schemas_loads_nothing_heavy() -> None:
-    """The vocabulary is light enough to be imported by everybody."""
+    """The vocabulary is light enough for everyone to import."""
     import freezeframe_schemas
 
     base = Path(freezeframe_schemas.__file__).parent
@@ -101,7 +101,7 @@ def top_level_imports(tree: ast.Module) -> set[str]:
 
 
 def test_the_pytest_plugin_imports_only_pytest_and_the_standard_library() -> None:
-    """Every pytest run of everybody who has freezeframe installed loads it."""
+    """Everyone who has freezeframe installed loads it in every pytest run."""
     path = ROOT / "replay/freezeframe_replay/pytest_plugin.py"
     if not path.is_file():
         pytest.skip("the plugin is not written yet")
@@ -111,7 +111,7 @@ def test_the_pytest_plugin_imports_only_pytest_and_the_standard_library() -> Non
 
 
 def test_the_packages_are_found_by_their_own_names_only() -> None:
-    """`import replay.freezeframe_replay` would load a second copy of each module: no folder on the way is a package."""
+    """`import replay.freezeframe_replay` would load a second copy of each module: no folder in the path is a package."""
     assert [
         name for name in ("schemas", "instrumentation", "collector", "replay") if (ROOT / name / "__init__.py").exists()
     ] == []
@@ -124,9 +124,9 @@ DISTRIBUTIONS = {
     "opentelemetry.proto": "opentelemetry-proto",
     "opentelemetry.exporter": "opentelemetry-exporter",
 }
-"""Where a distribution is not called as its module. Of several modules below one name, the longest counts."""
+"""Distributions that are not named after their module. Of several modules below one name, the longest counts."""
 BROUGHT_ALONG = {"google.protobuf": "opentelemetry-proto", "opentelemetry": "opentelemetry-sdk"}
-"""What a declared distribution is made of, and so will always bring."""
+"""Parts of a declared distribution, which always come with it."""
 EXTRAS = {
     "schemas/freezeframe_schemas": (),
     "instrumentation/freezeframe": (),
@@ -134,7 +134,7 @@ EXTRAS = {
     "collector/freezeframe_collector": ("collector",),
     "replay/freezeframe_replay": ("replay", "ui"),
 }
-"""Package -> what is installed where it is used. Other libraries are imported in the function that needs them."""
+"""Package -> what is installed wherever it is used. Other libraries are imported in the function that needs them."""
 
 
 def distribution_of(module: str) -> str:
@@ -163,7 +163,7 @@ def declared(*extras: str) -> set[str]:
 
 @pytest.mark.parametrize("package", EXTRAS)
 def test_what_a_package_imports_is_installed_with_it(package: str) -> None:
-    """At its top level: the standard library, ours, or what its extra names. What only something else brings may go away."""
+    """At its top level: the standard library, this project, or what its extra names. Indirect dependencies may go away."""
     installed = declared(*EXTRAS[package])
     missing = {
         f"{path.relative_to(ROOT)}: {module}"
@@ -172,7 +172,7 @@ def test_what_a_package_imports_is_installed_with_it(package: str) -> None:
         if not is_standard(module)
         and not is_ours(module)
         and distribution_of(module) not in installed
-        # the plugin is loaded by pytest, so that pytest is there
+        # pytest loads the plugin, so it is there
         and not (path.name == "pytest_plugin.py" and module == "pytest")
     }
     assert missing == set()

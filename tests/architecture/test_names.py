@@ -1,4 +1,4 @@
-"""Names that stand in one place only, and files that name nothing of the machine they were written on."""
+"""Names that are written in one place only, and files that name nothing of the machine they were written on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def vocabulary() -> list[str]:
 
 
 OURS = {name.split(".")[1] for name in vocabulary() if name.startswith("freezeframe.")}
-"""The second words of our own names (``exchange``, ``entry``): what tells an attribute from a module or a context variable."""
+"""The second words of our own names (``exchange``, ``entry``), which mark attributes, not modules or context variables."""
 
 
 def name(path: Path) -> str:
@@ -54,7 +54,7 @@ def docstring(path: Path) -> str:
 
 
 def docstrings(tree: ast.AST) -> set[int]:
-    """Return the ids of the string nodes that are documentation: a string that is a statement of its own."""
+    """Return the ids of the string nodes that are documentation: a string that is a whole statement."""
     return {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
 
 

@@ -1,4 +1,4 @@
-"""The test session's own promise: whatever a test starts ends with it. Shown by sessions of their own."""
+"""The test session's own promise: whatever a test starts ends with it. Shown by separate sessions."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Session:
             return process.communicate()[0]
 
     def alive(self) -> list[int]:
-        """Return which of the processes that the tests started are there."""
+        """Return which of the processes that the tests started are alive."""
         return [pid for pid in map(int, (self.folder / "pids").read_text().split()) if is_there(pid)]
 
 
@@ -107,7 +107,7 @@ def test_a_test_that_leaves_a_process_fails_and_the_process_is_ended(tmp_path: P
 
 
 def test_a_test_that_fails_or_errs_in_setup_leaves_no_process(tmp_path: Path) -> None:
-    """And what a fixture ends is nobody's fault."""
+    """And what a fixture ends counts against no test."""
     fails = "def test_fails():\n    start()\n    assert False\n\n"
     errs = "def test_errs(broken):\n    pass\n\n"
     tests = f"{fails}{errs}def test_is_neat(ended):\n    pass\n"

@@ -41,7 +41,7 @@ OTHERS: Final = {
     "langfuse": ("langfuse", "opentelemetry-instrumentation-anthropic"),
     "traceloop": ("traceloop-sdk", "httpx"),  # it imports httpx without asking for it
 }
-"""Subjects with an environment of their own, and what is installed there."""
+"""Subjects with a separate environment, and what is installed there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class Cost:
 
 
 Figures = dict[str, dict[str, list[Cost]]]
-"""Scenario -> subject -> one cost a round."""
+"""Scenario -> subject -> one cost per round."""
 
 
 class Process:
@@ -116,7 +116,7 @@ class Process:
 
 
 def python_of(subject: str) -> str | Path:
-    """Return the Python that a subject runs with; make its environment where there is none.
+    """Return the Python that a subject runs with; make its environment if there is none.
 
     Raises:
         RuntimeError: it cannot be installed.
@@ -188,7 +188,7 @@ def _bytes_received(url: str) -> int:
 
 
 def cpu_ms(costs: dict[str, list[Cost]], subject: str) -> float:
-    """Return the CPU of a call, as the quieter rounds have it."""
+    """Return the CPU of a call in the quieter rounds."""
     return _lower_quartile(cost.cpu_ms for cost in costs[subject])
 
 

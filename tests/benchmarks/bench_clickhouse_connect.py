@@ -127,7 +127,7 @@ def run_tests(checkout: Path, port: int, arguments: list[str], report: Path) -> 
     variables = {"HOST": "127.0.0.1", "PORT": str(port), "DATABASE": "freezeframe"}
     environment = {**os.environ, **{f"CLICKHOUSE_CONNECT_TEST_{name}": value for name, value in variables.items()}}
     options = ["-q", "-o", "addopts=", "-o", "log_cli=false", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
-    # file by file: pytest would load the conftest of SQLAlchemy's folder before it is told to pass it over
+    # file by file: pytest would load the conftest of SQLAlchemy's folder before it is told to skip it
     files = [str(file.relative_to(checkout)) for file in sorted(checkout.glob("tests/integration_tests/test_*"))]
     if find_spec("sqlalchemy") is None:
         files.remove("tests/integration_tests/test_sqlalchemy")

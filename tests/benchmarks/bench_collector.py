@@ -67,7 +67,7 @@ class Measured:
 
 
 def send(subject: Subject, bodies: Sequence[bytes]) -> list[float]:
-    """Send all bodies over `CONNECTIONS` connections, again where told to come later; return the ack latencies in seconds."""
+    """Send all bodies over `CONNECTIONS` connections, again if told to come back later; return the ack latencies in seconds."""
     left, lock, acks = list(reversed(bodies)), threading.Lock(), list[float]()
     faults: list[str] = []
 
@@ -140,7 +140,7 @@ def stop(subject: Subject, end: Callable[[subprocess.Popen[bytes]], None]) -> No
 
 
 def wait_stored(subject: Subject, count: int, timeout_s: float) -> int:
-    """Wait until the store has `count` spans, or no more come; return how many it has."""
+    """Wait until the store has `count` spans, or no more arrive; return how many it has."""
     deadline, found, changed_at = time.monotonic() + timeout_s, -1, time.monotonic()
     while time.monotonic() < deadline:
         now = subject.stored()
@@ -203,7 +203,7 @@ Row = dict[str, Any]
 
 
 def rows_of(results: dict[tuple[str, str], Measured], lost: dict[str, int]) -> list[Row]:
-    """Return the rows of the JSON line, with the goals where there are some."""
+    """Return the rows of the JSON line, with their goals, if any."""
     rows: list[Row] = []
 
     def add(name: str, value: float, unit: str, goal: str | None = None, met: bool | None = None) -> None:
@@ -240,7 +240,7 @@ def rows_of(results: dict[tuple[str, str], Measured], lost: dict[str, int]) -> l
 
 
 def subjects_of(peers: Sequence[str]) -> list[Subject]:
-    """Return ours under its policies, and the peers that can be installed."""
+    """Return this collector under its policies, and the peers that can be installed."""
     subjects: list[Subject] = [Ours("strict"), Ours("off"), Ours("strict", workers=2)]
     for peer, subject in (("rotel", Rotel), ("phoenix", Phoenix), ("mlflow", Mlflow)):
         if peer in peers and install(peer):

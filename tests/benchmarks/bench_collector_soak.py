@@ -44,7 +44,7 @@ SHAPES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """The collector at one moment."""
+    """The collector's state at one moment."""
 
     at_s: float
     spans: int
@@ -69,7 +69,7 @@ class Senders:
             thread.start()
 
     def stop(self) -> None:
-        """Wait for the requests in work."""
+        """Wait for the requests in progress."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()

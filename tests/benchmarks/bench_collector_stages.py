@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--policy", default="strict", help="redaction policy")
     parser.add_argument("--rounds", type=int, default=7)
     options = parser.parse_args()
-    loads = LOADS[:3]  # one span a request costs the stages the same as many: what it costs more is not in them
+    loads = LOADS[:3]  # one span per request costs the stages the same as many: what it costs in addition is not in them
     texts = Texts(seed=7)
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-stages-") as name:

@@ -54,7 +54,7 @@ Document = tuple[str, list[Gold]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure with its goal; `met` is None where there is no goal."""
+    """One figure with its goal; `met` is None if there is no goal."""
 
     name: str
     value: float | None
@@ -89,7 +89,7 @@ Spans = Sequence[tuple[int, int, str]]
 
 
 def with_unlabelled_people(found_in: Sequence[Spans], documents: Sequence[Document]) -> Row:
-    """Return the precision of names where people who have no label count too (the README of the data tells)."""
+    """Return the precision of names if people who have no label count too (see the README of the data)."""
     people = frozenset((SAMPLE / "unlabelled_people.txt").read_text("utf-8").splitlines())
     right = [
         text[start:end] in people or any(start < b and a < end for a, b, _ in gold)
@@ -137,7 +137,7 @@ def accuracy(found_in: Sequence[Spans], documents: Sequence[Document], name: str
 
 
 Goal = Callable[[str, str], float]
-"""``goal(class, what)``: the least figure that is wanted, or 0."""
+"""``goal(class, what)``: the lowest acceptable figure, or 0."""
 
 
 def labelled_goal(class_: str, what: str) -> float:
@@ -156,7 +156,7 @@ def labelled_goal(class_: str, what: str) -> float:
 
 
 def presidio_goal(class_: str, what: str) -> float:
-    """Return the goal on the presidio-research sets, whose texts nothing was tuned on but the rules for names and addresses."""
+    """Return the goal on the presidio-research sets, on whose texts only the rules for names and addresses were tuned."""
     return labelled_goal(class_, what) if class_ in ("PERSON", "ADDRESS") else 0.0
 
 
@@ -166,7 +166,7 @@ def model_goal(class_: str, what: str) -> float:
 
 
 def clean_texts(limit_bytes: int = 3_000_000) -> list[str]:
-    """Return code and documentation of the Python standard library, which is nobody's data."""
+    """Return code and documentation of the Python standard library, which holds no private data."""
     texts: list[str] = []
     size = 0
     for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
@@ -189,7 +189,7 @@ _ATTRIBUTION = re.compile(
 
 
 def false_findings(redactor: Redactor, texts: Sequence[str]) -> list[Row]:
-    """Return findings per MB on code and documentation, as it is and without the lines that name its authors."""
+    """Return findings per MB on code and documentation, with and without the lines that name its authors."""
     rows: list[Row] = []
     for name, chosen in (
         ("findings in code and documentation as it is", texts),
@@ -251,7 +251,7 @@ def megabytes(spans: Iterable[SpanRecord]) -> float:
 
 
 def histories(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
-    """Return the spans of agents of eight turns, each of which sends what went before again."""
+    """Return the spans of agents of eight turns, each of which sends everything before it again."""
     grown: list[SpanRecord] = []
     for span in spans:
         messages = json.loads(str(span.attributes[genai.INPUT_MESSAGES]))
@@ -315,7 +315,7 @@ def speed(
 
 
 def model_tier(folder: Path, count: int) -> list[Row]:
-    """Return the figures of the model tier on a sample of the presidio-research sets; nothing where it is not installed."""
+    """Return the figures of the model tier on a sample of the presidio-research sets; nothing if it is not installed."""
     try:
         redactor = Redactor(replace(load_policy(), model_tier=True), KEY)
     except ConfigError as error:
@@ -353,7 +353,7 @@ _WANTED = ("presidio-analyzer", "scrubadub", "detect-secrets", "spacy>=3.8,<3.9"
 
 
 def install_peers(folder: Path) -> Path | None:
-    """Return the Python of an environment with the peers, made where it is not there; None where that cannot be done."""
+    """Return the Python of an environment with the peers, created if missing; None if that cannot be done."""
     python = folder / "bin" / "python"
     if not python.exists():
         uv = Path(sys.executable).with_name("uv")

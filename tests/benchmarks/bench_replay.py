@@ -38,7 +38,7 @@ RIVAL_MS = 0.86
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure with its goal; `met` is None where there is no goal."""
+    """One figure with its goal; `met` is None if there is no goal."""
 
     name: str
     value: float | None
@@ -49,7 +49,7 @@ class Row:
 
 @contextmanager
 def provider() -> Generator[str]:
-    """A chat provider whose every answer is another one."""
+    """A chat provider that never gives the same answer twice."""
     numbers = itertools.count(1)
 
     class Handler(BaseHTTPRequestHandler):
@@ -114,7 +114,7 @@ def _events(number: int) -> Generator[bytes]:
 
 
 def install(folder: Path) -> tuple[Path, dict[str, str]]:
-    """Install every peer that installs; return their Python and what went wrong with the others."""
+    """Install every peer that can be installed; return their Python and what went wrong with the others."""
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
@@ -134,7 +134,7 @@ def install(folder: Path) -> tuple[Path, dict[str, str]]:
 
 
 def measured(python: Path | str, tool: str, url: str, sizes: Sequence[int]) -> dict[str, float] | str:
-    """Return a tool's figures of one round, or the last line of its complaint."""
+    """Return a tool's figures of one round, or the last line of its error."""
     with tempfile.TemporaryDirectory(prefix="bench-replay-") as folder:
         done = subprocess.run(
             [python, HERE / "replay_peers.py", tool, url, folder, ",".join(map(str, sizes))],
@@ -157,7 +157,7 @@ def best_of(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
 
 
 def rows_of(found: dict[str, dict[str, float]]) -> list[Row]:
-    """Return the table: every tool beside the others, then the goals."""
+    """Return the table: every tool next to the others, then the goals."""
     own, floor = found["freezeframe"], found["bare"]
     peers = {name: figures for name, figures in found.items() if name not in ("freezeframe", "bare")}
     exact = {name: figures for name, figures in peers.items() if name != "vcrpy"}

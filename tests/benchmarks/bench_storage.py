@@ -108,7 +108,7 @@ def batches(total: int, concurrent: int) -> Iterator[list[SpanRecord]]:
 
     def spans() -> Iterator[SpanRecord]:
         for group in count():
-            # those of a group start within a minute, which is about as long as they take: they lie side by side
+            # those of a group start within a minute, which is about as long as they take: they are side by side
             start_ns = agent_loops.START_NS + group * 14 * agent_loops.DAY_NS // groups
             yield from agent_loops.agent_runs(group * concurrent, concurrent, start_ns=start_ns, spread_ns=60 * 10**9)
 
@@ -130,7 +130,7 @@ class Insert:
         self.cpu = self.wall = 0.0
 
     def measure(self, work: Callable[[], None]) -> None:
-        """Add what `work` takes. (Merges that run meanwhile are counted to whoever runs: both layouts take turns.)"""
+        """Add what `work` takes. (Merges that run meanwhile count for the layout that is running: both take turns.)"""
         cpu, wall = cpu_s(), time.perf_counter()
         work()
         self.cpu += cpu_s() - cpu

@@ -28,7 +28,7 @@ class Subject(Protocol):
     name: str
     port: int
     headers: dict[str, str]
-    """What its requests need beside the content type."""
+    """What its requests need besides the content type."""
     processes: list[subprocess.Popen[bytes]]
 
     def start(self, directory: Path) -> None:
@@ -45,14 +45,14 @@ class Subject(Protocol):
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a port that no one listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_port(port: int, timeout_s: float = 240.0) -> None:
-    """Wait until somebody listens."""
+    """Wait until something listens."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         with socket.socket() as probe:
@@ -114,7 +114,7 @@ class Ours:
 
 
 class Rotel:
-    """rotel (Rust), writing to a ClickHouse endpoint over the same engine as ours."""
+    """rotel (Rust), writing to a ClickHouse endpoint over the same engine as this collector's."""
 
     name = "rotel + ClickHouse"
 
@@ -146,7 +146,7 @@ class Rotel:
         return int(get(f"http://127.0.0.1:{self._sink_port}/rows"))
 
     def stored_after_kill(self, directory: Path) -> int:
-        # Only rotel was killed. What reached its store is what there is: it keeps nothing on disk to start again from.
+        # Only rotel was killed. Only what reached its store is left: it keeps nothing on disk to start again from.
         time.sleep(2.0)
         return self.stored()
 
@@ -220,14 +220,14 @@ _BINARIES = {"rotel": "rotel-agent", "phoenix": "phoenix", "mlflow": "mlflow"}
 
 
 def peer_binary(peer: str) -> Path:
-    """Return the command of an installed peer; rotel's lies in its package."""
+    """Return the command of an installed peer; rotel's is in its package."""
     home, name = PEERS.absolute() / peer, _BINARIES[peer]
     inside = sorted(home.glob(f"lib/*/site-packages/*/{name}"))
     return inside[0] if inside else home / "bin" / name
 
 
 def install(peer: str) -> bool:
-    """Install a peer into an environment of its own; return whether its command is there."""
+    """Install a peer into a separate environment; return whether its command is there."""
     home = PEERS.absolute() / peer
     if not peer_binary(peer).exists():
         print(f"installing {_PACKAGES[peer]} ...", flush=True)

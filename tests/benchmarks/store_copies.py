@@ -1,8 +1,8 @@
 """A filled store made larger inside the engine: every run again under new ids, some hours later, with the same payload bytes.
 
-For latencies at sizes that the writer would take hours to reach. What is copied is real but for two things, which is why sizes
-and insertion are measured on what came through the writer alone: a payload has the same bytes as in the run that it was copied
-from (its neighbours in a compressed block are others, since the hours differ), and the copies of a run ask the same of a model.
+For latencies at sizes that the writer would take hours to reach. The copies differ from real runs in two things, so
+sizes and insertion are measured only on what came through the writer: a payload has the same bytes as in the run that it was
+copied from (its neighbours in a compressed block are others, since the hours differ), and a run's copies ask a model the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Originals:
                 )
 
     def drop(self) -> None:
-        """Let go of the links."""
+        """Delete the links."""
         for table in _TABLES:
             self._command(f"DROP TABLE {self._name(table)} SYNC")
 

@@ -40,9 +40,9 @@ def ask_all(store: Store, url: str, times: int, more: dict[str, Callable[[str], 
     """Return the latencies of each question; a run by id as replay loads it: over HTTP at `url`, rebuilt and hash-checked.
 
     Args:
-        store: asked directly, but for the run by id.
+        store: asked directly, except for the run by id.
         url: of its facade.
-        times: how often those with a goal are asked; the others five times.
+        times: how often the questions with a goal are asked; the others are asked five times.
         more: further questions, asked with a trace id.
     """
     db = store.database
@@ -100,7 +100,7 @@ class Load:
 
 
 def load_and_read(store: Store, url: str, batches: Sequence[list[SpanRecord]]) -> Load:
-    """Insert the batches as fast as they go, while eight readers and a replay ask over HTTP; return what they met."""
+    """Insert the batches as fast as they go, while eight readers and a replay ask over HTTP; return what happened."""
     load = Load()
     done = threading.Event()
     questions = (
@@ -114,7 +114,7 @@ def load_and_read(store: Store, url: str, batches: Sequence[list[SpanRecord]]) -
         started = time.perf_counter()
         try:
             work()
-        except Exception as error:  # each is counted, and told
+        except Exception as error:  # each is counted, and reported
             load.failures.append(f"{type(error).__name__}: {error}"[:200])
         into.append((time.perf_counter() - started) * 1000)
 

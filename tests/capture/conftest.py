@@ -1,4 +1,4 @@
-"""Shared by the capture tests: our own errors are raised, and nothing stays instrumented."""
+"""Shared by the capture tests: errors of the capture itself are raised, and nothing stays instrumented."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_a_fault_in_the_seam_of_the_page_changes_nothing_for_the_application(
     monkeypatch.setenv(RAISE_VARIABLE, "0")
 
     class Odd(toyhttp.Response):
-        """Raises where the seam looks at it."""
+        """Raises when the seam looks at it."""
 
         @property
         def status(self) -> int:

@@ -47,7 +47,7 @@ def test_every_option_says_what_it_expects_and_accepts_its_default() -> None:
 
 
 def test_a_fault_of_headers_does_not_show_them() -> None:
-    """They hold the collector's token."""
+    """Headers hold the collector's token."""
     with pytest.raises(ConfigError) as caught:
         load_settings({"headers": "Bearer hunter2"}, {"FREEZEFRAME_FILE": "x"})
     assert "hunter2" not in str(caught.value)

@@ -40,7 +40,7 @@ def test_a_client_that_asks_over_grpc_is_named_with_what_to_do(
 def test_grpc_is_named_where_somebody_brought_it_whose_calls_would_be_missed(
     requirement: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own extras bring it, too, and so do exporters: of those it says nothing."""
+    """freezeframe's own extras install it, too, and so do exporters: about those it says nothing."""
     install(tmp_path, "vectors-client", "1.2.3", requirement)
     monkeypatch.syspath_prepend(tmp_path)
     rows = [row for row in freezeframe.doctor() if row.library == "grpcio"]

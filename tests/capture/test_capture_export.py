@@ -75,7 +75,7 @@ def collector() -> Iterator[Collector]:
 
 
 def recording_to(url: str, **options: Any) -> freezeframe.Handle:
-    """Record into a collector with a provider of its own, so that the process's global one stays unset."""
+    """Record into a collector with a separate provider, so that the process's global one stays unset."""
     from freezeframe._tracing import make_provider
 
     settings = load_settings(

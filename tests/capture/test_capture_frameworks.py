@@ -37,7 +37,7 @@ set_tracing_disabled(True)
 
 
 class Chunks(BaseRetriever):
-    """A retriever whose answer is never the same."""
+    """A retriever that never gives the same answer twice."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         CALLS.append("retrieve")

@@ -25,7 +25,7 @@ CALLS: list[str] = []
 
 
 class OutOfStockError(Exception):
-    """An exception of the application's own."""
+    """An exception of the application."""
 
     def __init__(self, order_id: str, *, left: int) -> None:
         super().__init__(f"{order_id} is out of stock")
@@ -313,7 +313,7 @@ def test_a_miss_is_raised_through_a_broad_except() -> None:
 
 
 def test_a_recording_that_ends_inside_a_garbage_collection_does_not_lock_up() -> None:
-    """A dropped response ends its recording wherever the collector happens to run, also inside our own locks."""
+    """A dropped response ends its recording wherever the collector happens to run, even inside freezeframe's own locks."""
     with capture() as captured:
         pipeline = captured.handle._pipeline
         assert pipeline is not None

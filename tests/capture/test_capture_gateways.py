@@ -1,4 +1,4 @@
-"""Model calls at a gateway of one's own, without a version in the path: recorded and served, and nothing else with them."""
+"""Model calls to a private gateway, without a version in the path: recorded and served, and nothing else with them."""
 
 from __future__ import annotations
 

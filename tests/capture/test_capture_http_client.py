@@ -1,4 +1,4 @@
-"""http.client and urllib.request: recorded once, whoever stands on them, and served from the bytes of the wire."""
+"""http.client and urllib.request: recorded once, whatever is built on them, and served from the bytes of the wire."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from freezeframe_schemas.run import build_run
 
 @freezeframe.tool
 def roll(name: str) -> float:
-    """A tool whose answer is never the same, at a speed that is never the same."""
+    """A tool that never gives the same answer twice, and never at the same speed."""
     time.sleep(random.random() / 200)
     return random.random()
 
@@ -79,7 +79,7 @@ def in_a_pool() -> Any:
 
 @freezeframe.run
 def in_a_pool_with_contexts() -> Any:
-    """As LangChain does it."""
+    """The way LangChain does it."""
     with ThreadPoolExecutor(3) as pool:
         futures = [pool.submit(partial(contextvars.copy_context().run, partial(roll, "same"))) for _ in range(6)]
         return [future.result() for future in futures]

@@ -1,4 +1,4 @@
-"""Patches of libraries which others have patched, too; and what is under way when a process ends."""
+"""Patches of libraries that others have patched, too; and what is in progress when a process ends."""
 
 from __future__ import annotations
 

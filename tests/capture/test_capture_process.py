@@ -29,7 +29,7 @@ def ask(text):
 
 
 class Project:
-    """A folder with a script, run in a process of its own."""
+    """A folder with a script, run in a separate process."""
 
     def __init__(self, path: Path, provider: Provider) -> None:
         self.path = path
@@ -83,7 +83,7 @@ def test_a_plain_script_is_one_run(project: Project) -> None:
 
 
 def test_what_the_script_prints_is_its_own(project: Project) -> None:
-    """No warning of ours stands in it, with every warning shown; Python 3.13 had one of a coroutine that we did not await."""
+    """It holds no warning from freezeframe, with every warning shown; Python 3.13 once warned of a coroutine not awaited."""
     project.write("import freezeframe; freezeframe.instrument(); print(ask('hi'))")
     done = project.python("-X", "dev", "-W", "ignore::DeprecationWarning", "agent.py")
     assert (done.returncode, done.stderr) == (0, "")
@@ -136,7 +136,7 @@ def test_another_sitecustomize_still_runs(project: Project) -> None:
     (project.path / "site" / "sitecustomize.py").write_text("print('the other ran')\n")
     freezeframe = str(Path(sys.executable).parent / "freezeframe")
     done = project.start(freezeframe, "run", "--", sys.executable, "-c", "print('main')", PYTHONPATH=str(project.path / "site"))
-    assert done.stdout.splitlines() == ["the other ran", "the other ran", "main"]  # in ours, and in the program
+    assert done.stdout.splitlines() == ["the other ran", "the other ran", "main"]  # in the command, and the program
 
 
 def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: Project) -> None:

@@ -1,4 +1,4 @@
-"""One exchange for each call, in its place in the tree, whatever else has a hand in it: stacked HTTP clients, instrumentors."""
+"""One exchange for each call, at its place in the tree, whatever else takes part: stacked HTTP clients, instrumentors."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def ask_anthropic(url: str) -> Any:
 
 @pytest.mark.parametrize(("ask", "instrumentor"), [(ask_openai, OpenAIInstrumentor), (ask_anthropic, AnthropicInstrumentor)])
 def test_beside_openinference_a_call_is_one_exchange_below_its_span(ask: Any, instrumentor: Any, provider: Provider) -> None:
-    """Its span is the topology, ours the bytes; what runs count and replays ask for is the exchange."""
+    """Its span is the topology, freezeframe's has the bytes; what runs count and replays ask for is the exchange."""
     with capture() as captured:
         instrumentor().instrument(tracer_provider=captured.provider)
         try:
@@ -137,7 +137,7 @@ def test_the_native_spans_of_an_sdk_do_not_double_its_calls(provider: Provider, 
 
 
 def test_a_call_inside_a_recorded_one_is_known_as_that_whatever_spans_lie_between(provider: Provider) -> None:
-    """Spans of another provider, as clients of MCP and vendors' own instrumentations make them, never come to us."""
+    """Spans of another provider, as clients of MCP and vendors' own instrumentations make them, never reach freezeframe."""
     others = TracerProvider().get_tracer("theirs")
 
     @freezeframe.tool

@@ -1,4 +1,4 @@
-"""The audit hook leaves the program as it is: it never raises, hears nothing after capture, and tells of no tool's acts."""
+"""The audit hook does not change the program: it never raises, hears nothing after capture, and reports no acts of tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay will miss is said on the run; what SDKs ask for a key before they ask anything is no part of it."""
+"""What a replay will miss is said on the run; the requests that SDKs make to get a key are not part of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from freezeframe_schemas.run import Run, build_run, readiness
 
 
 def gaps(run: Run) -> list[Gap]:
-    """Return the gaps of a run but for this one: its entry point is nested in a test."""
+    """Return the gaps of a run except this one: its entry point is nested in a test."""
     return [gap for gap in run.gaps if gap.kind is not GapKind.ENTRY_UNREACHABLE]
 
 
@@ -149,7 +149,7 @@ def test_what_is_no_look_up_is_left_alone(url: str) -> None:
 
 @pytest.mark.long
 def test_the_real_sdk_reads_the_answer_of_sts() -> None:
-    """As it stands in a replay: parsed by botocore."""
+    """As botocore parses it in a replay."""
     import boto3
 
     parsers: Any = pytest.importorskip("botocore.parsers")

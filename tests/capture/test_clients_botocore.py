@@ -121,7 +121,7 @@ CASES: list[tuple[list[str], Callable[[str], Any], int]] = [
     ([], stream, 1),
     (["throttled"], converse, 2),
     (["throttled", "throttled"], failing, 2),
-    (["cut"], failing, 1),  # botocore takes a short body for a whole one
+    (["cut"], failing, 1),  # botocore takes a short body for a complete one
 ]
 
 

@@ -1,4 +1,4 @@
-"""How an answer ended, as its protocol says it: the real SDKs read recorded streams, whole, cut, and given up."""
+"""How an answer ended, according to its protocol: the real SDKs read recorded streams, whole, cut, and given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With default settings nothing is lost while the collector is away, if what is kept can be sealed; else that is said."""
+"""With default settings nothing is lost while the collector is away if the spool can be sealed; else a message says so."""
 
 from __future__ import annotations
 

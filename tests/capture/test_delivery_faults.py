@@ -1,4 +1,5 @@
-"""Whatever is wrong with collector or disk: the application's results are those without us; the loss is counted, and said."""
+"""Whatever is wrong with collector or disk: the application's results are as without freezeframe; the loss is counted, and
+reported."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from freezeframe._tracing import make_provider
 
 Options = dict[str, Any]
 Fault = Callable[[ExitStack, Path, pytest.MonkeyPatch], Options]
-"""Puts the fault in place, and returns the options of `instrument()` that lead to it."""
+"""Sets up the fault, and returns the options of `instrument()` that lead to it."""
 
 
 @contextmanager
@@ -65,7 +66,7 @@ def answering(data: bytes) -> Fault:
 
 
 def down(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
-    """Nobody listens."""
+    """No one listens."""
     return {"endpoint": "http://127.0.0.1:9"}
 
 
@@ -75,7 +76,7 @@ def silent(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
 
 
 def no_name(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
-    """A host that nobody knows."""
+    """A host that does not exist."""
     return {"endpoint": "http://collector.invalid:4318"}
 
 
@@ -85,12 +86,12 @@ def full_disk(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Option
 
 
 def no_directory(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
-    """A file in a directory that is not there."""
+    """A file in a directory that does not exist."""
     return {"file": str(path / "gone" / "spans.jsonl")}
 
 
 def full_spool(stack: ExitStack, path: Path, patch: pytest.MonkeyPatch) -> Options:
-    """Nobody listens, and the spool's disk is full."""
+    """No one listens, and the spool's disk is full."""
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -119,7 +120,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def application(provider: str) -> list[Any]:
-    """Return all that an agent with a tool and a model call comes to, an exception of its own included."""
+    """Return all results of an agent with a tool and a model call, including an exception of its own."""
 
     @freezeframe.tool
     def double(number: int) -> int:

@@ -30,7 +30,7 @@ SECRET = "Maria Keller, maria.keller@example.org"
 def receiver() -> Iterator[Receiver]:
     made = Receiver()
     made.start()
-    made.stop()  # its port is known, and nobody answers there
+    made.stop()  # its port is known, and no one answers there
     yield made
     made.stop()
 
@@ -47,7 +47,7 @@ def work(text: Any) -> Any:
 
 
 def start(url: str, spool: Path, **options: Any) -> tuple[freezeframe.Handle, SpoolingExporter]:
-    """Record with a spool. Of the collector's rests none is waited for: a test calls `drain`."""
+    """Record with a spool. The pauses between deliveries are not waited for: a test calls `drain`."""
     given = {"endpoint": url, "spool": str(spool), "root": "never", "batch_interval_s": 0.01, "export_timeout_s": 0.2}
     settings = load_settings({**given, **options}, environ={})
     exporter = _instrument.make_spooling_exporter(settings, str(spool))
@@ -57,7 +57,7 @@ def start(url: str, spool: Path, **options: Any) -> tuple[freezeframe.Handle, Sp
 
 
 def spooled(url: str, spool: Path, *texts: str, **options: Any) -> freezeframe.Handle:
-    """Record one tool call a text while nobody answers at `url`, and end."""
+    """Record one tool call per text while no one answers at `url`, and end."""
     handle, _ = start(url, spool, **options)
     for text in texts:
         assert work(text) == text
@@ -67,7 +67,7 @@ def spooled(url: str, spool: Path, *texts: str, **options: Any) -> freezeframe.H
 
 
 def drain(url: str, spool: Path, **options: Any) -> SpoolingExporter:
-    """Deliver what waits, as a later process does."""
+    """Deliver what is waiting, as a later process does."""
     settings = load_settings({"endpoint": url, **options}, environ={})
     exporter = _instrument.make_spooling_exporter(settings, str(spool))
     exporter.drain()
@@ -99,7 +99,7 @@ def test_the_same_process_delivers_once_the_collector_is_back(receiver: Receiver
     work("while it is down")
     handle.flush(10)
     receiver.start()
-    exporter._rest_until_s = 0.0  # the rest is over
+    exporter._rest_until_s = 0.0  # the pause is over
     work("when it is back")
     assert handle.flush(60)
     handle.uninstrument()

@@ -1,4 +1,4 @@
-"""The way to a collector: compression, what each answer means, delays that are asked for, batches that are too large, forks."""
+"""The way to a collector: compression, what each answer means, requested delays, batches that are too large, forks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 class GrpcCollector(trace_service_pb2_grpc.TraceServiceServicer):
-    """A collector of grpcio's own making, with its usual limit of 4 MiB a message; fails as `failures` say, then takes."""
+    """A collector made with grpcio, with its usual limit of 4 MiB per message; fails as `failures` say, then accepts."""
 
     def __init__(self) -> None:
         self.failures: list[Callable[[grpc.ServicerContext], None]] = []
@@ -92,7 +92,7 @@ def collector() -> Iterator[GrpcCollector]:
 
 
 def fails(code: grpc.StatusCode, delay_s: float | None = None) -> Callable[[Any], None]:
-    """Return a failure with that code, with RetryInfo where a delay is given."""
+    """Return a failure with that code, with RetryInfo if a delay is given."""
 
     def fail(context: Any) -> None:
         if delay_s is not None:

@@ -1,4 +1,4 @@
-"""Runs whose process ends before they do (killed, terminated, `os._exit`) or hangs: what is shown of them is true."""
+"""Runs whose process ends before they do (killed, terminated, `os._exit`) or hangs: what is shown about them is true."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer(question):
 
 
 class Provider(http.server.ThreadingHTTPServer):
-    """Answers a model call when it is told to."""
+    """Answers a model call when told to."""
 
     daemon_threads = True
 
@@ -108,7 +108,7 @@ def provider() -> Iterator[Provider]:
 
 
 class Agent:
-    """The program under way, in a process of its own."""
+    """The running program, in a separate process."""
 
     def __init__(self, folder: Path, collector: CollectorProcess, provider: Provider) -> None:
         self._folder = folder
@@ -119,7 +119,7 @@ class Agent:
         self._environ: dict[str, str] = {}
 
     def start(self, text: str, *command: str, **environ: str) -> subprocess.Popen[str]:
-        """Start the program with this text behind the agent's."""
+        """Start the program with this text after the agent's."""
         (self._folder / "agent.py").write_text(AGENT + text)
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
         variables |= {"PROVIDER": self.provider.url, "FREEZEFRAME_ENDPOINT": self._collector.url, "FREEZEFRAME_RAISE": "1"}
@@ -142,7 +142,7 @@ class Agent:
         return self._collector.rows(f"SELECT {columns} FROM freezeframe.{table} WHERE service = '{self.run_id}'")
 
     def wait_until(self, columns: str, row: list[Any]) -> None:
-        """Wait until the store shows one run of the program, and this of it."""
+        """Wait until the store shows one run of the program, with this row."""
         until = time.monotonic() + 60
         while (found := self.rows(columns)) != [row]:
             assert time.monotonic() < until, f"{found} is not {row}"
@@ -161,7 +161,7 @@ class Agent:
             self.process.communicate()
 
     def replay(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Replay a run against the program as it is, with no provider to be reached."""
+        """Replay a run against the unchanged program, with no provider to reach."""
         store = self._collector.store_url
         command = [sys.executable, "-m", "freezeframe._cli", "replay", *arguments, "--store", store]
         return subprocess.run(
@@ -264,7 +264,7 @@ def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> N
 # -- SIGTERM ------------------------------------------------------------------------------------------------------------
 
 PATIENT = {"FREEZEFRAME_BATCH_INTERVAL_S": "600", "WAIT": "1"}
-"""So that nothing but SIGTERM has the tool calls sent, which are made once the beginning is stored."""
+"""So that only SIGTERM makes the process send the tool calls, which are made once the beginning is stored."""
 
 
 def hold(agent: Agent, text: str, **environ: str) -> subprocess.Popen[str]:
@@ -317,7 +317,7 @@ def test_a_handler_of_the_application_decides_how_the_process_ends(agent: Agent,
     process = hold(agent, text)
     process.terminate()
     assert process.wait(60) == 3
-    # the exception went through the entry point, so the run has an end, and what was under way when it came is recorded as such
+    # the exception went through the entry point, so the run has an end, and calls that it interrupted are recorded as such
     [[status, exchanges]] = agent.rows("status, toUInt32(exchanges)")
     assert (status, exchanges >= 2) == ("error", True)
 

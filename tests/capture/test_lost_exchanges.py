@@ -1,4 +1,4 @@
-"""A run says how many calls it made, so that one whose span was lost on the way is missed."""
+"""A run says how many calls it made, so that a call whose span was lost on the way is noticed."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_scripts_first_calls_are_one_run_though_threads_make_them_at_once(monk
 
     def slow_entry() -> EntryPoint:
         with contextlib.suppress(threading.BrokenBarrierError):
-            everybody.wait(0.2)  # long enough for the others to come here as well, if they may
+            everybody.wait(0.2)  # long enough for the others to get here as well, if they can
         return command_entry()
 
     command_entry = _entry.command_entry

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long  # imports every client
 
 
 class _Shop(BaseHTTPRequestHandler):
-    """Says each status in words of its own: those of the path."""
+    """Says each status in different words: those of the path."""
 
     def do_GET(self) -> None:
         _, status, words = self.path.split("/")

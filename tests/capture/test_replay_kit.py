@@ -1,6 +1,6 @@
 """The replay kit: everything that a run depended on, from a real application through spans and a file to a fixture on the disk.
 
-One row a field; each row reads the fixture that was loaded again, and nothing else. Below, each field of `KIT` is broken by
+One row per field; each row reads the fixture that was loaded again, and nothing else. Below, each field of `KIT` is broken by
 hand in the same run, one at a time, and readiness and `freezeframe show` must name it.
 """
 
@@ -104,7 +104,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
-    """Run the application in a repository of its own; write its spans to a file and its fixture to a folder."""
+    """Run the application in a separate repository; write its spans to a file and its fixture to a folder."""
     home = tmp_path_factory.mktemp("agent")
     (home / "agent.py").write_text("# the agent\n")
     git("init", "-q", cwd=home)

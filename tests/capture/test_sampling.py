@@ -1,4 +1,4 @@
-"""Sampling: a run is kept whole or not at all, the same in every process, and failed ones where that is asked for."""
+"""Sampling: a run is kept whole or not at all, the same in every process, and failed ones if that is asked for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Runs = dict[str, list[SpanRecord]]
 
 
 class Recording:
-    """Recording into memory with a share of runs kept; on a provider of ours or on the user's own."""
+    """Recording into memory with a share of runs kept; on freezeframe's provider or on the user's."""
 
     def __init__(self, *, ours: bool, **options: Any) -> None:
         self.exporter = MemoryExporter()
@@ -155,7 +155,7 @@ def test_runs_that_wait_are_bounded_and_the_latest_errors_are_kept(recording: An
 
 
 def test_the_decision_travels_downstream() -> None:
-    """A service that is asked from within a run which is not kept sees that in the traceparent's flags."""
+    """A service that is called from a run that is not kept sees that in the traceparent's flags."""
     for keep_errors in (False, True):
         provider = make_provider("shop", RunSampler(RunSampling(share=0.0, keep_errors=keep_errors)))
         span = provider.get_tracer("app").start_span("run")

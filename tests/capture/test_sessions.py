@@ -1,4 +1,4 @@
-"""A WebSocket or a gRPC call in a run is a gap of that run, with protocol, address and what closes it; in a tool it is none."""
+"""A WebSocket or a gRPC call in a run is a gap of that run, with protocol, address and what closes it; in a tool it is not."""
 
 from __future__ import annotations
 

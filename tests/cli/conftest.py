@@ -103,7 +103,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
 
 @pytest.fixture(scope="session")
 def make_project() -> type[Project]:
-    """The class, for tests that lay out a folder themselves (test modules cannot import a conftest)."""
+    """The class, for tests that set up a folder themselves (test modules cannot import a conftest)."""
     return Project
 
 

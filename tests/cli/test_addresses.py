@@ -1,4 +1,4 @@
-"""The address of a store holds a password: no command prints it, whatever is wrong with the address."""
+"""The address of a store holds a password: no command prints the password, whatever is wrong with the address."""
 
 from __future__ import annotations
 

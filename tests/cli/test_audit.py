@@ -1,4 +1,4 @@
-"""An audit export is checked by its own script, which needs nothing of ours; whatever is changed in it is told."""
+"""An audit export is checked by its own script, which needs nothing of freezeframe; any change in it is reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def test_the_script_in_the_export_passes_it_alone(exported: Path, tmp_path: Path) -> None:
-    """Isolated: no site-packages, so nothing of ours can be imported."""
+    """Isolated: no site-packages, so nothing of freezeframe can be imported."""
     elsewhere = shutil.copytree(exported, tmp_path / "elsewhere")
     done = subprocess.run(
         [sys.executable, "-I", "-S", str(elsewhere / "check.py")], capture_output=True, text=True, check=False
@@ -41,7 +41,7 @@ def test_the_script_in_the_export_passes_it_alone(exported: Path, tmp_path: Path
 
 
 def reseal(folder: Path, lines: list[bytes]) -> None:
-    """Write a record anew, with a seal that fits its last line."""
+    """Write a record anew, with a seal that matches its last line."""
     (folder / "record.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
     seal = json.loads((folder / "seal.json").read_text())
     seal |= {"lines": len(lines), "last": hashlib.sha256(lines[-1]).hexdigest()}

@@ -1,4 +1,4 @@
-"""Runs out of other backends: what they give back is what was sent, as far as a replay needs it."""
+"""Runs from other backends: they give back what was sent, as far as a replay needs it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def protobuf_json(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def snake_case(value: Any) -> Any:
-    """Return a JSON value with its keys in snake case and a null where nothing is."""
+    """Return a JSON value with its keys in snake case, and null for what is missing."""
     if isinstance(value, dict):
         made = {"".join(f"_{c.lower()}" if c.isupper() else c for c in key): snake_case(item) for key, item in value.items()}
         return made | {"not_there": None}
@@ -274,7 +274,7 @@ def test_only_urls_of_other_backends_are_taken_for_such() -> None:
 
 
 def test_jaegers_own_form_is_told_with_the_address_of_the_other() -> None:
-    """What its older API answers, and its page downloads."""
+    """What its older API returns, and what its page downloads."""
     own = {
         "data": [{"traceID": TRACE, "spans": [{"traceID": TRACE, "spanID": "ab" * 8, "operationName": "x"}], "processes": {}}]
     }

@@ -18,7 +18,7 @@ def findings(directory: Path, environ: Mapping[str, str] | None = None) -> dict[
 
 
 def test_a_fresh_machine_has_nothing_that_fails(tmp_path: Path) -> None:
-    """Before the first `up` there is something to do, and nothing wrong."""
+    """Before the first `up` there is something to do, but nothing is wrong."""
     found = findings(tmp_path / ".freezeframe")
     assert [finding for finding in found.values() if finding.grade is Grade.FAIL] == []
     assert found["collector"].do == "freezeframe up"
@@ -26,12 +26,12 @@ def test_a_fresh_machine_has_nothing_that_fails(tmp_path: Path) -> None:
 
 
 def test_whatever_is_not_ok_says_what_to_do(tmp_path: Path) -> None:
-    """No finding leaves the reader alone."""
+    """No finding leaves the reader without advice."""
     assert all(finding.do for finding in findings(tmp_path).values() if finding.grade is not Grade.OK)
 
 
 def test_a_key_that_others_may_read_fails(tmp_path: Path) -> None:
-    """With the key surrogates can be told from guesses: it is the one secret of the data directory."""
+    """With the key, guesses can be checked against surrogates: it is the one secret of the data directory."""
     key = tmp_path / "keys" / "default.key"
     key.parent.mkdir()
     key.write_text("k")
@@ -70,7 +70,7 @@ def test_an_environment_that_spoils_recording_is_named(tmp_path: Path, name: str
 
 
 def test_a_taken_port_names_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the option with which to choose another."""
+    """And the option that chooses another one."""
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

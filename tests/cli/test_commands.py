@@ -1,4 +1,4 @@
-"""The command line's promises that hold for every command."""
+"""What the command line promises for every command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL]
 
 @pytest.mark.parametrize("name", OWN)
 def test_help_shows_examples_and_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever types --help can copy a line and knows what a script will see."""
+    """A user who types --help can copy a line and knows what a script will see."""
     assert main([name, "--help"]) == 0
     shown = capsys.readouterr().out
     assert SUMMARIES[name] in " ".join(shown.split())
@@ -87,7 +87,7 @@ def test_a_misspelt_command_is_answered_with_the_right_one(capsys: pytest.Captur
     ids=" ".join,
 )
 def test_wrong_usage_is_exit_2(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The message names what was found or is missing."""
+    """The message names what was wrong or missing."""
     assert main(line) == 2
     assert "error: " in capsys.readouterr().err
 

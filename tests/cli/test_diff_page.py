@@ -1,4 +1,4 @@
-"""`freezeframe diff --html` writes one page that loads nothing, runs nothing, and tells what changed, cost and time."""
+"""`freezeframe diff --html` writes one page that loads nothing, runs nothing, and shows changes, cost and time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_NS = 1_795_000_000_000_000_000
 
 
 class Page(HTMLParser):
-    """What stands in a page: its tags with their attributes, and its text."""
+    """What a page contains: its tags with their attributes, and its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def priced(prompt: str, said: str, model: str) -> Exchange:
 
 
 def recorded(*exchanges: Exchange, run: str, answer: str) -> Fixture:
-    """Return a run of these days."""
+    """Return a recent run."""
     fixture = freeze(build_run(make_run(*exchanges, answer=answer)))
     steps = tuple(
         replace(step, exchange=replace(step.exchange, start_time_unix_nano=START_NS, end_time_unix_nano=START_NS + 7_000_000))

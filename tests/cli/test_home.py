@@ -14,7 +14,7 @@ from freezeframe_schemas.errors import ConfigError
 
 
 def test_the_option_wins_over_the_environment_over_the_nearest_folder(tmp_path: Path) -> None:
-    """As git finds its own: named, in the environment, upwards, else here."""
+    """The way git finds its directory: named, in the environment, upwards, else here."""
     below = tmp_path / "a" / "b"
     below.mkdir(parents=True)
     (tmp_path / ".freezeframe").mkdir()

@@ -1,4 +1,4 @@
-"""Files that a person names in place of a run: archives of our own service, OTLP as protobuf, and what is neither."""
+"""Files that a person names in place of a run: archives of the replay service, OTLP as protobuf, and files that are neither."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SPANS = make_run(model_call("where?", "x" * 70_000), tool_call("track", "Lyon", 
 
 
 def test_an_archive_of_the_service_is_a_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What /api/runs/ID/fixture gives is read as it is, blobs included."""
+    """What /api/runs/ID/fixture gives is read directly, blobs included."""
     run = build_run(SPANS)
     archive = tmp_path / f"fixture-{run.trace_id}.tar.gz"
     archive.write_bytes(fixture_archive(run))
@@ -83,7 +83,7 @@ def test_an_archive_writes_nothing_outside_and_no_more_than_a_bound(name: str, t
 
 
 def test_spans_as_protobuf_are_a_run(tmp_path: Path) -> None:
-    """An ExportTraceServiceRequest, and several behind their lengths, as the Collector's file exporter writes them."""
+    """An ExportTraceServiceRequest, and several after their lengths, as the Collector's file exporter writes them."""
     whole = encode_traces(SPANS)
     assert ExportTraceServiceRequest.FromString(whole)
     parts = [encode_traces([span]) for span in SPANS]

@@ -1,4 +1,4 @@
-"""A recording of which nothing can be compared: every command exits with 125, none calls it identical, same or whole."""
+"""A recording with nothing to compare: every command exits with 125, none calls it identical, same or whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Project(Protocol):
 
 @pytest.fixture
 def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
-    """A run as another instrumentation tells of it: spans of a model and a tool, and no exchange. Written to ``foreign``."""
+    """A run as another instrumentation reports it: spans of a model and a tool, and no exchange. Written to ``foreign``."""
     fixture = freeze(build_run(told(make_run(model_call("where?", "Lyon"), tool_call("track", "Lyon", "AC-1")))))
     assert fixture.steps == ()
     write_fixture(fixture, tmp_path / "foreign")
@@ -124,7 +124,7 @@ def test_answer(freezeframe_cassette):
 
 @pytest.mark.long
 def test_a_cassette_without_a_call_is_not_recorded_and_not_played(project: Project) -> None:
-    """It would pass for ever, and the function would run for real behind it."""
+    """It would pass for ever, while the function runs for real."""
     (project.root / "test_it.py").write_text(CASSETTE)
     done = project.pytest("--freezeframe=once")
     assert done.returncode == 1

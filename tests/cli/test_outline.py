@@ -1,4 +1,4 @@
-"""What `show` and the page say of a run, from spans built by hand."""
+"""What `show` and the page say about a run, from spans built by hand."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def lookup_run() -> list[SpanRecord]:
 
 
 def test_the_tree_shows_steps_status_tokens_and_lanes() -> None:
-    """The whole text, as a person sees it. Steps are numbered as the replay's report numbers them."""
+    """The whole text, as a user sees it. Steps are numbered as the replay's report numbers them."""
     shown = outline_text(outline_run(build_run(lookup_run())))
     assert (
         shown
@@ -74,7 +74,7 @@ ready         L3, completions frozen
 
 
 def test_a_fixture_shows_the_same_steps_as_its_run() -> None:
-    """Numbers, names, lanes and nesting survive the way into files."""
+    """Numbers, names, lanes and nesting survive being written to files."""
     run = build_run(lookup_run())
     from_run = [node for node in outline_run(run).nodes if node.step is not None]
     from_fixture = outline_fixture(freeze(run)).nodes
@@ -91,7 +91,7 @@ def test_full_shows_what_was_asked_and_answered() -> None:
 
 
 def test_a_compressed_body_is_shown_as_it_reads() -> None:
-    """The recording keeps the wire's bytes; a person wants the text, and hears where there is none."""
+    """The recording keeps the wire's bytes; a user wants the text, and is told if there is none."""
     packed, broken = model_call("hi", ""), model_call("hi", "")
     gzipped = Chunk(data=gzip.compress(b'{"answer": "Lyon"}'))
     packed = replace(packed, response=Response(status=200, headers=(("content-encoding", "gzip"),), chunks=(gzipped,)))
@@ -111,7 +111,7 @@ def test_a_run_without_exchanges_is_a_cold_case() -> None:
 
 
 def test_what_another_instrumentation_tells_is_shown() -> None:
-    """Its spans are called by what they tell of; whole, the outline has the messages and results that they carry."""
+    """Its spans are named after what they report; in full, the outline has the messages and results that they carry."""
     entry, first, second, *_ = (replace(span, attributes={}) for span in lookup_run())
     told = [
         entry,
@@ -157,7 +157,7 @@ def test_a_failed_step_is_marked() -> None:
     ],
 )
 def test_a_preview_of_an_input_reads_as_a_call(preview: str, shown: str) -> None:
-    """Of a cut one, which is no JSON, the envelope goes as well: a list has room for few words."""
+    """A cut one, which is not JSON, loses its envelope as well: a list has room for few words."""
     assert input_text(preview) == shown
 
 
@@ -172,7 +172,7 @@ def test_outcomes_read_as_a_person_would_say_them() -> None:
 
 
 def test_nothing_recorded_steers_the_terminal_or_the_page() -> None:
-    """Escape codes, line ends, direction marks and tags arrive as text, wherever they stand in the run."""
+    """Escape codes, line ends, direction marks and tags arrive as text, wherever they are in the run."""
     spans = make_run(tool_call(HOSTILE, HOSTILE, HOSTILE), question=HOSTILE, answer=HOSTILE)
     spans[0] = spans[0].with_attributes({genai.USER_ID: HOSTILE, genai.ENTRY_TARGET: HOSTILE})
     spans[1] = replace(spans[1], name=HOSTILE, dropped_attributes_count=1)
@@ -212,7 +212,7 @@ NARROW = [
 
 @pytest.mark.parametrize(("width", "lanes", "line"), NARROW)
 def test_a_narrow_terminal_leaves_out_what_can_be_missed_before_it_cuts_names(width: int, lanes: bool, line: str) -> None:
-    """First the lane, if it is one for all, then tokens; time and status stay, and no line is wider than the terminal."""
+    """First the lane, if there is only one, then tokens; time and status stay, and no line is wider than the terminal."""
     nodes = outline_run(build_run(lookup_run())).nodes
     shown = tree_text([node if lanes else replace(node, lane="root") for node in nodes], width=width).splitlines()
     assert max(map(len, shown)) <= width

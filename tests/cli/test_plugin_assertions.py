@@ -1,4 +1,4 @@
-"""The assertions of the pytest plugin, in a project of its own: what holds passes, what does not says what was found."""
+"""The assertions of the pytest plugin, in a separate project: what holds passes; a failure says what was found."""
 
 from __future__ import annotations
 

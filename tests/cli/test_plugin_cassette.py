@@ -1,4 +1,4 @@
-"""`--freezeframe=none|once|auto|live`: a test that records its own run, as users of VCR know it."""
+"""`--freezeframe=none|once|auto|live`: a test that records its own run, as with VCR."""
 
 from __future__ import annotations
 

@@ -52,13 +52,13 @@ def test_a_started_process_is_found_again_by_its_note(started: Note, tmp_path: P
 
 @pytest.mark.parametrize("started", [STUBBORN], indirect=True)
 def test_a_process_that_will_not_end_is_killed(started: Note) -> None:
-    """SIGTERM first, SIGKILL after the grace, and the caller hears of it."""
+    """SIGTERM first, SIGKILL after the grace period, and the caller is told."""
     assert not processes.stop(started, grace_s=0.1)
     assert not processes.alive(started)
 
 
 def test_a_recycled_pid_is_never_touched() -> None:
-    """A note whose pid now belongs to another process is a note of a dead one; that other process lives on."""
+    """If the pid of a note now belongs to another process, the noted one is dead; the other process is left alone."""
     with subprocess.Popen([sys.executable, "-c", SLEEP], stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()

@@ -1,4 +1,4 @@
-"""The pytest plugin, as users meet it: whole projects whose tests are run by pytest in a process of its own.
+"""The pytest plugin, as users meet it: whole projects whose tests pytest runs in a separate process.
 
 One project holds all cases, each with its own edited agent, so that pytest starts once.
 """
@@ -90,7 +90,7 @@ class MakeProject(Protocol):
 def outcomes(
     recorded: tuple[Path, Run], frozen: Fixture, make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
-    """Name of each test -> empty where it passed, else what pytest shows of its failure."""
+    """Name of each test -> empty if it passed, else what pytest shows of its failure."""
     root = tmp_path_factory.mktemp("cases")
     source = (recorded[0] / "agent.py").read_text()
     for case, ((old, new), expect) in CASES.items():
@@ -153,7 +153,7 @@ def test_a_run_to_keep_is_green_until_the_code_changes(outcomes: dict[str, str])
 
 
 def test_a_hermetic_replay_that_writes_a_file_is_no_fix(outcomes: dict[str, str]) -> None:
-    """What runs into a fence says nothing about the code; without `hermetic` the same run is re-enacted."""
+    """A program that hits a fence says nothing about the code; without `hermetic` the same run is re-enacted."""
     assert "the program was blocked by a fence (writes: open out w)" in outcomes["test_hermetic"]
     assert "re-enacted exactly" in outcomes["test_writes_is_no_longer_reenacted"]
 
@@ -191,7 +191,7 @@ def test_a_wrong_marker_says_what_is_wrong(outcomes: dict[str, str], test: str, 
 
 
 def test_no_failure_shows_our_code(outcomes: dict[str, str]) -> None:
-    """What pytest prints is the report, never a stack of the plugin's."""
+    """Pytest prints the report, never a stack trace of the plugin."""
     assert [test for test, shown in outcomes.items() if any(mark in shown for mark in OURS)] == []
 
 

@@ -45,7 +45,7 @@ def test_late_order_is_no_longer_reenacted(freezeframe_fixture: FrozenRun) -> No
 
 
 def test_a_command_goes_into_the_marker() -> None:
-    """What stood after `--` is what the test starts, too."""
+    """The test starts the command given after `--`, too."""
     source = regression_test(fixture_of(), "x", expect=Expect.IDENTICAL, command=["python", "a'gent.py"])
     assert "@pytest.mark.freezeframe(command=['python', \"a'gent.py\"])\ndef test_x_is_reenacted_exactly(" in source
     assert "import pytest\nfrom freezeframe_replay" in source

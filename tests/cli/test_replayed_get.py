@@ -1,4 +1,4 @@
-"""A replayed GET: `step` shows where it goes, and that the program calls `instrument()`, too, leads no report."""
+"""A replayed GET: `step` shows where it goes, and no report begins with the program's own `instrument()`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_step_before_a_get_shows_where_it_goes(capsys: pytest.CaptureFixture[str
 
 
 def test_a_report_does_not_begin_with_what_the_program_sets_up(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The replay has called `instrument()` before the program does; that is no news to anybody."""
+    """The replay has called `instrument()` before the program does; that is not news to anyone."""
     (recorded / "agent.py").write_text(AGENT.replace("@freezeframe.run", "import not_there\n\n@freezeframe.run"))
     assert main(["replay", "spans.jsonl"]) == 125
     said = capsys.readouterr()

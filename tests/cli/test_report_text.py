@@ -80,7 +80,7 @@ def test_exit_codes_are_for_git_bisect(found: Report, code: int) -> None:
 
 
 def test_a_program_that_asked_for_nothing_is_not_compared() -> None:
-    """A script that does not start is no changed behaviour; a function that returned early is."""
+    """A script that does not start is not changed behaviour; a function that returned early is."""
     gone = Divergence(kind=DivergenceKind.MISSING_CALL, step=1)
     silent = Report(run_id="r", steps=1, entered=True, divergences=(gone,))
     assert exit_code(silent) == 125
@@ -100,7 +100,7 @@ def test_every_kind_has_words_and_a_next_step(kind: DivergenceKind) -> None:
 
 @pytest.mark.parametrize("kind", list(DivergenceKind))
 def test_only_behaviour_counts_as_a_fix(kind: DivergenceKind) -> None:
-    """Other input, the network and the other fences say nothing about the code: neither identical nor diverged."""
+    """Different input, the network and the other fences say nothing about the code: neither identical nor diverged."""
     says_nothing = kind in (DivergenceKind.INPUT_CHANGED, DivergenceKind.NETWORK, DivergenceKind.FENCED)
     found = report(Divergence(kind=kind))
     assert (why_incomparable(found) is not None) is says_nothing

@@ -1,4 +1,4 @@
-"""The replay service's door: who it answers to, and how it says that it cannot. What it serves is tested with a real store."""
+"""The replay service's access: who it answers, and how it says that it cannot. What it serves is tested with a real store."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ async def test_a_wrong_limit_is_named(client: Client) -> None:
 
 
 def test_equal_runs_give_equal_archives() -> None:
-    """No time and no user of the packing in it."""
+    """They hold no time and no user of their packing."""
     run = build_run(make_run(tool_call("track", 1)))
     assert fixture_archive(run) == fixture_archive(run)
 
 
 @pytest_asyncio.fixture
 async def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
-    """A client that shows nothing, to a service of its own."""
+    """A client without a cookie, with a separate service."""
     monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
     async with TestClient(TestServer(make_app(Home(directory=tmp_path)))) as made:
         yield made
@@ -124,7 +124,7 @@ async def test_a_link_lets_one_browser_in_once(stranger: Client, tmp_path: Path)
 
 
 async def test_the_page_that_keeps_somebody_out_leads_nowhere_else(stranger: Client) -> None:
-    """Who followed a link from elsewhere goes on from here, with the cookie; the address is not taken for another server's."""
+    """A visitor who followed a link from elsewhere goes on here, with the cookie; the address cannot name another server."""
     page = await (await stranger.get("/runs/last?a=%22%3E")).text()
     assert 'href="/runs/last?a=%22%3E"' in page
     page = await (await stranger.get(URL.build(path="//evil.example/", encoded=True))).text()

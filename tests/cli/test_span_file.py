@@ -1,4 +1,4 @@
-"""Runs out of a file of spans: show, replay and fixture without any collector."""
+"""Runs from a file of spans: show, replay and fixture without any collector."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Project(Protocol):
 
 
 def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run], project: Project) -> None:
-    """The whole way with two files and no process of ours."""
+    """The whole way with two files and no process of freezeframe."""
     shutil.copy(recorded[0] / "spans.jsonl", project.root / "spans.jsonl")
     run_id = recorded[1].trace_id
     shown = project.freezeframe("show", "spans.jsonl")
@@ -43,7 +43,7 @@ def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run]
 
 
 def test_what_is_advised_names_the_file_or_the_fixture_as_it_was_named(recorded: tuple[Path, Run], project: Project) -> None:
-    """Not by the run's id, which only a store would know; and a fixture becomes a test as a run does."""
+    """Not by the run's id, which only a store would know; and a fixture becomes a test like a run does."""
     shutil.copy(recorded[0] / "spans.jsonl", project.root / "spans.jsonl")
     project.freezeframe("fixture", "spans.jsonl", "-o", "forks/kept")
     (project.root / "agent.py").rename(project.root / "elsewhere.py")
@@ -77,7 +77,7 @@ def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> Non
 
 
 def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) -> None:
-    """An id that names none or several is an error that lists what is there."""
+    """An id that matches no run or several is an error that lists the runs."""
     file = tmp_path / "spans.jsonl"
     older = make_run(tool_call("track", 1), answer="older")
     moved = [replace(span, trace_id="ac" * 16, start_time_unix_nano=1) for span in older]
@@ -103,13 +103,13 @@ def test_a_line_that_is_no_span_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("named", ["none.jsonl", "none.json", "none.jsonl:4bf92f35"])
 def test_a_file_that_is_not_there_is_said_to_be_that(named: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """And not looked for in a store that does not run."""
+    """And it is not looked for in a store that is not running."""
     assert main(["show", named]) == 1
     assert f"{named}: no such file" in capsys.readouterr().err
 
 
 def test_ids_of_runs_are_not_taken_for_files(tmp_path: Path) -> None:
-    """Only a file that is there is one."""
+    """Only a file that exists is taken for one."""
     assert split_name("4bf92f35") is None
     assert split_name(str(tmp_path)) is None
     assert split_name(f"{tmp_path}/none.jsonl:4b") is None

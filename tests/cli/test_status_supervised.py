@@ -14,7 +14,7 @@ from freezeframe_replay.cli import main
 
 @pytest.mark.long
 def test_a_supervised_collector_is_told_of_and_nothing_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its pid, ports and figures as with `freezeframe up`; no replay service is to run there. When it is gone, that is said."""
+    """Its pid, ports and figures as with `freezeframe up`; no replay service is expected. When it is gone, that is said."""
     data = tmp_path / "data"
     collector = CollectorProcess(data)
     collector.post([span(1), span(2)])

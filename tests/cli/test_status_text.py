@@ -18,7 +18,7 @@ FIGURES = {
 
 
 def test_rates_lag_log_and_rejects_in_words() -> None:
-    """Each figure with its unit; what needs attention has a line of its own."""
+    """Each figure with its unit; what needs attention has a separate line."""
     assert [line for line in collector_figures(FIGURES) if line[1]] == [
         ("version", "0.1.0, up 90.00 s"),
         ("not ready", "the store has not taken a segment for 40 s"),
@@ -67,6 +67,6 @@ def test_readers_without_a_sandbox_are_told_with_what_that_leaves_open() -> None
 
 
 def test_a_collector_that_does_not_answer_is_said_to() -> None:
-    """And nothing is made up."""
+    """And no figure is invented."""
     assert collector_figures({"error": "does not answer: TimeoutError"}) == [("fault", "does not answer: TimeoutError")]
     assert dict(collector_figures({}))["spans"].startswith("0 received")

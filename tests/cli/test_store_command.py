@@ -1,4 +1,4 @@
-"""`freezeframe store`: against a running collector, against its files, and against whoever may not."""
+"""`freezeframe store`: against a running collector, against its files, and as a user who may not."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_stored_run_is_redacted_again_and_still_replays(project: Project) -> N
     asking = project.freezeframe("store", "redact", run[:12], "--policy", "towns.toml")
     assert asking.returncode == 1
     assert "replaces 1 TOWN in addition" in asking.stdout
-    assert asked(project, "stats")["by_kind"] == before["by_kind"]  # not its sizes on disk: parts are merged all along
+    assert asked(project, "stats")["by_kind"] == before["by_kind"]  # not its sizes on disk: parts are merged all the time
     done = project.freezeframe("store", "redact", run[:12], "--policy", "towns.toml", "--yes", "--note", "towns are personal")
     assert done.returncode == 0, done.stderr
     assert "are stored under towns@" in done.stdout

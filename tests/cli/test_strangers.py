@@ -129,7 +129,7 @@ class MakeProject(Protocol):
 def project(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project with everything up and a run in the store, named ``secretive``."""
     root = tmp_path_factory.mktemp("strangers")
-    (root / ".freezeframe").mkdir()  # so that no folder above is taken
+    (root / ".freezeframe").mkdir()  # so that no folder above is used
     made = make_project(root=root)
     try:
         done = made.freezeframe("up", *EPHEMERAL)
@@ -181,7 +181,8 @@ def read_by(browser: Chromium, site: Site, origin: str, urls: list[str]) -> list
 def test_a_page_of_somebody_elses_reads_nothing_from_any_port(project: Project, site: Site, browser: Chromium) -> None:
     """Neither before nor after the link was used in that browser, on another port of the same host or on another host.
 
-    To a browser all ports of 127.0.0.1 are one site, so that it sends the cookie of our pages with what the first page asks.
+    To a browser all ports of 127.0.0.1 are one site, so it sends the cookie of the service's pages with the first page's
+    requests.
     """
     origins = (site.origin, site.origin.replace("127.0.0.1", "localhost"))
     for origin in origins:
@@ -212,7 +213,7 @@ def test_a_link_opens_the_pages_once(project: Project, browser: Chromium, tmp_pa
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 def test_such_a_page_reads_what_is_open(site: Site, browser: Chromium) -> None:
-    """What the other test looks for is there to be found."""
+    """What the other test looks for can be found."""
 
     class Open(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -248,7 +249,7 @@ def test_such_a_page_reads_what_is_open(site: Site, browser: Chromium) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can ask as another user")
 def test_another_user_of_the_machine_gets_401_on_every_port(project: Project) -> None:
-    """But for what a probe asks: whether it lives and is ready. The tokens' files are closed to them."""
+    """Except for what a probe asks: whether it is alive and ready. The tokens' files are closed to them."""
     ports = ports_of(project)
     home = project.root / ".freezeframe"
     open_to_all = {

@@ -1,4 +1,4 @@
-"""The way a person goes: up, record, runs, show, sql, replay, fixture, its test, down. Real processes, ephemeral ports."""
+"""The way a user goes: up, record, runs, show, sql, replay, fixture, its test, down. Real processes, ephemeral ports."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def project(
     """A project with everything up and three runs in the store: one that went well, one that failed, a vendor's."""
     root = tmp_path_factory.mktemp("up")
     shutil.copy(recorded[0] / "agent.py", root / "agent.py")
-    (root / ".freezeframe").mkdir()  # so that no folder above is taken
+    (root / ".freezeframe").mkdir()  # so that no folder above is used
     project = make_project(root=root)
     try:
         done = project.freezeframe("up", *EPHEMERAL)
@@ -115,7 +115,7 @@ def good_run(project: Project) -> str:
 
 
 def test_up_again_changes_nothing(project: Project) -> None:
-    """What runs is left alone, and the addresses are shown again."""
+    """What is running is left alone, and the addresses are shown again."""
     before = run_command(project, "status", "--json")
     assert f"http://127.0.0.1:{port_of(project, 'http')}" in run_command(project, "up", *EPHEMERAL)
     pids = [
@@ -238,7 +238,7 @@ def test_a_run_without_exchanges_is_a_cold_case(project: Project) -> None:
 
 
 def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: str, tmp_path: Path) -> None:
-    """The fixture that it hands out is the one that the command writes; pages name the run and run no script."""
+    """It serves the same fixture that the command writes; pages name the run and run no script."""
     base = f"http://127.0.0.1:{port_of(project, 'replay')}"
     home = Home(directory=project.root / ".freezeframe")
     assert daemon.ask(home, f"{base}/healthz")["status"] == "ok"
@@ -266,7 +266,7 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
 
 
 def test_a_collector_that_somebody_else_started_is_read_too(project: Project) -> None:
-    """A supervisor's or a container's: without a note of ours its own status tells that it is over this directory."""
+    """A supervisor's or a container's: without a note from `up`, its own status says that it uses this directory."""
     note = project.root / ".freezeframe" / "processes" / "collector.json"
     text = note.read_text()
     note.unlink()
@@ -292,7 +292,7 @@ def test_of_two_ups_at_once_one_starts_and_both_succeed(make_project: MakeProjec
 
 
 def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path) -> None:
-    """Nothing is started; who holds it and which option to use is said."""
+    """Nothing is started; the message says who holds it and which option to use."""
     taken = port_of(project, "http")
     done = project.freezeframe(
         "up", "--data", str(tmp_path / "other"), *EPHEMERAL[:2], "--http-port", str(taken), *EPHEMERAL[4:]

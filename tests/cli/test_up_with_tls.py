@@ -38,7 +38,7 @@ class MakeProject(Protocol):
 def test_commands_read_a_collector_that_asks_senders_for_certificates(
     recorded: tuple[Path, Run], make_project: MakeProject, tmp_path: Path
 ) -> None:
-    """`up`, `status`, `doctor`, `runs` and `replay` show no certificate and no token: they ask beside the receivers."""
+    """`up`, `status`, `doctor`, `runs` and `replay` show no certificate and no token: they do not ask through the receivers."""
     (tmp_path / "agent.py").write_text((recorded[0] / "agent.py").read_text())
     (tmp_path / ".freezeframe").mkdir()
     certificates = issue_certificates(tmp_path)

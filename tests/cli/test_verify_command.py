@@ -1,4 +1,4 @@
-"""`verify`: whole is said of a recording that lacks nothing; what one lacks, and that it is a fork, is on the lines."""
+"""`verify`: only a recording that lacks nothing is called whole; the lines say what one lacks, and that it is a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recorded exchange of the providers that have an SDK of their own here, asked through it: captured, and replayed equal.
+"""Every recorded exchange of the providers whose own SDK is here, asked through it: captured, and replayed equal.
 
 The openai and anthropic SDKs ask for the rest in tests/replay/test_recorded_traffic.py.
 """

@@ -19,7 +19,7 @@ openai: Any = pytest.importorskip("openai")
 
 @freezeframe.tool
 async def roll(name: str) -> float:
-    """A tool whose answer is never the same, at a speed that is never the same."""
+    """A tool that never gives the same answer twice, and never at the same speed."""
     await asyncio.sleep(random.random() / 200)
     return random.random()
 

@@ -1,4 +1,4 @@
-"""Beside the SDK of another vendor of tracing, whoever comes first: theirs gets its spans, and our run replays.
+"""Next to the SDK of another tracing vendor, whichever starts first: theirs gets its spans, and freezeframe's run replays.
 
 `make test-clients` runs this in the environment `vendors`.
 """
@@ -130,5 +130,5 @@ def test_their_exporter_gets_its_spans_and_our_run_replays(
         provider.stop()
         replayed = python("-c", REPLAY)
         assert "1 of 1 step" in replayed.stdout, replayed.stdout + replayed.stderr
-        # A replay tells the vendor nothing: it is no new run.
+        # A replay tells the vendor nothing: it is not a new run.
         assert len(receiver.requests) == sent

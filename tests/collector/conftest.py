@@ -42,7 +42,7 @@ class MemoryStore:
     tokens: set[str] = field(default_factory=set[str])
     fault: Callable[[Sequence[SpanRecord]], None] = lambda spans: None
     lies_left: int = 0
-    """Inserts that will be answered with yes and not kept."""
+    """Inserts that will be reported as done and not kept."""
 
     def insert(self, spans: Sequence[SpanRecord], token: str) -> None:
         """Keep the spans once per token."""
@@ -237,7 +237,7 @@ def make_span() -> SpanMaker:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Generator[Path]:
-    """Return a data directory; a collector that still runs over it is ended."""
+    """Return a data directory; a collector that is still running over it is ended."""
     directory = tmp_path / "data"
     yield directory
     ports = directory / "ports.json"

@@ -55,7 +55,7 @@ def test_a_token_names_its_tenant(start_collector: Callable[..., Any], make_span
 def test_without_a_known_token_nothing_is_taken(
     start_collector: Callable[..., Any], make_span: Callable[..., Any], tmp_path: Path, header: str | None
 ) -> None:
-    """401 and UNAUTHENTICATED, both of which senders do not repeat; who watches the collector sees that somebody tries."""
+    """401 and UNAUTHENTICATED, both of which senders do not repeat; whoever watches the collector sees that someone tries."""
     file = tmp_path / "tokens.toml"
     file.write_text(f'[tokens]\nacme = "{_hash("secret-a")}"\n')
     collector = start_collector(tokens_file=file)
@@ -98,7 +98,7 @@ def test_tokens_are_read_again_when_the_file_changes(
 
 
 def test_a_token_written_in_plain_is_refused_and_not_repeated(tmp_path: Path) -> None:
-    """The file holds hashes only; the message does not quote what stands there instead."""
+    """The file holds hashes only; the message does not quote what it holds instead."""
     file = tmp_path / "tokens.toml"
     file.write_text(f'[tokens]\nacme = "hunter2"\n"no tenant" = "{_hash("x")}"\nglobex = "{_hash("x")}"\n')
     with pytest.raises(ConfigError) as caught:
@@ -175,7 +175,7 @@ def test_renewed_certificates_are_served_without_a_restart(
 ) -> None:
     """Another authority's certificates in place of the files: both receivers use them at the next handshake.
 
-    Clients of the former authority are refused then, and files that do not fit together leave all as it is.
+    Clients of the former authority are refused then, and files that do not match change nothing.
     """
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
@@ -235,7 +235,7 @@ def test_an_agent_trusts_the_authority_that_is_named_and_shows_its_own_certifica
 def test_a_renewed_certificate_is_shown_at_the_next_connection(
     start_collector: Callable[..., Any], make_span: Callable[..., Any], certificates: Certificates, tmp_path: Path
 ) -> None:
-    """Certificate and key may stand in one file, which is replaced while the agent runs."""
+    """Certificate and key may be in one file, which is replaced while the agent runs."""
     collector = start_collector(**_tls(certificates, mutual=True))
     mine = tmp_path / "mine.pem"
     (tmp_path / "other").mkdir()
@@ -259,7 +259,7 @@ def test_a_renewed_certificate_is_shown_at_the_next_connection(
     ],
 )
 def test_files_that_cannot_be_used_are_named_at_the_start(options: dict[str, str], found: str) -> None:
-    """An agent that would never deliver says so when it is set up; without TLS the files are not asked for."""
+    """An agent that would never deliver says so when it is set up; without TLS the files are not read."""
     with pytest.raises(ConfigError) as caught:
         make_collector_exporter(load_settings({"endpoint": "https://127.0.0.1:1", **options}, environ={}))
     assert found in caught.value.message

@@ -1,4 +1,4 @@
-"""Admission: bytes in work are bounded, and who waits for room gets it as soon as there is some."""
+"""Admission: bytes in progress are bounded, and a request that waits for room gets it as soon as there is some."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from freezeframe_collector.admission import BusyError, ByteBudget
 
 
 def test_a_request_that_waits_enters_when_another_ends() -> None:
-    """It is refused only after the whole wait, and does not sit it out when there is room before."""
+    """It is refused only after the whole wait, and enters sooner if there is room before that."""
     budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
     entered = threading.Event()
 
@@ -28,7 +28,7 @@ def test_a_request_that_waits_enters_when_another_ends() -> None:
 
 
 def test_a_request_larger_than_the_budget_enters_alone() -> None:
-    """It would wait for ever otherwise; beside another one it is refused, and the refusal says how much there was."""
+    """It would wait for ever otherwise; next to another one it is refused, and the refusal says how much there was."""
     budget = ByteBudget(100, wait_s=0.0, retry_after_s=1.0)
     with budget.reserve(1_000):
         assert budget.used_bytes == 1_000
@@ -38,7 +38,7 @@ def test_a_request_larger_than_the_budget_enters_alone() -> None:
 
 
 def test_a_larger_budget_lets_in_who_waits() -> None:
-    """A reload that raises the limit helps those who are here already."""
+    """A reload that raises the limit helps requests that are waiting already."""
     budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
     entered = threading.Event()
 

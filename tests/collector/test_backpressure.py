@@ -69,7 +69,7 @@ def test_http_senders_are_told_when_to_come_back(full: tuple[Any, threading.Even
     assert Status.FromString(response.content).code == 8
     python = {**PROTOBUF, "user-agent": "OTel-OTLP-Exporter-Python/1.38.0"}
     response = httpx.post(url, content=body, headers=python)
-    assert (response.status_code, response.headers["retry-after"]) == (503, "1")  # this one loses what is answered 429
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")  # this one loses what is answered with 429
     assert httpx.get(f"http://127.0.0.1:{collector.http_port}/healthz").status_code == 200
     proceed.set()
 
@@ -98,7 +98,7 @@ def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.
 def test_bodies_that_dribble_in_hold_what_they_sent_and_give_it_up(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
 ) -> None:
-    """What is only announced holds nothing; who has held most for longest gives it up when another needs the room."""
+    """Bytes that are only announced hold nothing; a request that has held the most for longest gives way to another one."""
     collector = start_collector(in_flight_bytes=10_000)
     body = encode_traces([make_span(1)])
     url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
@@ -174,7 +174,7 @@ def test_a_grpc_message_that_does_not_arrive_in_time_is_cancelled(
 
 
 def test_the_byte_budget_bounds_what_is_in_work(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
-    """While requests fill the budget another waits a moment, then is refused; after they are done it is taken."""
+    """While requests fill the budget another one waits a moment, then is refused; after they are done it is taken."""
     proceed, entered = threading.Event(), threading.Event()
 
     def slow(span: SpanRecord, tenant: str) -> SpanRecord:

@@ -40,7 +40,7 @@ def test_a_page_of_a_named_origin_sends_and_no_other_does(
     tmp_path: Path,
     allowed: bool,
 ) -> None:
-    """The page reads the answer, and the span is stored; from elsewhere the browser sends a preflight and nothing behind it.
+    """The page reads the answer, and the span is stored; from elsewhere the browser sends a preflight and nothing after it.
 
     A page may send plain text anywhere, which is not OTLP: it is refused, and from elsewhere the page does not see the answer.
     """

@@ -79,7 +79,7 @@ def test_the_page_is_the_code() -> None:
 
 
 def test_every_setting_accepts_its_default() -> None:
-    """No default would be refused if somebody wrote it down."""
+    """No default would be refused if someone wrote it down."""
     for path, setting in SETTINGS.items():
         assert setting.help, path
         assert setting.kind.accepts(setting.default), path
@@ -92,7 +92,7 @@ def test_an_option_of_the_command_line_is_checked_like_the_file() -> None:
 
 
 def test_a_listener_that_is_off_takes_no_port() -> None:
-    """Its port may be another's."""
+    """Another listener may have its port."""
     assert load_config(None, {}, {"grpc.enabled": False, "grpc.port": 9, "http.port": 9}).http.port == 9
 
 
@@ -111,7 +111,7 @@ def test_check_names_the_faults_and_starts_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_check_looks_into_the_files_that_are_named(tmp_path: Path) -> None:
-    """Everything that the start would fall over is named at once: values, contradictions, policy, tokens, certificates."""
+    """Everything that would stop the start is named at once: values, contradictions, policy, tokens, certificates."""
     (tmp_path / "tokens.toml").write_text('[tokens]\nacme = "hunter2"\n')
     (tmp_path / "cert.pem").write_text("no certificate")
     file = tmp_path / "collector.toml"
@@ -177,7 +177,7 @@ def test_a_dsn_that_leads_nowhere_is_a_fault(dsn: str, fault: str) -> None:
 def test_a_data_directory_that_cannot_be_is_a_fault(
     tmp_path: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The start names what is in the way, without a traceback; `--check` does before it."""
+    """The start names what is in the way, without a traceback; `--check` does so before."""
     (tmp_path / "file").write_text("")
     assert main(["--data", str(tmp_path / "file" / "data"), "--http-port", "0", "--grpc-port", "0", *arguments]) == 2
     said = capsys.readouterr().err
@@ -221,7 +221,7 @@ def test_a_tenants_policy_that_cannot_be_is_a_fault(
     ],
 )
 def test_a_door_that_is_open_beyond_this_machine_is_told_of(values: dict[str, dict[str, Any]], told: list[str]) -> None:
-    """It is no fault: the network may be closed elsewhere. `--check` and the log at the start name what gets in."""
+    """It is not a fault: the network may be closed elsewhere. `--check` and the log at the start name what gets in."""
     sections = {name: type(getattr(CollectorConfig(), name))(**section) for name, section in values.items()}
     found = list(warnings(CollectorConfig(**sections)))
     assert len(found) == len(told)

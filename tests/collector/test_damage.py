@@ -1,4 +1,4 @@
-"""Damage of the log: no acked span vanishes without the books, a row, the log and the kept file saying so."""
+"""Damage of the log: if an acked span is lost, the books, a row, the log and the kept file say so."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_lost_end_of_a_file_is_damage_and_counted(tmp_path: Path, is_sealed: b
 
 
 def test_a_block_of_the_disk_that_is_lost_costs_only_the_requests_in_it(tmp_path: Path) -> None:
-    """Also the first one, with the start of the file: the records behind it say what was synced before them."""
+    """Also the first one, with the start of the file: the records after it say what was synced before them."""
     data, mark = _segment_of_50_spans(tmp_path / "wal")
     block = 512
     for at in range(0, len(data) - block, block):

@@ -77,7 +77,7 @@ def test_normalising_changes_nothing_twice_and_removes_nothing(scenario: str) ->
 
 
 def _said(messages: Sequence[Any]) -> list[tuple[str, str, str]]:
-    """Return (role, kind, text) of each part, with what instrumentations write differently made alike."""
+    """Return (role, kind, text) of each part, without the differences in how instrumentations write them."""
     parts: list[tuple[str, str, str]] = []
     for message in messages:
         for part in message["parts"]:
@@ -312,7 +312,7 @@ def test_no_attributes_break_the_stage(attributes: dict[str, AttributeValue], sc
 
 
 def test_two_spellings_of_one_index_are_read() -> None:
-    """An index is a number, however it is written; that there are two of it is no reason to lose the span."""
+    """An index is a number, however it is written; having two of it is not a reason to lose the span."""
     attributes = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "a", "gen_ai.prompt.00.content": "b"}
     span = SpanRecord(
         trace_id="1" * 32,

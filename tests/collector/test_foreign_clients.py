@@ -1,6 +1,6 @@
 """OTLP senders that are not Python: Node's exporters, and rotel (Rust) as a forwarder. What they mean arrives, gzip included.
 
-Each is installed once, from its public registry, where its package manager is at hand; without one the tests are skipped.
+Each is installed once, from its public registry, if its package manager is available; without one the tests are skipped.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_rotel_forwards_to_it(
     protocol: str,
     compression: str,
 ) -> None:
-    """What rotel was sent is what it sends on, in Rust's words."""
+    """Rotel forwards what it was sent, as Rust encodes it."""
     collector = start_collector()
     port = collector.grpc_port if protocol == "grpc" else collector.http_port
     options = ("--otlp-exporter-endpoint", f"http://127.0.0.1:{port}", "--otlp-exporter-protocol", protocol)

@@ -1,4 +1,4 @@
-"""What a browser sends for a page of somebody else's is refused; `tests/cli/test_strangers.py` tries it in one."""
+"""What a browser sends for a foreign page is refused; `tests/cli/test_strangers.py` tries it in one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A full disk under the log and the embedded engine, which says yes to inserts that it could not write.
+"""A full disk under the log and the embedded engine, which reports inserts as done that it could not write.
 
-Each test runs in a mount namespace of its own, on a small file system; where none may be made they are skipped.
+Each test runs in a separate mount namespace, on a small file system; if that is not allowed, they are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ROOM = 8 << 20
 
 
 def run_on_small_disk(scenario: str, directory: Path) -> str:
-    """Run a function of this file in a process of its own over a file system of 64 MiB; return what it printed."""
+    """Run a function of this file in a separate process over a file system of 64 MiB; return what it printed."""
     probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("needs the right to mount a tmpfs")
@@ -58,7 +58,7 @@ def _fill(directory: Path, room_bytes: int) -> Path:
 
 
 def fill_the_store(directory: Path) -> None:
-    """Insert until the store says no, make room, and insert the same again."""
+    """Insert until the store refuses, make room, and insert the same again."""
     from running_collector import span
 
     from freezeframe_collector.store import open_store

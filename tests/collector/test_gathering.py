@@ -116,7 +116,7 @@ async def test_a_sender_that_goes_away_takes_no_answer_from_the_others(make_span
 
 
 async def test_a_group_has_all_of_its_spans_at_hand_or_none(make_span: Maker) -> None:
-    """The writer takes what it is handed for all that the record holds; without it, it reads the record."""
+    """The writer takes the spans that it is handed for all that the record holds; without them, it reads the record."""
     log = HeldLog()
     gathering = Gathering(log)
     known, unknown = batch_of(make_span(1)), Batch(encoded=encode_spans([make_span(2)]), spans=None)
@@ -129,7 +129,7 @@ async def test_a_group_has_all_of_its_spans_at_hand_or_none(make_span: Maker) ->
 
 
 async def test_a_group_is_bounded(make_span: Maker) -> None:
-    """The first thousand go; who came after them goes next, so that the first need not wait for a write of any length."""
+    """The first thousand go; later requests go next, so that the first need not wait for a write of any length."""
     log = HeldLog()
     gathering = Gathering(log)
     one = batch_of(make_span(1))

@@ -1,7 +1,7 @@
 """A whole collector under well-formed requests with hostile content: recorded spans of every instrumentation, twisted.
 
 The bytes are OTLP, so they pass the receivers (`test_hostile_wire` is about those) and meet the dialects, the strict policy,
-the log, its reader and the engine. ``FREEZEFRAME_FUZZ_S=3600`` goes on for an hour with seeds of its own.
+the log, its reader and the engine. ``FREEZEFRAME_FUZZ_S=3600`` goes on for an hour with new seeds.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _twist_span(span: Any, chance: random.Random) -> None:
         case 8:
             span.links.add(trace_id=chance.randbytes(chance.choice([0, 3, 16])), span_id=chance.randbytes(8))
         case _:
-            # A run of its own, so that it is no duplicate.
+            # A separate run, so that it is not a duplicate.
             span.trace_id = chance.randbytes(16)
 
 
@@ -250,13 +250,13 @@ def test_twisted_spans_are_answered_stored_and_read_back(collector: CollectorPro
     wrong = "SELECT reason, detail, toUInt32(count()) FROM freezeframe.rejected_rows GROUP BY reason, detail ORDER BY reason"
     reasons = collector.rows(wrong)
     print(*reasons, sep="\n")
-    # A stage that fails with an error of Python's is a bug of ours; its own errors name what they met.
+    # A stage that fails with one of Python's errors is a bug; its own errors name what they found.
     assert [row for row in reasons if row[0].endswith("failed") and row[1].endswith("Error")] == []
     assert not (collector.data / "set-aside").exists()
     assert status["audit"]["missing"] == status["audit"]["in_log"] == 0
     assert status["writer"]["set_aside"] == status["log"]["damaged_files"] == 0
     assert all(worker["restarts"] == 0 for worker in status["workers"])
     [[count]] = collector.rows("SELECT toUInt32(uniqExact(trace_id, span_id)) FROM freezeframe.span_rows")
-    # Spans of one id and other content replace each other.
+    # Spans with the same id and different content replace each other.
     assert 0 < count <= status["audit"]["stored"]
     assert collector.stop() == 0

@@ -1,6 +1,6 @@
 """Both receivers under hostile bytes on real sockets: always a well-formed answer or a closed connection, never a crash.
 
-``FREEZEFRAME_FUZZ_S=3600 pytest tests/collector/test_hostile_wire.py`` goes on for an hour with a seed of its own.
+``FREEZEFRAME_FUZZ_S=3600 pytest tests/collector/test_hostile_wire.py`` goes on for an hour with a new seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server that is opened late: whatever keeps it away is no span's fault, and it is opened once."""
+"""A server that is opened late: whatever keeps it away is not the fault of a span, and it is opened once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_whatever_keeps_a_server_from_opening_is_tried_again(
     server: Server, fault: FreezeframeError, make_span: Callable[..., SpanRecord]
 ) -> None:
-    """Taken as it is, a permanent fault would have the writer set aside every span that waits."""
+    """If it were passed on, a permanent fault would make the writer set aside every waiting span."""
     server.faults = [fault]
     store = LateStore("clickhouse://server/freezeframe")
     with pytest.raises(RetryableStoreError, match=f"the store cannot be opened: {fault.message}"):
@@ -65,7 +65,7 @@ def test_whatever_keeps_a_server_from_opening_is_tried_again(
 
 
 def test_a_server_is_opened_once_and_its_schema_brought_up_first(server: Server, make_span: Callable[..., SpanRecord]) -> None:
-    """Not before something is to be stored; what fails between opening and the schema's end is begun again."""
+    """Not before something is to be stored; what fails between opening it and finishing the schema is started again."""
     store = LateStore("clickhouse://server/freezeframe")
     store.close()
     assert server.done == []

@@ -39,9 +39,9 @@ def test_what_was_appended_survives_a_crash(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("step", "tail"), [(11, "cut off"), (13, "zeros"), pytest.param(1, "cut off", marks=pytest.mark.long)])
 def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, step: int, tail: str) -> None:
-    """A power loss may keep any prefix of the last write, or the file's new length with zeros where the write was to be.
+    """A power loss may keep any prefix of the last write, or the file's new length with zeros in place of the write.
 
-    Every whole record before it is recovered, and the log goes on; even where not so much as the file's header is there.
+    Every whole record before it is recovered, and the log goes on; even if not so much as the file's header is there.
     """
     log = Log(tmp_path / "wal", NEVER)
     log.append(batch(1, 2))
@@ -49,7 +49,7 @@ def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, s
     first = path.read_bytes()
     first_end = len(first)
     log.append(batch(3))
-    # As it is before the second sync: the start of the file says how far the first one got.
+    # The state before the second sync: the start of the file says how far the first one got.
     content = first[:HEADER_BYTES] + path.read_bytes()[HEADER_BYTES:]
     for length in [*range(10), *range(10, len(content), step), first_end, len(content)]:
         copy = tmp_path / f"copy-{length}"
@@ -271,7 +271,7 @@ def test_a_file_that_cannot_be_deleted_is_off_the_books(tmp_path: Path, monkeypa
 
 
 def test_a_log_that_has_ended_refuses_at_once(tmp_path: Path) -> None:
-    """After the end, and behind the last request in line: no sender waits for an answer that never comes."""
+    """After the end, and after the last request in the queue: no sender waits for an answer that never comes."""
     log = Log(tmp_path / "wal", NEVER)
     syncing, go_on = threading.Event(), threading.Event()
     sync = os.fdatasync
@@ -287,7 +287,7 @@ def test_a_log_that_has_ended_refuses_at_once(tmp_path: Path) -> None:
         assert syncing.wait()
         closing = threading.Thread(target=log.close)
         closing.start()
-        while log._queue.empty():  # pyright: ignore[reportPrivateUsage]  # until the end is in line, before the next one
+        while log._queue.empty():  # pyright: ignore[reportPrivateUsage]  # until the end is in the queue, before the next one
             os.sched_yield()
         too_late = log.submit(batch(2))
         go_on.set()

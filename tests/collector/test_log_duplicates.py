@@ -14,7 +14,7 @@ from freezeframe_collector.wal import Log
 
 
 def test_a_span_sent_again_is_a_duplicate_over_a_restart(tmp_path: Path) -> None:
-    """Known in the same request, in the log, after it was stored, and after a restart; in other batches too."""
+    """Recognised in the same request, in the log, after it was stored, and after a restart; in other batches too."""
     log = Log(tmp_path / "wal", NEVER)
     assert log.append(batch(1, 1, 2)).duplicate == 1
     assert log.append(batch(2, 3)).duplicate == 1
@@ -95,7 +95,7 @@ def test_half_a_remembered_key_does_not_spoil_the_others(tmp_path: Path) -> None
 
 
 def test_the_files_of_remembered_spans_stay_small(tmp_path: Path) -> None:
-    """However many segments go to the store, the keys beside them are no more than are remembered, and one segment's."""
+    """However many segments go to the store, the keys next to them are no more than are remembered, and one segment's."""
     remembered = RememberedSpans(tmp_path, 100)
     for start in range(0, 1000, 30):
         remembered.save(range(start, start + 30))
@@ -106,6 +106,6 @@ def test_the_files_of_remembered_spans_stay_small(tmp_path: Path) -> None:
 
 
 def test_the_books_tell_a_span_that_is_unaccounted_for() -> None:
-    """What was received and is none of stored, duplicate, rejected or in the log is missing; too many are told as well."""
+    """What was received and is not stored, duplicate, rejected or in the log is missing; too many are reported as well."""
     counts = Counts(received=10, duplicate=1, rejected=2, stored=3)
     assert [Audit(counts=counts, in_log=in_log).missing for in_log in (3, 4, 5)] == [1, 0, -1]

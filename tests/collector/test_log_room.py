@@ -163,9 +163,9 @@ def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
 
 
 def test_a_failed_sync_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the disk fails to sync, the sender is asked to come back, and the span is no duplicate when it does.
+    """If the disk fails to sync, the sender is asked to come back, and the span is not a duplicate when it does.
 
-    The log says why for as long as the disk fails, and no longer, also when nobody sends.
+    The log says why as long as the disk fails, and no longer, even if no one sends.
     """
     log = Log(tmp_path / "wal", NEVER)
     log.append(batch(1))
@@ -187,7 +187,7 @@ def test_a_failed_sync_acks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_segment_whose_name_is_not_on_the_disk_takes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new file is only there after a power loss once its directory was synced; where that fails, nothing is acked."""
+    """A new file is only there after a power loss once its directory was synced; if that fails, nothing is acked."""
     log = Log(tmp_path / "wal", NEVER)
 
     def broken(directory: Path) -> None:

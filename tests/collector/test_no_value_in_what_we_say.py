@@ -1,4 +1,4 @@
-"""Whatever fails, at whatever layer: no log, metric, answer or rejected row of ours holds a value of somebody's."""
+"""Whatever fails, at whatever layer: no log, metric, answer or rejected row holds a private value."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _send(port: int, body: bytes, kind: str = "application/x-protobuf") -> str:
 
 
 def _said(collector: Any, caplog: pytest.LogCaptureFixture, *answers: str) -> str:
-    """Return everything that the collector said: answers, log, metrics, health, and what it noted of rejected spans."""
+    """Return everything that the collector said: answers, log, metrics, health, and what it noted about rejected spans."""
     told = [*answers, caplog.text, *(record.getMessage() + str(record.exc_info) for record in caplog.records)]
     for path in ("metrics", "status", "healthz"):
         page = urllib.request.Request(f"http://127.0.0.1:{collector.http_port}/{path}", headers=collector.reader)

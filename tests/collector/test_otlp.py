@@ -176,7 +176,7 @@ def test_a_parent_of_zeros_is_no_parent_in_either_form() -> None:
 
 
 def test_a_bad_byte_behind_a_backslash_is_refused_whatever_the_mark_is() -> None:
-    """What stands for the byte is random, and must not become part of an escape."""
+    """The replacement of the byte is random, and must not become part of an escape."""
     body = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"\\\xff"}]}]}]}'
     for _ in range(64):
         with pytest.raises(WireError, match="not valid JSON"):

@@ -1,4 +1,4 @@
-"""The collector's spans about itself: they say what it did, and are no reason for further ones."""
+"""The collector's spans about itself: they say what it did, and cause no further ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def endpoint() -> Generator[tuple[str, list[bytes]]]:
 
 
 def test_own_spans_in_the_own_store_make_no_further_ones(tmp_path: Path, make_span: Callable[..., SpanRecord]) -> None:
-    """A segment of somebody's spans gets a span; the segment that holds this span gets none."""
+    """A segment of a sender's spans gets a span; the segment that holds this span gets none."""
     log, store = Log(tmp_path / "wal", WalConfig(flush_interval_s=0.01)), KeptSpans()
     own = OwnSpans(SELF, 1.0, log)
     writer = Writer(log, store, tmp_path / "set-aside", own_spans=own)
@@ -84,7 +84,7 @@ def test_own_spans_in_the_own_store_make_no_further_ones(tmp_path: Path, make_sp
 
 @pytest.mark.long
 def test_own_spans_go_to_an_endpoint(tmp_path: Path, endpoint: tuple[str, list[bytes]]) -> None:
-    """They are OTLP like everybody's."""
+    """They are OTLP like everyone else's."""
     url, bodies = endpoint
     log = Log(tmp_path / "wal")
     own = OwnSpans(url, 1.0, log)
@@ -98,7 +98,7 @@ def test_own_spans_go_to_an_endpoint(tmp_path: Path, endpoint: tuple[str, list[b
 
 
 def test_an_endpoint_that_is_away_costs_only_the_own_spans(tmp_path: Path) -> None:
-    """They are dropped and counted, and nobody waits."""
+    """They are dropped and counted, and no one waits."""
     log = Log(tmp_path / "wal")
     own = OwnSpans("http://127.0.0.1:1/v1/traces", 0.0, log)
     assert not own.wants_request()

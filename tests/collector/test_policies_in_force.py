@@ -1,4 +1,4 @@
-"""What was in force: whoever reads a span finds the text of the policy that it is stamped with."""
+"""Policies in force: a reader of a span finds the text of the policy that it is stamped with."""
 
 from __future__ import annotations
 

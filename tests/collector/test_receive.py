@@ -118,7 +118,7 @@ def test_bytes_behind_a_compressed_body_are_refused(
     compress: Callable[[bytes], bytes],
     rest: bytes,
 ) -> None:
-    """They were lost without a word behind zstd."""
+    """They were silently lost after zstd."""
     body = compress(encode_traces([make_span(1)])) + rest
     url = f"http://127.0.0.1:{start_collector().http_port}/v1/traces"
     response = httpx.post(url, content=body, headers={**PROTOBUF, "content-encoding": encoding})
@@ -164,13 +164,13 @@ def test_half_an_emoji_in_json_is_mended_and_its_span_says_so(
     first, second = collector.store.spans[:2]
     assert first.attributes == {"text": "\U0001f600 \\ud83d cut \ufffd, \ufffd", genai.MENDED_TEXTS: 2}
     assert second == spans[1]
-    assert collector.log.audit().counts.duplicate == 2  # both forms were mended into the same spans
+    assert collector.log.audit().counts.duplicate == 2  # both forms were repaired into the same spans
 
 
 def test_a_json_span_nested_too_deeply_costs_only_itself(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
 ) -> None:
-    """Deeper than the JSON parser itself goes: the other spans land, and the answer says that one was rejected."""
+    """Deeper than the JSON parser itself allows: the other spans land, and the answer says that one was rejected."""
     collector = start_collector()
     deep = '{"stringValue": "x"}'
     for _ in range(300):
@@ -273,7 +273,7 @@ def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["record", "body", "resource", "scope"])
 def test_json_log_records_that_nest_too_deeply_are_refused(start_collector: Callable[..., Any], place: str) -> None:
-    """As for spans; what lies above the records costs the request."""
+    """As for spans; a fault above the records costs the request."""
     collector = start_collector(log=WalConfig(flush_interval_s=0.02, memory_bytes=0))
     deep: dict[str, Any] = {"attributes": [{"key": "deep", "value": _nested(60)}]}
     ids: dict[str, Any] = {"traceId": "1" * 32, "spanId": "2" * 16, "timeUnixNano": "1", "eventName": "gen_ai.user.message"}
@@ -320,7 +320,7 @@ def test_a_span_over_a_limit_is_set_aside(start_collector: Callable[..., Any], m
 
 @pytest.mark.long
 def test_garbage_is_refused_for_good(start_collector: Callable[..., Any]) -> None:
-    """Bytes that are no OTLP are a permanent error on both receivers, in the receiver's own form."""
+    """Bytes that are not OTLP are a permanent error on both receivers, in the receiver's own form."""
     collector = start_collector()
     with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel, pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary(EXPORT)(b"\xff\xff\xff")
@@ -367,7 +367,7 @@ def test_an_empty_request_is_accepted(start_collector: Callable[..., Any]) -> No
 
 
 def test_a_slow_body_does_not_hold_a_worker(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
-    """While one sender dribbles, others are served."""
+    """While one sender is slow, others are served."""
     collector = start_collector()
     with socket.create_connection(("127.0.0.1", collector.http_port)) as slow:
         slow.sendall(
@@ -399,7 +399,7 @@ def test_pages_answer(start_collector: Callable[..., Any], make_span: Callable[.
 
 
 def test_metrics_count_what_was_no_request_and_give_bytes_whole(start_collector: Callable[..., Any], tmp_path: Path) -> None:
-    """A sender that sends something else shows, whatever is wrong with it; and no figure is rounded to six digits."""
+    """A sender of anything else shows up, whatever is wrong with it; and no figure is rounded to six digits."""
     collector = start_collector(max_bytes=1000)
     url = f"http://127.0.0.1:{collector.http_port}/v1/traces"
     assert httpx.post(url, content=b"\xff" * 9, headers=PROTOBUF).status_code == 400

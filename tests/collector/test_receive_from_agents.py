@@ -1,4 +1,4 @@
-"""Our own exporter against our own receivers, over real sockets: each protocol and compression, spans that are too large."""
+"""The project's exporter against its receivers, over real sockets: each protocol and compression, spans that are too large."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_a_reload_under_load_loses_nothing_and_applies(data: Path, tmp_path: Pat
 
 
 def test_a_client_that_goes_away_or_sends_no_http_is_one_line_and_no_error(data: Path) -> None:
-    """Half a body, half a body in chunks, a chunk with a size that is none: senders that are killed, and scanners."""
+    """Half a body, half a body in chunks, a chunk with an invalid size: senders that are killed, and scanners."""
     collector = CollectorProcess(data)
     head = b"POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\n"
     chunked, waits = b"Transfer-Encoding: chunked\r\n", b"Expect: 100-continue\r\n"
@@ -203,7 +203,7 @@ def test_kill_9_under_load_loses_nothing_acked_and_doubles_nothing(tmp_path: Pat
     """Killed at random moments, restarted each time, and sent again what was not acked: every acked span is there once.
 
     The short flush interval makes inserts and merges as frequent as requests, so that the kills meet all of them; every fourth
-    collector has worker processes. The rounds are shared by lanes, each a directory of its own, for the sake of the clock.
+    collector has worker processes. The rounds are shared by lanes, each in its own directory, to save time.
     """
     with ThreadPoolExecutor(lanes) as pool:
         played = [pool.submit(_kill_again_and_again, tmp_path / f"lane-{lane}", rounds // lanes, lane) for lane in range(lanes)]
@@ -232,7 +232,7 @@ def _kill_again_and_again(data: Path, rounds: int, seed: int, *, changing: bool 
         collector = CollectorProcess(data, *ports, environment=environment)
         if changing:
             ports = ("--http-port", str(collector.ports["http"]), "--grpc-port", str(collector.ports["grpc"]))
-        # A connection that nothing goes over: the collector's end of it is the one that is closed first.
+        # An idle connection: the collector's end of it is closed first.
         idle = socket.create_connection(("127.0.0.1", collector.ports["http"]), timeout=60)
         fresh = list(range(following, following + 1500))
         following += 1500

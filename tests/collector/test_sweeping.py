@@ -1,4 +1,4 @@
-"""The sweeper's thread over a store that does not answer; what a sweep does is `tests/store/test_sweeper.py`'s."""
+"""The sweeper's thread over a store that does not answer; `tests/store/test_sweeper.py` tests what a sweep does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from freezeframe_schemas.errors import RetryableStoreError
 
 
 class AwayEngine:
-    """An engine that never answers well, and says when it was asked often enough."""
+    """An engine that always fails, and says when it was asked often enough."""
 
     def __init__(self, enough: int) -> None:
         self.asked = 0
@@ -47,7 +47,7 @@ def test_a_sweep_that_fails_is_logged_and_done_again(caplog: pytest.LogCaptureFi
 
 
 def test_the_first_sweep_is_an_interval_after_the_start() -> None:
-    """Who started a collector on old data by mistake has time to stop it; and a stop does not wait for the interval."""
+    """A user who started a collector on old data by mistake has time to stop it; and a stop does not wait for the interval."""
     engine = AwayEngine(enough=1)
     sweeper = _sweeper(engine, 3600.0)
     sweeper.start()

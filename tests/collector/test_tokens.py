@@ -1,4 +1,4 @@
-"""Who may come in, by default: whoever can read the tokens in the data directory, through every port, and nobody else."""
+"""Who may come in, by default: whoever can read the tokens in the data directory, through every port, and no one else."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def collector() -> Iterator[CollectorProcess]:
-    """A collector over a directory that everybody may enter, so that only the files' own modes keep others out."""
+    """A collector over a directory that everyone may enter, so that only the files' own modes keep others out."""
     with tempfile.TemporaryDirectory() as place:
         data = Path(place) / "data"
         made = CollectorProcess(data, environment=CLOSED)
@@ -157,7 +157,7 @@ def test_open_senders_opens_the_senders_door_alone(data: Path) -> None:
 
 
 def test_a_token_that_is_there_is_kept(data: Path) -> None:
-    """Over a restart, and if somebody put it there."""
+    """Across a restart, and if someone put it there."""
     data.mkdir()
     (data / READER).write_text("chosen-by-the-operator\n")
     collector = CollectorProcess(data, environment=CLOSED)

@@ -1,4 +1,4 @@
-"""A request with too many values is refused before anything is made of it, wherever they stand."""
+"""A request with too many values is refused before anything is made of it, wherever they are."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_logs_request_with_too_many_values_is_refused(name: str) -> None:
 
 
 def _values(message: Message) -> int:
-    """Count as the limit does, with the official classes: every message, but an attribute and its value as one."""
+    """Count as the limit does, with the official classes: every message, except that an attribute and its value are one."""
     found = 0
     for field, held in message.ListFields():
         if field.message_type is not None:

@@ -27,7 +27,7 @@ TWO = {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": "2"}
 
 
 def gone(pid: int) -> bool:
-    """Return whether the process is no more."""
+    """Return whether the process has ended."""
     stat = Path(f"/proc/{pid}/stat")
     try:
         return stat.read_text().rpartition(")")[2].split()[0] == "Z"
@@ -55,7 +55,7 @@ def test_spans_through_several_workers_are_in_one_log(data: Path) -> None:
     collector.flush()
     assert collector.rows("SELECT toUInt32(count()) FROM freezeframe.spans") == [[1001]]
     status = collector.status()
-    for _ in range(8):  # each on a connection of its own, so that each worker answers some
+    for _ in range(8):  # each on a separate connection, so that each worker answers some
         assert collector.status()["audit"] == status["audit"]
         assert (
             "freezeframe_collector_spans_stored_total 1001"
@@ -122,7 +122,7 @@ def test_workers_end_with_the_process_that_owns_the_log(data: Path) -> None:
 def test_workers_redact_alike(data: Path) -> None:
     """One key for all: the same value has the same surrogate, whichever worker met it, and no file holds the value."""
     collector = CollectorProcess(data, policy="strict", environment=TWO)
-    for number in range(12):  # each on a connection of its own
+    for number in range(12):  # each on a separate connection
         assert collector.post([span(number, text="write to jane.roe@example.com please")]).status_code == 200
     collector.flush()
     texts = collector.rows("SELECT uniqExact(toJSONString(attributes)), toUInt32(count()) FROM freezeframe.spans")
@@ -138,7 +138,7 @@ def test_workers_redact_alike(data: Path) -> None:
 
 @pytest.mark.long
 def test_a_port_that_another_program_shares_is_taken_all_the_same(tmp_path: Path) -> None:
-    """Workers share their ports among themselves and with nobody else."""
+    """Workers share their ports among themselves and with no one else."""
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         other.bind(("127.0.0.1", 0))
@@ -173,6 +173,6 @@ _reasons = st.builds(
 
 @given(st.lists(_pieces, max_size=8), st.lists(_reasons, max_size=3))
 def test_a_batch_survives_the_way_to_the_owner(pieces: list[EncodedSpan], reasons: list[Rejected]) -> None:
-    """Keys, spans, their resources and scopes, and the rejected: all as they were, in order."""
+    """Keys, spans, their resources and scopes, and the rejected: all unchanged, in order."""
     batch = Batch(encoded=pieces, spans=None, rejected=tuple(reasons))
     assert unpack_batch(pack_batch(batch)) == batch

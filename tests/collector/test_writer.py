@@ -105,7 +105,7 @@ def test_what_comes_while_the_store_is_busy_goes_in_one_insert(
 def test_a_store_that_takes_spans_and_keeps_none_is_not_believed(
     start_collector: Starter, make_span: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """A yes is looked into: until the spans are shown they stay in the log, and are inserted again under another token."""
+    """A success is checked: until the spans are shown they stay in the log, and are inserted again under another token."""
     retry = StoreConfig(retry_initial_s=0.001, retry_max_s=0.002, permanent_attempts=2)
     collector = start_collector(retry=retry)
     collector.store.lies_left = 2
@@ -126,7 +126,7 @@ def test_a_clock_that_jumps_changes_nothing(start_collector: Starter, make_span:
             collector.pipeline.export(encode_traces([make_span(number)]))
             collector.pipeline.export(encode_traces([make_span(number)]))
             collector.flush()
-    # While a segment is in the writer's hands and waits in the log, too: a hundred years are no lag.
+    # While a segment is in the writer's hands and waits in the log, too: a hundred years are not a lag.
     trouble.open.clear()
     with time_machine.travel(datetime(1996, 1, 1, tzinfo=UTC), tick=True):
         collector.pipeline.export(encode_traces([make_span(4)]))
@@ -145,7 +145,7 @@ def test_a_clock_that_jumps_changes_nothing(start_collector: Starter, make_span:
 def test_a_log_file_that_the_disk_damaged_does_not_hold_up_those_behind_it(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
 ) -> None:
-    """What can be read of it is stored; the rest is counted as lost, with a row that says so, and the file is kept."""
+    """What can still be read is stored; the rest is counted as lost, with a row that says so, and the file is kept."""
     collector = _start(start_collector, trouble, log=WalConfig(flush_interval_s=0.01, memory_bytes=0))
     trouble.open.clear()
     collector.pipeline.export(encode_traces([make_span(0)]))
@@ -196,7 +196,7 @@ def test_poison_spans_are_found_and_set_aside(
 def test_a_store_that_refuses_everything_is_tried_again_before_spans_are_set_aside(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
 ) -> None:
-    """A missing table is not the spans' fault: after the operator mends it, everything is stored."""
+    """A missing table is not the spans' fault: after the operator fixes it, everything is stored."""
     collector = _start(start_collector, trouble)
     trouble.permanent = True
     mended = threading.Event()
@@ -218,7 +218,7 @@ def test_a_store_that_refuses_everything_is_tried_again_before_spans_are_set_asi
 def test_a_store_that_refuses_everything_is_not_asked_for_every_span(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
 ) -> None:
-    """After a few refusals in a row the search is given up until later: once the store is mended, large inserts go on."""
+    """After a few refusals in a row the search is given up until later: once the store is repaired, large inserts go on."""
     collector = _start(
         start_collector, trouble, retry=StoreConfig(retry_initial_s=0.001, retry_max_s=0.01, permanent_attempts=9)
     )
@@ -268,7 +268,7 @@ def test_a_set_aside_directory_that_cannot_be_written_is_tried_again(
 def test_a_store_that_refuses_everything_for_good_sets_all_aside(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble, tmp_path: Path
 ) -> None:
-    """The log does not stand still for ever, and nothing is lost: the spans lie in a file."""
+    """The log does not stand still for ever, and nothing is lost: the spans are in a file."""
     collector = _start(start_collector, trouble)
     trouble.permanent = True
     collector.pipeline.export(encode_traces([make_span(number) for number in range(8)]))
