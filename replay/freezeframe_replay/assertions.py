@@ -1,4 +1,4 @@
-"""Assertions on what a replayed program did: each returns what is wrong, or None. Pure; the pytest plugin words no others."""
+"""Assertions on what a replayed program did: each returns what is wrong, or None. Pure; the pytest plugin has no others."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def tool_called(report: Report, name: str, arguments: Mapping[str, Any]) -> str 
 
 
 def at_most(report: Report, name: str, times: int) -> str | None:
-    """Count the calls of a function, or of a kind."""
+    """Count the calls of a function or kind."""
     found = sum(1 for call in report.made if name in (call.name, call.call_kind))
     return _open_end(report) if found <= times else f"{name} was called {found} times, expected at most {times}"
 
 
 def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
-    """Look for the text in the outcome, and in an answer of a tool, retriever, MCP or HTTP call that was served."""
+    """Look for the text in the outcome, and in a served answer of a tool, retriever, MCP or HTTP call."""
     if text not in _plain(report.outcome or ""):
         return f"the outcome does not say {text!r}"
     served = {item.step for item in report.served}
@@ -53,7 +53,7 @@ def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
 
 
 def _open_end(report: Report) -> str | None:
-    """Return why it is not known what else the program would have called, or None if it came to its own end."""
+    """Return why it is unknown what else the program would have called, or None if it ran to its end."""
     why = why_incomparable(report)
     if why is not None:
         return f"what the program calls is unknown: {why}"
@@ -67,7 +67,7 @@ def _label(call: Made) -> str:
 
 
 def _arguments(call: Made) -> dict[str, Any]:
-    """Return a function's arguments by name; positional ones by their place, ``0``, ``1``."""
+    """Return a function's arguments by name; positional ones by index, ``0``, ``1``."""
     data: Any = json.loads(call.arguments or "{}")
     if not isinstance(data, dict):
         return {}
@@ -76,7 +76,7 @@ def _arguments(call: Made) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """Return JSON text without escapes, so that its content can be found."""
+    """Return JSON text without escapes, so that its content can be searched."""
     try:
         return json.dumps(json.loads(text), ensure_ascii=False)
     except ValueError:

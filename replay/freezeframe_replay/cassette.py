@@ -1,7 +1,7 @@
-"""Cassette: a function's run, recorded once and played from then on, in the process of the test. For VCR users.
+"""Cassette: a function's run, recorded once and played back from then on, in the test's process. For VCR users.
 
-Tools and model calls of the function are answered from the recording. Unlike `reenact` it starts no process, fences no socket
-and moves no clock: the test's own assertions say what should hold.
+Tools and model calls of the function are answered from the recording. Unlike `reenact`, it starts no process, fences no socket
+and does not change the clock: the test's own assertions say what should hold.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ class Mode(StrEnum):
     ONCE = "once"
     """If there is no recording yet."""
     AUTO = "auto"
-    """If there is none yet, and again if the code asks something that the recording does not hold."""
+    """If there is none yet, and again if the code asks for something that the recording does not hold."""
     LIVE = "live"
-    """Never, and nothing is played: the function runs for real."""
+    """Never, and nothing is played back: the function runs for real."""
 
 
 class _NotHeld(AssertionError):
-    """The function asked what the recording does not hold."""
+    """The function asked for something that the recording does not hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cassette:
-    """A recording that may not exist yet, and when it is made."""
+    """A recording that may not exist yet, and when to make it."""
 
     directory: Path
     mode: Mode = Mode.NONE
     ignore: tuple[str, ...] = ()
     """Components of the request key to ignore, for example ``body.temperature``."""
     redact: str | None = None
-    """Name of the policy that a recording is redacted under before it is written; None writes what the test gave."""
+    """Name of the policy that redacts a recording before it is written; None writes it as recorded."""
 
     may_be_empty: bool = False
-    """Whether a function may make no call: a judge may ask no one, while a test that does proves nothing."""
+    """Whether a function may make no calls: a judge may need none, but a test without any proves nothing."""
 
     def play(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> Any:
-        """Return what the function returns, its calls answered from the recording, or recorded, as the mode says.
+        """Return what the function returns, its calls answered from the recording, or recorded, depending on the mode.
 
         A coroutine function is run to its end; inside a running event loop the result is a coroutine to await.
 
         Raises:
-            FixtureError: there is no recording, and the mode does not make one.
-            AssertionError: the function asks something that the recording does not hold.
+            FixtureError: there is no recording, and the mode does not record one.
+            AssertionError: the function asks for something that the recording does not hold.
         """
         if inspect.iscoroutinefunction(function) and asyncio._get_running_loop() is not None:
             return self._play_async(function, *args, **kwargs)
@@ -93,7 +93,7 @@ class Cassette:
         return function if self.mode is Mode.LIVE else freezeframe.run(function)
 
     def _tapes(self) -> list[AbstractContextManager[None]]:
-        """Return what the function is to run in; the next only if it does not fit the one before."""
+        """Return the contexts to run the function in; each is used only if the one before does not fit."""
         if self.mode is Mode.LIVE:
             return [contextlib.nullcontext()]
         if not (self.directory / "manifest.json").exists():
@@ -109,7 +109,7 @@ class Cassette:
         from freezeframe.testing import capture
 
         running = active_handle()
-        if running is not None:  # the code under test calls instrument(): in a test it has nowhere to send to
+        if running is not None:  # the code under test calls instrument(): in a test it has nowhere to send
             running.uninstrument()
         with capture() as seen:
             try:
@@ -154,7 +154,7 @@ class Cassette:
 
 
 def _redacted(spans: Sequence[SpanRecord], policy: str) -> list[SpanRecord]:
-    """Return the spans as a collector with the policy would keep them, under a key that no one keeps."""
+    """Return the spans as a collector with the policy would keep them, under a key that is thrown away."""
     from freezeframe_redaction import Redactor, TenantKey, load_policy
 
     redactor = Redactor(load_policy(policy), TenantKey(id="cassette", secret=os.urandom(32)))

@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _main(list(sys.argv[1:] if argv is None else argv))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) went away. Point stdout elsewhere, or the interpreter complains while it exits.
+        # The reader (head, less) has exited. Point stdout elsewhere, or the interpreter complains while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -73,7 +73,7 @@ def _execute(name: str, rest: list[str]) -> int:
         arguments = parser.parse_args(rest)
         if program == []:
             parser.error("expected a command after `--`")
-    except SystemExit as stop:  # argparse leaves by exit; a caller of `main` gets the code instead
+    except SystemExit as stop:  # argparse calls exit; a caller of `main` gets the code instead
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     arguments.program = program
     return load(name).execute(arguments)

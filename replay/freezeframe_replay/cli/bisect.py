@@ -49,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Bisect and name the commit; 125 where only skipped commits are left."""
+    """Bisect and name the commit; 125 if only skipped commits are left."""
     from freezeframe_replay.experiments.bisect import Trial, bisect
 
     fixture = load_as_fixture(place_of(arguments), arguments.run)

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print what varies, and write the fixture where asked."""
+    """Print what varies, and write the fixture if asked."""
     one = load_as_fixture(place_of(arguments), arguments.one)
     found = calibrate(one, load_as_fixture(place_of(arguments), arguments.other))
     why = why_incomparable(found)

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Ask and say what drifted; 3 where something did, 125 where a question got no answer."""
+    """Ask and say what drifted; 3 if something did, 125 if a question got no answer."""
     from freezeframe_replay.experiments.canary import Canary, ask_again, has_drifted, pinned_questions
 
     canary = Canary(
@@ -80,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _not_compared(asked: Sequence[Asked], ignored: frozenset[str]) -> str:
-    """Return what did not count, for the line that says what drifted."""
+    """Return what was ignored, for the line that says what drifted."""
     unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
     parts = [", ".join(sorted(ignored))] if ignored else []
     if unsteady:

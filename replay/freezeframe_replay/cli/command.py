@@ -1,4 +1,4 @@
-"""Command: what a command's module says of itself, and the parser made from it."""
+"""Command: what a command's module declares, and the parser built from it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _USUAL: Final[Mapping[int, str]] = {0: "done", 1: "failed, with the reason on st
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command, but for its name (the module's) and its summary (in `commands.GROUPS`)."""
+    """One command, without its name (the module's) and its summary (in `commands.GROUPS`)."""
 
     description: str = ""
-    """Further sentences for the command's own help."""
+    """More sentences for the command's help."""
     examples: Mapping[str, str]
     """Command lines that can be copied, each with what it does."""
     exit_codes: Mapping[int, str] = field(default_factory=dict[int, str])
-    """Those that mean something else than usual."""
+    """The exit codes that differ from the usual meaning."""
     takes_program: bool = False
     """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
     config_error: int = 1
@@ -37,7 +37,7 @@ class Command:
 
 
 class CommandModule(Protocol):
-    """What a command's module offers."""
+    """What a command's module provides."""
 
     COMMAND: Command
     configure: Callable[[argparse.ArgumentParser], None]

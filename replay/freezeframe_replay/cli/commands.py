@@ -1,6 +1,6 @@
-"""The index of commands, grouped by what a person is doing: exactly what `freezeframe --help` shows.
+"""The index of commands, grouped by what the user wants to do: exactly what `freezeframe --help` shows.
 
-Everything else about a command is in the module of its name here, as its `COMMAND`.
+Everything else about a command is in the module with its name in this package, as its `COMMAND`.
 """
 
 from __future__ import annotations

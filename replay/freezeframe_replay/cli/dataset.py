@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
-    """Return the names of the runs, and what chose them in one line."""
+    """Return the names of the runs, and how they were chosen, in one line."""
     by_sql = [name for name in ("where", "failed", "since") if getattr(arguments, name)]
     if sum(map(bool, (arguments.runs, arguments.sql, by_sql))) != 1:
         raise ConfigError("choose runs in exactly one way: by name, with --sql, or with --where, --failed and --since")
@@ -86,7 +86,7 @@ def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
 def _fixtures(
     arguments: argparse.Namespace, names: Sequence[str], progress: Progress, bare: list[str]
 ) -> Iterator[tuple[Fixture, str]]:
-    """Yield the fixtures with a note each; the ids of those that nothing has redacted go into `bare`."""
+    """Yield the fixtures with a note each; the ids of unredacted ones go into `bare`."""
     for done, name in enumerate(names, 1):
         fixture = load_as_fixture(place_of(arguments), name)
         progress.step(done, len(names), fixture.run_id)

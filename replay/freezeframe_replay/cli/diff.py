@@ -50,7 +50,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the comparison; 3 where the runs differ."""
+    """Print the comparison; 3 if the runs differ."""
     found = compare_runs(
         load_as_fixture(place_of(arguments), arguments.before), load_as_fixture(place_of(arguments), arguments.after)
     )
@@ -75,7 +75,7 @@ def _write_page(path: Path, found: Comparison) -> None:
 
 
 def comparison_text(found: Comparison, *, width: int, everything: bool = False) -> str:
-    """Return the comparison as text; steps that are the same are counted, or listed where `everything` is asked for."""
+    """Return the comparison as text; equal steps are counted, or listed with `everything`."""
     lines = [_head(found)]
     if found.input:
         lines += ["  ~ input", *_differences(found.input, width)]

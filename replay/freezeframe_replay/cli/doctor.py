@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print each finding; 1 where a check failed."""
+    """Print each finding; 1 if a check failed."""
     findings: list[Finding] = []
     for finding in checkup(home_of(arguments)):
         findings.append(finding)

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Stop both processes; nothing running is no error."""
+    """Stop both processes; it is not an error if nothing runs."""
     home = home_of(arguments)
     ran = daemon.down(home, lambda line: print(line, file=sys.stderr, flush=True))
     print(f"freezeframe is down, data in {home.directory}" if ran else f"nothing is running for {home.directory}")

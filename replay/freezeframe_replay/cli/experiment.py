@@ -140,7 +140,7 @@ def _write(path: Path, document: dict[str, Any]) -> None:
 
 
 def result_text(result: Result, *, width: int, everything: bool = False) -> str:
-    """Return the table of rows, those that are the same counted only, and under each changed row what changed."""
+    """Return the table of rows. Equal rows are only counted; below each changed row is what changed."""
     counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
     lines = [f"{counts}; candidate: {short(result.candidate, width - len(counts) - 13)}"]
     shown = [row for row in result.rows if everything or row.finding.value != "same"]

@@ -1,4 +1,4 @@
-"""`freezeframe failures`: failures alike, grouped; with --replay the newest run of each group is re-enacted."""
+"""`freezeframe failures`: similar failures, grouped; with --replay the newest run of each group is re-enacted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the groups; with --replay 3 where one is no longer re-enacted, 125 where of one nothing can be said."""
+    """Print the groups; with --replay, 3 if one is no longer re-enacted, 125 if nothing can be said about one."""
     from freezeframe_replay.experiments.failures import list_failures
 
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
@@ -83,7 +83,7 @@ def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str,
     for done, run in enumerate(dict.fromkeys(group.newest for group in groups), 1):
         try:
             verdicts[run] = verdict(reenact(load_as_fixture(place_of(arguments), run), timeout_s=arguments.timeout)).value
-        except FreezeframeError as error:  # a cold case, or a run of other code: the other groups are still of interest
+        except FreezeframeError as error:  # a cold case, or a run of other code: the other groups still matter
             verdicts[run] = f"{_NOT_REPLAYED}{error.message}"
         progress.step(done, len({group.newest for group in groups}), f"{run[:ID_DIGITS]}  {verdicts[run]}")
     return verdicts

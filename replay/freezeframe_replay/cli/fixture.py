@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _frozen(arguments: argparse.Namespace) -> Fixture:
-    """Return the run that is named as a fixture; that it cannot be re-enacted is said.
+    """Return the named run as a fixture; warn if it cannot be re-enacted.
 
     Raises:
         RunError: no such run, or nothing in it to replay.
@@ -95,7 +95,7 @@ def _frozen(arguments: argparse.Namespace) -> Fixture:
 
 
 def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:
-    """Write the test beside the fixture; one that was edited is kept."""
+    """Write the test next to the fixture; an edited one is kept."""
     directory: Path = arguments.output
     name = directory.resolve().name
     path = directory / f"test_{slug(name)}.py"

@@ -108,7 +108,7 @@ def _assignment(text: str) -> tuple[str, Any]:
 
 
 def _named_value(text: str) -> tuple[str, Any]:
-    """Read ``NAME=VALUE``; a value that is no JSON is a text."""
+    """Read ``NAME=VALUE``; a value that is not valid JSON is a text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ConfigError(f"--flag: found {text!r}, expected NAME=VALUE")

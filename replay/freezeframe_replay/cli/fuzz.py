@@ -64,7 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Fuzz and print the table; 3 where a perturbation flipped the run, 125 where the run itself is not re-enacted."""
+    """Fuzz and print the table; 3 if a perturbation flipped the run, 125 if the run itself is not re-enacted."""
     from freezeframe_replay.experiments.fuzz import Fuzzing, flips, fuzz, unknown
     from freezeframe_replay.experiments.perturb import Aim
     from freezeframe_schemas.fixture import write_fixture

@@ -61,7 +61,7 @@ def add_require_values(parser: argparse.ArgumentParser) -> None:
 
 
 def place_of(arguments: argparse.Namespace) -> Place:
-    """Return where --data and --store say that runs are read."""
+    """Return the source of runs that --data and --store name."""
     return Place(data=arguments.data, store=arguments.store)
 
 
@@ -79,7 +79,7 @@ def seconds(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """Read a port; 0 takes a free one."""
+    """Read a port; 0 picks a free one."""
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a port from 0 to 65535 (0: any free one)")
     return int(text)
@@ -109,7 +109,7 @@ def text_or_file(given: str, option: str) -> str:
 
 
 def terminal_width() -> int:
-    """Return the columns of the terminal, or of ``$COLUMNS``; if there is none, those of a usual page."""
+    """Return the columns of the terminal, or of ``$COLUMNS``; if there is none, a usual page's width."""
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 60)
 
 
@@ -119,7 +119,7 @@ def print_json(value: Any) -> None:
 
 
 def json_form(value: object) -> str:
-    """Return how a value of the store that JSON has no form for is written: times in ISO 8601, those without a zone as UTC."""
+    """Return the form of a store's value that JSON cannot hold: times in ISO 8601, those without a zone as UTC."""
     if isinstance(value, dt.datetime):
         return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).isoformat()
     return str(value)

@@ -1,4 +1,4 @@
-"""Progress of long work, on stderr: a line that renews itself on a terminal, a line for each item elsewhere."""
+"""Progress of long work, on stderr: one line that updates itself on a terminal, one line per item elsewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from freezeframe_replay.report.render import short
 
 @dataclass(slots=True, kw_only=True)
 class Progress:
-    """Shows how far work has come; nothing with `quiet`."""
+    """Shows the progress of work; nothing with `quiet`."""
 
     quiet: bool = False
 
     def step(self, done: int, total: int, text: str) -> None:
-        """Say that `done` of `total` items are done, and the result of the last one."""
+        """Report that `done` of `total` items are done, and the result of the last one."""
         if self.quiet:
             return
         line = short(f"{done} of {total}  {text}", terminal_width() - 1)

@@ -167,7 +167,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argparse.Namespace) -> None:
-    """Write the run that the replay was.
+    """Write the replay as a run.
 
     Raises:
         ReplayError: it was cut short.

@@ -88,7 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 status = _wait(variables)
     except OSError as error:
         raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
-    # what the program was given and its outcome cannot be seen from outside
+    # the program's input and outcome cannot be seen from outside
     report = replace(session.report(), input_check=Check.NOT_SEEN, outcome_check=Check.NOT_SEEN, exit_status=status)
     if arguments.json:
         print(judged_to_json(report))
@@ -102,7 +102,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> int:
-    """Run the program against the server and return its exit status; what it prints goes where ours goes, but to stderr."""
+    """Run the program against the server and return its exit status; its output goes to our stderr."""
     try:
         done = subprocess.run(
             program,

@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
-    """Return what can be typed next; `again` is how the run is named there."""
+    """Return the commands to type next; `again` names the run in them."""
     if outline.cold:
         return "\n".join(_next_of_a_cold_case(outline, again))
     lines = [f"next: freezeframe replay {again}"]
@@ -59,7 +59,7 @@ def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
 
 
 def _next_of_a_cold_case(outline: Outline, again: str) -> Iterator[str]:
-    """Yield what to change in the program or the recording; a run with steps can be replayed by a command that is named."""
+    """Yield what to change in the program or the recording; for a run with steps, name a command that can replay it."""
     if outline.advice:
         yield f"next: {'; '.join(outline.advice)}"
     else:

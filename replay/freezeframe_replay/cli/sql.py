@@ -1,4 +1,4 @@
-"""`freezeframe sql QUERY`: a read-only question to the store."""
+"""`freezeframe sql QUERY`: a read-only query to the store."""
 
 from __future__ import annotations
 

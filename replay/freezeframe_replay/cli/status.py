@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the state; 1 where something does not run. Where a supervisor runs the collector, no replay service is missed."""
+    """Print the state; 1 if something does not run. If a supervisor runs the collector, the replay service may be absent."""
     home = home_of(arguments)
     services = daemon.services(home)
     figures = {service.name: _figures(home, service) for service in services}
@@ -57,7 +57,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _figures(home: Home, service: daemon.Service) -> Any:
-    """Return what the service says of itself; None if it does not run."""
+    """Return what the service reports about itself; None if it does not run."""
     port = daemon.pages_port_of(home, service.name)
     is_there = service.note is not None or (service.name == daemon.COLLECTOR and daemon.collector_answers(home))
     if not is_there or port is None:
@@ -70,7 +70,7 @@ def _figures(home: Home, service: daemon.Service) -> Any:
 
 
 def _pid(service: daemon.Service, figures: Any) -> int | None:
-    """Return the process of a service that runs, whoever started it (`freezeframe up`, a supervisor, a container)."""
+    """Return the process of a service that runs, no matter who started it (`freezeframe up`, a supervisor, a container)."""
     if service.note is not None:
         return service.note.pid
     return int(figures["pid"]) if isinstance(figures, dict) and "pid" in figures else None
@@ -100,7 +100,7 @@ _LISTENERS: Final[Mapping[tuple[str, str], str]] = {
 
 
 def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the collector says of itself (its ``/status``) as labelled lines; empty text where it does not say."""
+    """Return what the collector reports (its ``/status``) as labelled lines; empty if it does not answer."""
     if "error" in figures:
         return [("fault", str(figures["error"]))]
     spans, log, writer = (figures.get(name) or {} for name in ("audit", "log", "writer"))
@@ -137,7 +137,7 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _loss_text(spans: Mapping[str, Any]) -> str:
-    """Return what was lost to damage of the log; empty if nothing was."""
+    """Return what was lost because the log was damaged; empty if nothing was."""
     if not spans.get("damaged") and not spans.get("lost"):
         return ""
     found = f"{spans.get('lost', 0):,} acked spans or more, in {spans.get('damaged', 0):,} damaged segments of the log"
@@ -145,7 +145,7 @@ def _loss_text(spans: Mapping[str, Any]) -> str:
 
 
 def _readers_text(readers: Mapping[str, Any]) -> str:
-    """Say whether the kernel sandboxes SQL; empty if a ClickHouse server answers it, or the collector does not say."""
+    """Report whether the kernel sandboxes SQL; empty if a ClickHouse server answers it, or the collector does not say."""
     if not readers:
         return ""
     if readers.get("sandboxed"):

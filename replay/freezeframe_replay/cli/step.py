@@ -1,4 +1,4 @@
-"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show what is asked there and where the code stands."""
+"""`freezeframe step RUN --until N [-- CMD]`: replay up to a step, and show what is asked there and where the code is."""
 
 from __future__ import annotations
 

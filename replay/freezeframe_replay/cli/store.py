@@ -1,7 +1,7 @@
-"""`freezeframe store ACTION`: what the store holds, what is kept, what goes.
+"""`freezeframe store ACTION`: what the store holds, what is kept, what is deleted.
 
-The store is the collector's: an order goes to the running one, to a server by --store, or, if nothing runs, to a process of
-the collector's that opens the files. Reading runs never needs this.
+The store is the collector's: a command goes to the running one, to a server with --store, or, if nothing runs, to a collector
+process that opens the files. Reading runs never needs this.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
 DAMAGED: Final = 3
 _STORE_FOLDER: Final = "store"
 _MINUTES: Final = 30.0
-"""How long an order may take: a backup or a merge of a large store is slow."""
+"""How long a command may take: a backup or a merge of a large store is slow."""
 
 Order = dict[str, Any]
 Answer = dict[str, Any]
@@ -100,7 +100,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Give the order and print what was done."""
+    """Give the command and print what was done."""
     order = _order(arguments)
     give = _door(arguments)
     if order["action"] == "redact":
@@ -131,7 +131,7 @@ def _order(arguments: argparse.Namespace) -> Order:
 
 
 def _named(arguments: argparse.Namespace) -> str:
-    """Return the run that is meant: its trace id, if a store answers; the files of a stopped one are asked for it later."""
+    """Return the requested run: its trace id, if a store answers; a stopped one's files are searched for it later."""
     if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or daemon.collector_answers(home_of(arguments))):
         return str(arguments.run)
     from freezeframe_replay.local.target import open_store
@@ -158,9 +158,9 @@ def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
 
 
 def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order], Answer]) -> int:
-    """Say what of the run the policy would replace that is stored; with consent, put it in the run's place.
+    """Report which stored values of the run the policy would replace; with consent, replace the run by its redacted form.
 
-    The spans go into a file first: should this end midway, the run is in it.
+    The spans go into a file first: if this ends midway, the run is in it.
     """
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
     from freezeframe_redaction.rewrite import surrogates_of
@@ -198,7 +198,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
 
 
 def _door(arguments: argparse.Namespace) -> Callable[[Order], Answer]:
-    """Return what carries an order to the store."""
+    """Return the function that sends a command to the store."""
     named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
     if named:
         return lambda order: _by_process(named, order)

@@ -70,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
         start()
         print(addresses_text(home))
         return 0
-    for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts us in the background has SIGINT ignored
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell that starts us in the background makes us ignore SIGINT
         signal.signal(number, _interrupt)
     try:
         start()
@@ -85,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def addresses_text(home: Home) -> str:
-    """Return what listens where, and what to type next."""
+    """Return what listens where, and which commands to type next."""
     ports = {service.name: service.ports for service in daemon.services(home)}
     otlp, url = read_ports(home), otlp_url(home)
     lines = [f"freezeframe is up, data in {home.directory}"]

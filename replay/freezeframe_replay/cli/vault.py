@@ -1,4 +1,4 @@
-"""`freezeframe vault`: reveal what a surrogate stands for, say who did, forget the originals of a run, change the key."""
+"""`freezeframe vault`: reveal the original of a surrogate, list who did, forget the originals of a run, change the key."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _action(actions: argparse._SubParsersAction[argparse.ArgumentParser], name: 
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Open the vault and do what was asked."""
+    """Open the vault and run the action."""
     place = vault_of(find_data_directory(arguments.data), arguments.keys)
     if not place.file.is_file():
         raise ConfigError(

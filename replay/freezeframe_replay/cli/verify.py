@@ -1,6 +1,6 @@
-"""`freezeframe verify RUN_OR_FIXTURE...`: that recordings are whole and unedited.
+"""`freezeframe verify RUN_OR_FIXTURE...`: check that recordings are whole and unedited.
 
-Keys that another version made differently are told, and are not a fault: whatever compares keys makes them anew.
+Keys that another version made differently are reported, and are not a fault: keys are computed anew to be compared.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What was found of one recording."""
+    """The findings about one recording."""
 
     name: str
     run: str | None = None
@@ -69,10 +69,10 @@ class Checked:
     keyed_otherwise: int = 0
     """Steps whose key is not the one that this version makes."""
     forked_from: str = ""
-    """The run that it is a fork of: what was changed in it was changed on purpose."""
+    """The run that it is a fork of: its changes were made on purpose."""
     faults: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    """What the recording is known to lack: it is as it was written, and not whole."""
+    """What the recording is known to lack: it is unchanged since it was written, but not whole."""
     empty: str = ""
     """Why there is nothing to check, if there is nothing."""
 
@@ -90,7 +90,7 @@ def _lines(result: Checked) -> Iterable[str]:
 
 def _check(arguments: argparse.Namespace, name: str) -> Checked:
     try:
-        # of a fixture: version, digest over every step, hash of every blob; of a run: hash of every stored piece
+        # for a fixture: version, digest over every step, hash of every blob; for a run: hash of every stored piece
         fixture = load_as_fixture(place_of(arguments), name)
     except FreezeframeError as error:
         return Checked(name=name, faults=(str(error),))

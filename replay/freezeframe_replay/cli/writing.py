@@ -1,4 +1,4 @@
-"""Fixtures written to where the user said, with a warning of what should not be committed or sent on as it is."""
+"""Write fixtures where the user said, with a warning if they should not be committed or passed on unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def write_to(directory: Path, fixture: Fixture, *, command: str) -> None:
-    """Write the fixture; that it is not redacted is said on stderr.
+    """Write the fixture; warn on stderr if it is not redacted.
 
     Raises:
         FixtureError: the directory cannot be written.
@@ -29,17 +29,17 @@ def write_to(directory: Path, fixture: Fixture, *, command: str) -> None:
 
 
 def cannot_write(directory: Path, error: OSError) -> FixtureError:
-    """Return the error that says so."""
+    """Return the error for it."""
     return FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o")
 
 
 def is_bare(fixture: Fixture) -> bool:
-    """Return whether nothing has redacted the run."""
+    """Return whether the run is unredacted."""
     return not fixture.redaction.policy
 
 
 def warn_of_bare(count: int, *, command: str) -> None:
-    """Warn of `count` runs that nothing has redacted; of none, say nothing."""
+    """Warn about `count` unredacted runs; say nothing if there are none."""
     if count:
         runs = "the run is" if count == 1 else f"{count} runs are"
         print(

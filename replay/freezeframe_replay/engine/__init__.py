@@ -1,1 +1,1 @@
-"""The engine: a run as a fixture, and what answers a program's calls from it."""
+"""The engine: a run as a fixture, and the session that answers a program's calls from it."""

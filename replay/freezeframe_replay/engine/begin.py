@@ -1,7 +1,7 @@
 """Begin in the middle: a fixture whose replay starts from a framework's recorded state, at the border before a step. Pure.
 
-The entry point is called as recorded and runs as ever up to where it starts its graph; the graph goes on from the recorded
-state instead of its own beginning. Steps that lie inside of the graph and before the border are left out.
+The entry point is called as recorded and runs as usual up to the start of its graph; the graph continues from the recorded
+state instead of from its beginning. Steps that are inside the graph and before the border are left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _borders_before(states: tuple[FrameworkState, ...], step: Step) -> tuple[Fra
 
 
 def _nested(states: tuple[FrameworkState, ...]) -> frozenset[int]:
-    """Return the executions that began while another one was under way: they belong to a node of it."""
+    """Return the executions that began while another one was in progress: they belong to a node of it."""
     spans: dict[int, tuple[int, int]] = {}
     for state in states:
         first, last = spans.get(state.execution, (state.sequence, state.sequence))

@@ -1,4 +1,4 @@
-"""Claims: what the processes of one replay share (`process.peers`): the steps that are used, and what is assumed of values."""
+"""Claims: what the processes of one replay share (`process.peers`): the used steps, and what is assumed of private values."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from freezeframe_schemas.divergence import Served
 
 
 class Claims(Protocol):
-    """What several processes of one replay share: no step is used twice, and no private value stands for two surrogates."""
+    """Shared by the processes of one replay: no step is used twice, and no private value is paired with two surrogates."""
 
     def turn(self) -> AbstractContextManager[Mapping[int, Served]]:
-        """Keep the others from answering; yield the steps that they have used, and how."""
+        """Keep the other processes from answering; yield the steps that they have used, and how."""
         ...
 
     def claim(self, served: Served) -> None:
-        """Tell them that a step is used."""
+        """Tell the others that a step is used."""
         ...
 
     def assume(self, pair: Pair) -> None:
-        """Tell them what a private value is taken for."""
+        """Tell the others with which surrogate a private value is paired."""
         ...
 
     def assumed(self) -> Sequence[Pair]:
-        """Return what they told since this was asked last."""
+        """Return the pairs that the others reported since the last call."""
         ...
 
 
@@ -38,10 +38,10 @@ class Alone:
         return nullcontext({})
 
     def claim(self, served: Served) -> None:
-        """Tell no one."""
+        """Do nothing: there are no others."""
 
     def assume(self, pair: Pair) -> None:
-        """Tell no one."""
+        """Do nothing: there are no others."""
 
     def assumed(self) -> Sequence[Pair]:
         """Return nothing."""

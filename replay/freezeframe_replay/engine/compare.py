@@ -44,7 +44,7 @@ def differences(recorded: Any, live: Any, path: str = "$") -> Iterator[Differenc
 
 
 def shorten(value: Any, limit: int = 2 * _CONTEXT) -> str:
-    """Return the value as one line of JSON, cut in the middle where it is long."""
+    """Return the value as one line of JSON, cut in the middle if it is long."""
     if value is _MISSING:
         return ABSENT
     text = value if isinstance(value, str) and value == ABSENT else json.dumps(value, ensure_ascii=False)
@@ -66,7 +66,7 @@ def _item(values: list[Any], index: int) -> Any:
 
 
 def _text_differences(recorded: str, live: str, path: str) -> Iterator[Difference]:
-    """Compare JSON inside of text by its content; otherwise show the surroundings of the first differing character."""
+    """Compare JSON inside text by its content; otherwise show the surroundings of the first differing character."""
     inner_recorded, inner_live = _json_in(recorded), _json_in(live)
     if inner_recorded is not None and inner_live is not None:
         inner = list(differences(inner_recorded, inner_live, f"{path}|json"))

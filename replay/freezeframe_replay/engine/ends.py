@@ -1,6 +1,6 @@
 """Ends: the input that a replayed program was given and its outcome, compared with the recorded ones.
 
-Keeps how far each was compared (`Check`), so that no verdict claims more. Not safe for threads: the session is.
+Keeps how far each was compared (`Check`), so that no verdict claims more. Not thread-safe: the session is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from freezeframe_schemas.run import Entry
 from freezeframe_schemas.values import TAG, is_opaque
 
 Settle = Callable[[Any, Any], Any]
-"""Takes a recorded and a live JSON value; returns the live one with the times of its clock as recorded."""
+"""Takes a recorded and a live JSON value; returns the live one with its clock's times replaced by the recorded ones."""
 
 
 class Ends:
@@ -25,7 +25,7 @@ class Ends:
 
     Args:
         entry: the recorded ones.
-        values: what compares private values.
+        values: compares private values.
         settle: applied to the outcome before it is compared.
     """
 
@@ -37,15 +37,15 @@ class Ends:
         self.input_check = Check.NOT_RECORDED if entry.input is None else Check.NOT_SEEN
         self.outcome_check = Check.NOT_SEEN if is_known else Check.NOT_RECORDED
         self.input_relaxed: tuple[Relaxed, ...] = ()
-        """What of the input did not decide."""
+        """Differences in the input that did not decide."""
         self.outcome_relaxed: tuple[Relaxed, ...] = ()
-        """What of the outcome did not decide."""
+        """Differences in the outcome that did not decide."""
         self.outcome_changed: Divergence | None = None
         self.raised_instead = False
-        """Whether the program raised where the recorded run returned."""
+        """Whether the program raised although the recorded run returned."""
 
     def compare_input(self, live: str) -> tuple[Settled | None, Divergence | None]:
-        """Compare what the entry point was called with, tagged JSON; return the comparison, and what differs."""
+        """Compare the entry point's input, tagged JSON; return the comparison, and what differs."""
         if self._entry.input is None:
             return None, None
         recorded = self._comparable(self._entry.input)
@@ -67,7 +67,7 @@ class Ends:
         )
 
     def compare_outcome(self, output: str | None, error: str | None) -> Settled | None:
-        """Compare what the entry point returned or raised, tagged JSON; return the comparison if it is the recorded one."""
+        """Compare what the entry point returned or raised, tagged JSON; return the comparison if it is as recorded."""
         if self.outcome_check is Check.NOT_RECORDED:
             return None
         recorded = self._outcome(self._entry.output, self._entry.error)
@@ -99,14 +99,14 @@ class Ends:
         return None
 
     def _first_difference(self, recorded: Any, settled: Settled) -> Difference | None:
-        """Return the first difference as it is reported: without a value of the program's own."""
+        """Return the first difference in the form for reports: without a value of the program's own."""
         found = first_difference(recorded, settled.tree)
         if found is None:
             return None
         return first_difference(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or found
 
     def was_cut_off(self) -> bool:
-        """Return whether the recorded run was ended by whoever called it."""
+        """Return whether the recorded run was ended by its caller."""
         return bool(_of_the_caller(self._outcome(None, self._entry.error)["raised"]))
 
     def _outcome(self, output: str | None, error: str | None) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Ends:
 
 
 def _class_and_text(error: Any) -> Any:
-    """Keep what an exception is and says, and those of a group; its attributes may hold addresses and times."""
+    """Keep class and text of an exception, and those of a group; its attributes may hold addresses and times."""
     if not isinstance(error, dict):
         return error
     said = {"class": error.get("class"), "text": error.get("text")}
@@ -131,7 +131,7 @@ def _class_and_text(error: Any) -> Any:
 
 
 def _members(error: dict[str, Any]) -> list[Any]:
-    """Return the exceptions of an exception group: its second argument, in order; nothing of any other exception."""
+    """Return the exceptions of an exception group: its second argument, in order; nothing for any other exception."""
     arguments: Any = error.get("value")
     members: Any = arguments[1] if isinstance(arguments, list) and len(arguments) == 2 else None
     if isinstance(members, dict) and members.get(TAG) == "tuple":
@@ -142,7 +142,7 @@ def _members(error: dict[str, Any]) -> list[Any]:
 
 
 def _of_the_caller(raised: Any) -> str:
-    """Return what is to be said where the recorded run was ended by whoever called it, as a replay is not."""
+    """Return the note for a recorded run that was ended by its caller, which a replay is not."""
     ended = str(raised.get("class", "")).rpartition(":")[2] if isinstance(raised, dict) else ""
     if ended not in {"CancelledError", "GeneratorExit", "KeyboardInterrupt"}:
         return ""

@@ -1,4 +1,4 @@
-"""Run -> Fixture. Pure: what a run carries is put in the order and under the keys that a replay needs."""
+"""Run -> Fixture. Pure: the content of a run is put in the order and under the keys that a replay needs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def freeze(run: Run) -> Fixture:
 
 
 def _inside_a_call_without_an_end(span: SpanRecord, by_span: Mapping[str, SpanRecord]) -> bool:
-    """Return whether the call around this one was under way when the run ended: a replay never gets inside of it."""
+    """Return whether the call around this one was in progress when the run ended: a replay never gets inside it."""
     outer = span.text(genai.EXCHANGE_INSIDE)
     return outer is not None and outer not in by_span
 
@@ -101,8 +101,8 @@ def exchange_key(exchange: Exchange, *, alias: Alias = str, ignore: tuple[str, .
 def keyed_anew(fixture: Fixture) -> tuple[Step, ...]:
     """Return the steps under the keys that this version makes of their requests.
 
-    The keys that a fixture holds are those of the version that wrote it: what a version reads of a body (an upload, a
-    compressed one) and finds in it decides, too. So they are never compared with others.
+    The keys in a fixture are those of the version that wrote it. How a version reads a body (an upload, a compressed one) and
+    what it finds there decides, too, so they are never compared with others.
     """
     alias = make_alias(fixture.redaction)
     return tuple(replace(step, key=exchange_key(step.exchange, alias=alias).digest) for step in fixture.steps)
@@ -115,7 +115,7 @@ def transient_fields(request: Request) -> frozenset[str]:
 
 
 def make_alias(redaction: Redaction) -> Alias:
-    """Return what makes texts of runs under different keys comparable: each private value as its class and place."""
+    """Return a function that makes texts of different keys comparable: each private value as its class and place."""
     if not redaction.policy:
         return str
     from freezeframe_redaction import Aliaser
@@ -124,7 +124,7 @@ def make_alias(redaction: Redaction) -> Alias:
 
 
 def policy_of(redaction: Redaction) -> Policy:
-    """Return the policy that a run was redacted under; the default if it is one of the collector's own."""
+    """Return the policy under which a run was redacted; the default if it is one of the collector's own."""
     from freezeframe_redaction import load_policy
 
     try:

@@ -1,9 +1,9 @@
-"""Lookup: which recorded step answers a call. Keeps what was used; decides nothing else. Not safe for threads: the session is.
+"""Lookup: which recorded step answers a call. Keeps what was used; decides nothing else. Not thread-safe: the session is.
 
-By (lane, request key, how many equal requests this lane has issued) a call is found exactly. In a redacted run the next step of
-the lane comes first if nothing but private values keeps it from being that request (`private_values`): requests that were equal
-may be stored as different ones, and then the order tells them apart. Failing that, it is the same request anywhere in the run
-that is not used yet, or what stands next in the lane where only the clock's times differ (`moments`), or names: relaxed.
+A call is found exactly by (lane, request key, equal requests in the lane before it). In a redacted run, the next step of
+the lane comes first if only private values keep it from being that request (`private_values`): requests that were equal
+may be stored as different ones, and then only the order distinguishes them. Failing that, it is the same request anywhere in
+the run that is not used yet, or the next in the lane if only the clock's times differ (`moments`), or names: relaxed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from freezeframe_schemas.values import is_opaque
 
 CLOCK_SLACK_S: Final = 2.0
 _CONTENT: Final = ("body", "args", "kwargs")
-"""Components of which times and names may differ."""
+"""Components in which times and names may differ."""
 _BECAME_DIFFERENT: Final = (
     "the program asks the same at both, and redaction saw a private value in one of them only: "
     "their order alone tells which answer belongs to which"
@@ -47,7 +47,7 @@ class Found:
     item: Recorded
     relaxed: tuple[Relaxed, ...] = ()
     settled: Settled | None = None
-    """What the comparison took for granted; None if the request was recorded as it is."""
+    """What the comparison took for granted; None if the request was recorded in exactly this form."""
 
     @property
     def how(self) -> str:
@@ -59,9 +59,9 @@ class Lookup:
     """The steps of one replay.
 
     Args:
-        fixture: whose steps answer, those that can be asked for.
+        fixture: its askable steps answer.
         ignore: components of the request key that do not decide.
-        values: what compares private values.
+        values: compares private values.
     """
 
     def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], values: PrivateValues) -> None:
@@ -70,7 +70,7 @@ class Lookup:
         self._values = values
         self._moments = Moments()
         self.first_ignored: dict[str, int] = {}
-        """Ignored component of the key -> the first step that was found though it differed there."""
+        """Ignored component of the key -> the first step that was found although it differed there."""
         self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=ignore)) for step in fixture.askable]
         self.used: dict[int, Served] = {}
         """Number of a step that answered a call -> how it was found."""
@@ -79,7 +79,7 @@ class Lookup:
         self._by_place: dict[tuple[Lane, str, int], Recorded] = {}
         self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
         self._rows: dict[tuple[Lane, Kind, str], deque[Recorded]] = defaultdict(deque)
-        """Steps of one lane and kind (and function), in order; those at the beginning that are used are taken away."""
+        """Steps of one lane and kind (and function), in order; used ones at the beginning are removed."""
         self._issued: Counter[tuple[Lane, str]] = Counter()
         self._answered_by: dict[str, Recorded] = {}
         """Digest of a live request -> the step that answered it last."""
@@ -95,7 +95,7 @@ class Lookup:
             seen[place] += 1
 
     def key_of(self, call: Call) -> RequestKey:
-        """Return the call's key. Most requests of a replay have the very bytes of a recorded one, and so its key."""
+        """Return the call's key. Most requests of a replay have exactly the bytes of a recorded one, and so its key."""
         known = self._by_bytes.get(_fingerprint(call))
         return _key(call, self._ignore) if known is None else known
 
@@ -129,7 +129,7 @@ class Lookup:
         return None if following is None else self._but_for_values_and_moments(following, call)
 
     def use(self, found: Found, call: Call, key: RequestKey) -> Served:
-        """Take the step as used by the call, and return how."""
+        """Mark the step as used by the call, and return how."""
         item = found.item
         number, request = item.step.number, item.step.exchange.request
         ignored = self._ignored(item.step.exchange, call)
@@ -144,7 +144,7 @@ class Lookup:
         return served
 
     def _ignored(self, recorded: Exchange, call: Call) -> set[str]:
-        """Return the components in which the call differs from the step and that do not decide: ignored, or transient."""
+        """Return the components in which the call differs from the step and that do not decide: ignored or transient ones."""
         transient = {f"body.{name}" for name in transient_fields(call.request)}
         if not (transient or self._ignore) or _fingerprint(recorded) == _fingerprint(call):
             return set()
@@ -153,7 +153,7 @@ class Lookup:
         return set(was.differing(now)) & {*transient, *self._ignore}
 
     def _look_for_mistakes(self, found: Found, key: RequestKey) -> None:
-        """Note the step whose answer this one's may be mistaken for, since redaction changed which requests are equal."""
+        """Note the step whose answer may be confused with this one's, because redaction changed which requests are equal."""
         item = found.item
         number, digest = item.step.number, item.key.digest
         earlier = self._answered_by.get(key.digest)
@@ -167,7 +167,7 @@ class Lookup:
         self._answer_to[digest] = key.digest, number
 
     def miss(self, call: Call, key: RequestKey) -> Divergence:
-        """Return what is to be said of a call that no step answers."""
+        """Return the divergence for a call that no step answers."""
         return describe_miss(
             call,
             key,
@@ -192,12 +192,12 @@ class Lookup:
         return tuple(differing), tuple(name for name in names if name not in differing)
 
     def settle_outcome(self, recorded: Any, live: Any) -> Any:
-        """Return the result of the program with the moments of its clock as recorded (see `moments`)."""
+        """Return the program's result with its clock's moments replaced by the recorded ones (see `moments`)."""
         slack = self._slack(len(self._fixture.steps) + 1, self._fixture.entry.end_time_unix_nano)
         return self._moments.settle(recorded, live, slack)
 
     def unused(self) -> list[Recorded]:
-        """Return the steps that answered no call yet."""
+        """Return the steps that have not answered a call yet."""
         return [item for item in self.recorded if item.step.number not in self.used]
 
     def _next_in_lane(self, call: Call) -> Recorded | None:
@@ -207,7 +207,7 @@ class Lookup:
         return row[0] if row else None
 
     def _used_for_the_same(self, call: Call, key: RequestKey) -> list[Recorded]:
-        """Return the used steps whose request this is once more."""
+        """Return the used steps with the same request."""
         same = [item for item in self._by_digest.get(key.digest, ()) if item.step.number in self.used]
         if same or not self._values.are_redacted:
             return same
@@ -219,7 +219,7 @@ class Lookup:
 
     @cached_property
     def _by_shape(self) -> Mapping[str, list[Recorded]]:
-        """The steps by what their requests are around their private values."""
+        """The steps by their requests without the private values."""
         made: dict[str, list[Recorded]] = defaultdict(list)
         for item in self.recorded:
             made[self._shape_key(item.step.exchange).digest].append(item)
@@ -256,7 +256,7 @@ class Lookup:
         return Found(item=following, relaxed=(Relaxed.CLOCK, *by_names), settled=settled)
 
     def _settle(self, item: Recorded, recorded: Any, live: Any) -> Settled:
-        """Return the comparison of two marked bodies, the moments of the live one settled, too."""
+        """Return the comparison of two marked bodies, with the moments of the live one settled, too."""
         settled = self._values.settle(recorded, live)
         settled.tree = self._settle_moments(item, recorded, settled.tree)
         return settled
@@ -265,7 +265,7 @@ class Lookup:
         return self._moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
 
     def _slack(self, number: int, now_ns: int) -> Slack:
-        """Return what the clock may be off at a step: what the recorded code took since anything was answered, and a little."""
+        """Return how far the clock may be off at a step: the recorded code's time since the last answer, and a little more."""
         ends = [
             step.exchange.end_time_unix_nano
             for step in self._fixture.askable
@@ -284,7 +284,7 @@ class Lookup:
 
 
 def _fingerprint(asked: Exchange | Call) -> tuple[object, ...]:
-    """Return all that a request's key is made of, as it came."""
+    """Return everything that a request's key is made of, unchanged."""
     request = asked.request
     headers = tuple([pair for pair in request.headers if pair[0].lower() in SEMANTIC_HEADERS])
     return asked.kind, asked.name, request.method, request.url, headers, request.body, request.omitted
@@ -306,7 +306,7 @@ def _parsed(key: RequestKey) -> Iterator[tuple[str, Any]]:
 
 
 class _Lazily:
-    """A tree that is made where it is needed."""
+    """A tree that is built when it is needed."""
 
     def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
         self._make = make

@@ -31,7 +31,7 @@ class Recorded:
 Components = Callable[[Recorded], "tuple[tuple[str, ...], tuple[str, ...]]"]
 """step -> names of the components in which the call differs from it, and in which it agrees."""
 Settle = Callable[[Recorded, Any, Any], Settled]
-"""(step, its marked body, marked live body) -> their comparison, with what varies by itself as recorded."""
+"""(step, its marked body, marked live body) -> their comparison, with what varies anyway as recorded."""
 
 
 def describe_miss(
@@ -45,9 +45,9 @@ def describe_miss(
     settle: Settle,
     components: Components,
 ) -> Divergence:
-    """Describe a request that has no recording: against the nearest one that is not used, if any is near.
+    """Describe a request that has no recording: against the nearest unused one, if any is near.
 
-    `same` are used steps that recorded this very request.
+    `same` are used steps that recorded exactly this request.
     """
     nearest = _nearest(call, key, [item for item in recorded if item.step.number not in used])
     common: dict[str, Any] = {"lane": format_lane(call.lane), "call_kind": call.kind.value, "name": call.name}

@@ -1,9 +1,9 @@
-"""Moments: times that a program read from its clock and put into a request, brought to the recorded ones before a comparison.
+"""Moments: times that a program read from its clock and put into a request, replaced by the recorded ones before a comparison.
 
-In a replay the clock starts where the run did and is moved with each step, so that what the program reads is right to within
-what the recorded code took; to the microsecond it is not. A time that is in both requests at the same place is one moment
-if the two lie no further apart than that. Times that the program was given (in its input, by a tool, by the model) are content:
-they are compared as they are. Pure.
+In a replay the clock starts where the run did and is moved with each step, so what the program reads is right to within the
+time that the recorded code took, but not to the microsecond. A time that is in both requests at the same place is one moment
+if the two are no further apart than that. Times that the program was given (in its input, by a tool, by the model) are content:
+they are compared unchanged. Pure.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _MOMENT: Final = re.compile(
 _DAY_S: Final = 86_400
 _MINUTE_S: Final = 60
 _NEAR_NOW_S: Final = 32 * _DAY_S
-"""A number or a date that lies further from the run than this was not read from its clock: it is an order's, not a moment."""
+"""A number or date further from the run than this was not read from its clock: it may be an order number, not a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slack:
-    """What two moments may differ by at one place of the run."""
+    """How far two moments may differ at one place of the run."""
 
     within_s: float
-    """Seconds that they may lie apart."""
+    """Seconds that they may be apart."""
     is_content: Callable[[str], bool]
     """Whether the program had been given a text by then."""
     now_s: float
-    """When it was in the run, in seconds since 1970."""
+    """The time in the run, in seconds since 1970."""
 
 
 class Moments:
-    """The moments of one replay: which live one stands for which recorded one. A request holds those of earlier ones, too."""
+    """The moments of one replay: which live one matches which recorded one. A request also holds those of earlier ones."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, str]] = set()
 
     def settle(self, recorded: Any, live: Any, slack: Slack) -> Any:
-        """Return the live JSON value with each moment of its own as the recorded one at its place, if it is near enough.
+        """Return the live JSON value with each of its moments replaced by the recorded one at its place, if near enough.
 
         Shape: both any JSON value, for example ``{"messages": [{"content": "It is 14:05:17."}]}``.
         """
@@ -97,7 +97,7 @@ def _tells_seconds(text: str) -> bool:
 
 
 def _seconds(text: str) -> float | None:
-    """Return a moment in seconds, from 1970 or from midnight; None if the text is none after all."""
+    """Return a moment in seconds, from 1970 or from midnight; None if the text is not one after all."""
     if not _MOMENT.fullmatch(text):
         return None
     if ":" not in text:
@@ -110,11 +110,11 @@ def _seconds(text: str) -> float | None:
         moment = dt.datetime.fromisoformat(_iso(text))
     except ValueError:
         return None
-    # Both texts are of one form, so that a zone which neither names does not matter.
+    # Both texts have the same form, so a zone that neither names does not matter.
     return (moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp()
 
 
 def _iso(text: str) -> str:
-    """Return the text as `fromisoformat` takes it: microseconds at most, a zone as an offset."""
+    """Return the text in the form that `fromisoformat` accepts: microseconds at most, a zone as an offset."""
     text = re.sub(r"\s?(?:UTC|Z)$", "+00:00", text.replace(",", ".")).replace(" +", "+").replace(" -", "-")
     return re.sub(r"\.(\d{1,9})", lambda match: "." + match[1][:6].ljust(6, "0"), text)

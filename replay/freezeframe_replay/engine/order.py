@@ -1,4 +1,4 @@
-"""Whether recorded steps are asked for in the order in which they were recorded."""
+"""Check whether recorded steps are requested in the order in which they were recorded."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from freezeframe_schemas.exchange import Lane
 
 
 class Order:
-    """The steps asked for, lane by lane."""
+    """The requested steps, lane by lane."""
 
     def __init__(self) -> None:
         self._last: dict[Lane, int] = {}
         self._forked = False
 
     def after_fork(self) -> None:
-        """Look no longer: the tasks of forked workers have no order, since whichever worker is free takes the next one."""
+        """Stop checking: the tasks of forked workers have no order, because any free worker takes the next one."""
         self._forked = True
 
     def broken_by(self, step: int, lane: Lane, asked_in: Lane) -> int:
-        """Take in a step of a lane; return the later one that was asked for before it, or 0.
+        """Note a requested step of a lane; return the later one that was requested before it, or 0.
 
-        What is `asked_in` another lane has no order with it: of workers that share a queue, whichever is free takes the next.
+        A step that is `asked_in` another lane has no order: if workers share a queue, any free one takes the next task.
         """
         if asked_in != lane or self._forked:
             return 0

@@ -1,19 +1,19 @@
 """Pace: recorded answers reach the program's tasks and threads in the order in which they came, at full speed.
 
-If all answers came at once, the scheduler would decide which of several tasks or threads goes on first, and code that races
-them (``FIRST_COMPLETED``, ``as_completed``, a queue) might not go the way that it went in the run. Here an answer is parked
+If all answers came at once, the scheduler would decide which of several tasks or threads continues first, and code that races
+them (``FIRST_COMPLETED``, ``as_completed``, a queue) might not take the path that it took in the run. Here an answer is parked
 until the program rests: nothing runs, every thread waits. Then the next event is due: the answer that came next in the run, or
 the next timer of an event loop (a timeout, a sleep), whichever is earlier. Time stands still in between, for event loops and
-for the wall clock. So a timeout of a minute takes no minute, and still fires before the answers that came after it. While a
+for the wall clock. So a timeout of a minute takes no time, and still fires before the answers that came after it. While a
 thread waits for time itself (a timeout, a sleep, a process), time passes as it does outside.
 
-A call that the run gave up was never answered. It is parked until the program gives it up again. If nothing else can happen
-any more, it fails instead of hanging.
+A call that the run abandoned was never answered. It is parked until the program abandons it again. If nothing else can
+happen, it fails instead of hanging.
 
 Answers to tasks of one loop are released together if nothing was asked between them: answers reach tasks on the loop's one
-thread, and so does the code that goes on with them. Had that code run between two answers, it would have asked its next
-question between them. Where it asked nothing, both were there when it ran (under load, answers many milliseconds apart are).
-Threads run side by side, so they get their answers one by one.
+thread, and so does the code that continues with them. Had that code run between two answers, it would have made its next
+request between them. If it made none, both were there when it ran (under load, answers many milliseconds apart are).
+Threads run in parallel, so they get their answers one by one.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from freezeframe_replay.engine import threads
 from freezeframe_schemas.errors import ReplayMiss
 
 _LOOK_LONGEST_S: Final = 0.005
-"""Between two looks at the threads of a program that is busy."""
+"""Interval between two looks at the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
-"""So long without rest, and time passes by itself: for code that waits by turning."""
+"""After this long without rest, time passes by itself: for code that waits by spinning."""
 _RESTLESS_NS: Final = 5_000_000_000
-"""So long without rest, and the next event is due all the same."""
+"""After this long without rest, the next event is due anyway."""
 _PATIENCE_NS: Final = 5_000_000_000
-"""How long a program may wait for something else than answers, if only calls are left that the run gave up."""
+"""How long a program may wait for anything but answers, if only calls are left that the run abandoned."""
 _GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000
-"""How much later than in the run, by the replay's time, a call may be given up."""
+"""How much later than in the run, by the replay's time, a call may be abandoned."""
 
 
 @dataclass(slots=True, order=True, kw_only=True)
 class _Event:
-    """What is parked: an answer until it is due, or a call that was never answered (`due_ns`: when it was given up)."""
+    """What is parked: an answer until it is due, or a call that was never answered (`due_ns`: when it was abandoned)."""
 
     due_ns: int
     number: int
@@ -58,10 +58,10 @@ class _Event:
     resume: Callable[[], None] = field(compare=False)
     """Lets it go on; called on the loop's own thread, if there is a loop."""
     in_vain: Callable[[], BaseException] | None = field(default=None, compare=False)
-    """Returns what is raised where nothing else can happen any more."""
+    """Returns the exception to raise if nothing else can happen."""
     failed: BaseException | None = field(default=None, compare=False)
     left: bool = field(default=False, compare=False)
-    """No one waits any more."""
+    """Nothing waits for it any more."""
 
 
 class Pace:
@@ -70,8 +70,8 @@ class Pace:
     Args:
         asked_ns: when each call of the run was made.
         start_ns: when the run began, by the same clock.
-        on_time: called with the time whenever it moves on.
-        skips: skip the times that nothing happens in. Not where calls are made for real.
+        on_time: called with the time whenever it advances.
+        skips: skip the times in which nothing happens. Not if calls are made for real.
     """
 
     def __init__(
@@ -88,14 +88,14 @@ class Pace:
         self._numbers = itertools.count()
         self._loops: weakref.WeakSet[Any] = weakref.WeakSet()
         self._processes = threads.processes()
-        """Processes that the program did not start: they were there before."""
+        """Processes that the program did not start: they existed before."""
         self._bystanders = threads.waiting_for_time()
         """Threads that waited for time before the run."""
         self._now_ns = start_ns
         self._passes_since_ns: int | None = None
         """When time began to pass by itself, by the monotonic clock; None if it stands still."""
         self._origin_ns = time.monotonic_ns() - start_ns
-        """What the time of event loops is ahead by."""
+        """How far the time of event loops is ahead."""
         self.after_fork()
 
     def begin(self, start_ns: int) -> None:
@@ -105,7 +105,7 @@ class Pace:
             self._now_ns, self._passes_since_ns = start_ns, None
 
     def after_fork(self) -> None:
-        """Make it usable in a process that was just forked: what waits, waits in the other one."""
+        """Make it usable in a newly forked process: what waits, waits in the parent."""
         self._lock = threading.RLock()
         self._answers: list[_Event] = []
         self._unanswered: list[_Event] = []
@@ -118,14 +118,14 @@ class Pace:
         """Return in a task when it is this answer's turn.
 
         Args:
-            came_ns: when it came in the run.
-            asked_ns: when it was asked for.
+            came_ns: when it arrived in the run.
+            asked_ns: when it was requested.
         """
         self._reach(asked_ns)
         await self._wait_in_task(self._answers, came_ns)
 
     async def wait_for_good(self, given_up_ns: int, in_vain: Callable[[], BaseException], asked_ns: int = 0) -> None:
-        """Return never: the task is cancelled, or this raises what `in_vain` returns, as nothing else can happen any more.
+        """Never return: the task is cancelled, or this raises what `in_vain` returns because nothing else can happen.
 
         Args:
             given_up_ns: when it was cancelled in the run.
@@ -136,15 +136,15 @@ class Pace:
         await self._wait_in_task(self._unanswered, given_up_ns, in_vain)
 
     def wait_in_thread(self, came_ns: int, asked_ns: int = 0) -> None:
-        """As `wait`, for a call that blocks its thread."""
+        """Like `wait`, for a call that blocks its thread."""
         self._reach(asked_ns)
-        if threading.active_count() == 1 and not self._answers:  # no one to race with
+        if threading.active_count() == 1 and not self._answers:  # nothing to race with
             self._move(came_ns)
         else:
             self._wait_in_thread(self._answers, came_ns)
 
     def wait_in_thread_for_good(self, given_up_ns: int, in_vain: Callable[[], BaseException], asked_ns: int = 0) -> None:
-        """As `wait_for_good`, for a call that blocks its thread."""
+        """Like `wait_for_good`, for a call that blocks its thread."""
         self._reach(asked_ns)
         self._wait_in_thread(self._unanswered, given_up_ns, in_vain)
 
@@ -174,7 +174,7 @@ class Pace:
         number = next(self._numbers)
 
         def resume() -> None:
-            self._waiting_threads.discard(ident)  # here: it is about to run, though it may take the system a while
+            self._waiting_threads.discard(ident)  # now: it is about to run, though the system may take a while
             turn.release()
 
         event = self._park(events, _Event(due_ns=due_ns, number=number, loop=None, resume=resume, in_vain=in_vain))
@@ -210,7 +210,7 @@ class Pace:
         return self._now_ns if since_ns is None else self._now_ns + time.monotonic_ns() - since_ns
 
     def _move(self, to_ns: int) -> None:
-        """Stop time at a moment, or where it is if that is later."""
+        """Stop time at a moment, or at the present one if that is later."""
         with self._lock:
             now_ns = self._now()
             self._now_ns, self._passes_since_ns = max(to_ns, now_ns), None
@@ -218,7 +218,7 @@ class Pace:
             self._on_time(to_ns)
 
     def _reach(self, asked_ns: int) -> None:
-        """Take in what the program's own code took up to a call; what else was to happen in the meantime still does."""
+        """Add the time that the program's own code took up to a call; events that are due in the meantime still happen."""
         with self._lock:
             due_ns = self._answers[0].due_ns if self._answers else asked_ns
         if min(asked_ns, due_ns) > self._now():
@@ -234,7 +234,7 @@ class Pace:
     def _start_pump(self) -> None:
         if not self._pumps:
             self._pumps = True
-            _thread.start_new_thread(self._pump, ())  # not by `threading`: it is not a thread of the program, and takes no lane
+            _thread.start_new_thread(self._pump, ())  # not by `threading`: it is not the program's thread and takes no lane
 
     def _is_wanted(self) -> bool:
         return bool(self._answers or self._unanswered) or any(loop.is_running() for loop in list(self._loops))
@@ -242,7 +242,7 @@ class Pace:
     def _pump(self) -> None:
         try:
             self._let_things_happen()
-        except BaseException as error:  # no one would be answered any more: so all are told
+        except BaseException as error:  # nothing would be answered any more, so tell everything that waits
             with self._lock:
                 self._pumps = False
                 failed, self._answers, self._unanswered = [*self._answers, *self._unanswered], [], []
@@ -270,7 +270,7 @@ class Pace:
                 pause_s = min(pause_s * 2, max(_LOOK_LONGEST_S, threads.LOOK_S))
 
     def _happen(self, idle_ns: int) -> bool:
-        """Let the next event happen; False if it is not due, or there is none."""
+        """Let the next event happen; return False if it is not due, or there is none."""
         with self._lock:
             answer, unanswered = _first(self._answers), _first(self._unanswered)
         timer_ns, loop = self._next_timer()
@@ -303,7 +303,7 @@ class Pace:
         now_ns = self._now()
         for loop in list(self._loops) if self._skips else ():
             timers: list[Any] = list(getattr(loop, "_scheduled", ())) if loop.is_running() else []
-            # Rounded up, and the microsecond that a float of this size may be off.
+            # Rounded up, plus the microsecond by which a float of this size may be off.
             due = [int(timer.when() * 1e9) - self._origin_ns + 1000 for timer in timers if not timer.cancelled()]
             # An overdue timer fires once its loop runs. A loop that waits in its selector may have begun to wait before time
             # moved on, so it has to be woken. One whose thread is blocked by the program's code cannot be.
@@ -328,7 +328,7 @@ class Pace:
         _let_go(released)
 
     def _fail(self, event: _Event) -> None:
-        """Tell a call that it waits in vain."""
+        """Make a call that waits in vain fail."""
         event.failed = None if event.in_vain is None else event.in_vain()
         with self._lock:
             self._unanswered.remove(event)
@@ -337,14 +337,14 @@ class Pace:
 
 
 def _first(events: list[_Event]) -> _Event | None:
-    """Return the event that is due first, without those that no one still waits for."""
+    """Return the event that is due first, except those that nothing waits for any more."""
     while events and events[0].left:
         heapq.heappop(events)
     return events[0] if events else None
 
 
 def _let_go(events: list[_Event]) -> None:
-    """Let what waits in one thread, or in tasks of one loop, go on: all of them before any."""
+    """Resume what waits in one thread, or in tasks of one loop: all of them at once."""
 
     def resume_all() -> None:
         for event in events:

@@ -12,18 +12,18 @@ from freezeframe_schemas.exchange import Kind
 
 
 class Fence(StrEnum):
-    """What can be fenced off."""
+    """The things that can be fenced off."""
 
     PROCESSES = "processes"
     """Starting a program, and forking."""
     WRITES = "writes"
-    """Making, changing, moving or removing a file or directory."""
+    """Creating, changing, moving or removing a file or directory."""
     READS = "reads"
-    """Opening a file that belongs neither to the program, nor to Python, nor to the operating system."""
+    """Opening a file that does not belong to the program, Python or the operating system."""
 
 
 HERMETIC: Final = frozenset({Fence.PROCESSES, Fence.WRITES})
-"""What a hermetic replay fences besides sockets. Reads are asked for by themselves: most programs read a file of their own."""
+"""What a hermetic replay fences besides sockets. Reads are requested separately: most programs read some file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,25 +33,25 @@ class Policy:
     ignore: tuple[str, ...] = ()
     """Key components that do not decide, for example ``body.temperature``."""
     live: frozenset[Kind] = frozenset()
-    """Kinds of calls that are made for real where the recording holds no answer. Tools are named one by one, below."""
+    """Kinds of calls that are made for real if the recording holds no answer. Tools are named one by one, below."""
     live_from: int | None = None
     """Step from which on calls of the kinds in `live` are made for real, recorded or not."""
     allow_tools: frozenset[str] = frozenset()
-    """Names of the tools that may run for real where the recording holds no answer."""
+    """Names of the tools that may run for real if the recording holds no answer."""
     stop_before: int | None = None
     """Step before which the replay ends."""
     real_time: bool = False
-    """Answers take as long as they took, and chunks of streams come when they came."""
+    """Answers take as long as recorded, and chunks of streams arrive at their recorded times."""
     fences: frozenset[Fence] = frozenset()
-    """What the program is kept from besides the network, which is always fenced."""
+    """What is fenced besides the network, which always is."""
     allow_paths: tuple[str, ...] = ()
     """Files and directories that the fences let through; relative ones to the program's working directory."""
     allow_programs: frozenset[str] = frozenset()
-    """Programs, by the name of their file, that may be started all the same."""
+    """Programs, by the name of their file, that may be started anyway."""
     require_values: bool = False
     """The replay says nothing unless every private value is compared."""
     edits: tuple[RequestEdit, ...] = ()
-    """What is changed in each model request before it is looked up or sent."""
+    """The changes to each model request before it is looked up or sent."""
 
     @property
     def goes_live(self) -> bool:
@@ -63,12 +63,12 @@ class Policy:
         return name in self.allow_tools if kind is Kind.TOOL else kind in self.live
 
     def starts_live(self, step: int) -> bool:
-        """Return whether what the recording holds as this step is to be asked for anew."""
+        """Return whether this recorded step must be requested anew."""
         return self.live_from is not None and step >= self.live_from
 
 
 def policy_to_json(policy: Policy) -> str:
-    """Return the policy as JSON text, for the process that replays."""
+    """Return the policy as JSON text, for the replaying process."""
     return json.dumps(
         {
             "ignore": list(policy.ignore),

@@ -1,17 +1,17 @@
 """Private values: whether a live request or outcome has the private values of the recorded one.
 
-Everything that a replay hands out (input, answers, flags) holds surrogates, so a value that the program was given is
-compared as it stands. What is left are values of the program's own (a constant, the environment, the caller's input):
+Everything that a replay returns (input, answers, flags) holds surrogates, so a value that the program was given is
+compared as it stands. That leaves the program's own values (a constant, the environment, the caller's input):
 
 - with the key of the recording, such a value is redacted and compared with the recorded surrogate;
 - without it, it is only paired with a surrogate of its class. A pair is one to one and holds for the whole replay, in every
   lane and process. It is counted: the report says how many values need the key to compare;
-- a value that the program made from a surrogate (a part of it, or a text around it) cannot be compared with either: it is
-  counted, too.
+- a value that the program made from a surrogate (a part of it, or a text around it) cannot be compared either; it is counted,
+  too.
 
-The same goes for a name that redaction saw in one of two texts only: a word on one side, a surrogate on the other.
+The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other.
 
-Not safe for threads: the session is.
+Not thread-safe: the session is.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ _REORDERED: Final = (
 )
 _REST: Final = r"\w+|\s+|[^\w\s]"
 _JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST
-"""Words as a name may be one: *O'Brien*, *Anne-Marie*."""
+"""Words that may be names: *O'Brien*, *Anne-Marie*."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A value of the program's own, and the surrogate against which it stood."""
+    """A value of the program's own, and the surrogate in its place in the recording."""
 
     class_name: str
     original: str
-    """A digest of the value: what the processes of a replay tell each other holds no value."""
+    """A digest of the value: the processes of a replay do not exchange values."""
     surrogate: str
     """As it is in the recording."""
     canonical: str
-    """What is equal about equal surrogates."""
+    """What equal surrogates have in common."""
     why: Why
     step: int | None = None
 
 
 _Place = tuple[str, str]
-"""Class of a value, and what tells it from others of the class."""
+"""Class of a value, and what distinguishes it from others of the class."""
 
 
 @dataclass(slots=True)
@@ -67,17 +67,17 @@ class Settled:
     """The result of comparing two marked JSON values."""
 
     tree: Any
-    """The live value, with what agrees as in the recorded one."""
+    """The live value, with the parts that agree as in the recorded one."""
     agrees: bool = False
-    """Nothing differs but private values that may be the same."""
+    """Nothing differs except private values that may be the same."""
     pairs: list[Pair] = field(default_factory=list[Pair])
     """What is assumed for that, beyond what was assumed before."""
     has_words: bool = False
-    """A name stood against a word."""
+    """A name was compared with a word."""
     conflict: str = ""
-    """Why the first two values that cannot be the same cannot be it."""
+    """Why the first two values that cannot be the same are different."""
     exchanged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Surrogates in place of other ones: recorded, live."""
+    """Surrogates that differ: recorded, live."""
 
 
 class PrivateValues:
@@ -100,7 +100,7 @@ class PrivateValues:
 
     @property
     def are_redacted(self) -> bool:
-        """Return whether the run is redacted: else every text is compared as it is."""
+        """Return whether the run is redacted: else every text is compared unchanged."""
         return self._marker is not None
 
     # -- texts -----------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class PrivateValues:
         return self._marked(text, lambda value: f"<{value.class_}>")
 
     def show(self, text: str) -> str:
-        """Return the text for a report: surrogates as they are, a value of the program's own as its surrogate or its class."""
+        """Return the text for a report: surrogates unchanged, a value of the program's own as its surrogate or its class."""
         return self._marked(text, self._shown)
 
     def show_tree(self, tree: Any) -> Any:
@@ -203,7 +203,7 @@ class PrivateValues:
         return self._is_named(self._marker.value(int(token[2])), word, made)
 
     def _is_named(self, value: Value, word: str, made: Settled) -> bool:
-        """Return whether a name stands against a word in which redaction saw no name, and may be its."""
+        """Return whether a word in which redaction saw no name may be the name that it is compared with."""
         if value.class_ != _NAME or not _WORD.fullmatch(word) or not word[0].isupper():
             return False
         made.has_words = True
@@ -229,7 +229,7 @@ class PrivateValues:
         return self._clash(made, _OTHER)
 
     def _stands_for(self, surrogate: Value, original: Value, made: Settled) -> bool:
-        """Return whether a surrogate may be that of an original, and note what has to hold for it."""
+        """Return whether a surrogate may be that of an original, and note the pair that this requires."""
         marker = self._marker
         assert marker is not None
         if surrogate.is_shared:
@@ -278,7 +278,7 @@ class PrivateValues:
     # -- the account -----------------------------------------------------------------------------------------------------
 
     def assume(self, settled: Settled, *, step: int | None = None, is_input: bool = False) -> list[Pair]:
-        """Take what a comparison assumed for granted from here on; return what is new."""
+        """From here on, take for granted what a comparison assumed; return what is new."""
         return self.learn(replace(pair, step=step, why=Why.INPUT if is_input else pair.why) for pair in settled.pairs)
 
     def learn(self, pairs: Iterable[Pair]) -> list[Pair]:
@@ -297,7 +297,7 @@ class PrivateValues:
 
     @property
     def uncompared(self) -> tuple[Uncompared, ...]:
-        """Return every value that was only paired, in the order in which they were met."""
+        """Return every value that was only paired, in the order in which they appeared."""
         return tuple(
             Uncompared(class_name=pair.class_name, surrogate=pair.surrogate, why=pair.why, step=pair.step)
             for pair in self._uncompared.values()

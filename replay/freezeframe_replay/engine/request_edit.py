@@ -1,7 +1,7 @@
 """RequestEdit: one thing changed in every model request that the program makes, before it is looked up or sent. Pure.
 
-This is how another model, system prompt or parameter is tried without touching the agent's code. The edited request is not the
-recorded one, so that offline it is the first divergence; with a live model it is what the model is asked.
+It lets you try another model, system prompt or parameter without touching the agent's code. The edited request is not the
+recorded one, so it is the first divergence offline; with a live model, it is the request that is sent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from freezeframe_schemas.wire.dialect import WireDialect
 
 
 class Part(StrEnum):
-    """What of a model request is edited."""
+    """The part of a model request that is edited."""
 
     MODEL = "model"
     """The model's name."""
@@ -28,7 +28,7 @@ class Part(StrEnum):
     TEXT = "text"
     """A passage, wherever it occurs in a text of the request."""
     PARAMETER = "parameter"
-    """A parameter by the provider's name for it, such as ``temperature``, wherever it stands in the body."""
+    """A parameter by the provider's name for it, such as ``temperature``, wherever it is in the body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +61,10 @@ def edits_from_json(items: Sequence[dict[str, Any]]) -> tuple[RequestEdit, ...]:
 
 
 def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None:
-    """Return the body with the edits in it, or None if the request is not a model call or stays as it is.
+    """Return the body with the edits in it, or None if the request is not a model call or stays unchanged.
 
     Raises:
-        ReplayError: a model call in whose wire format the edited part stands elsewhere than in a JSON body.
+        ReplayError: a model call whose wire format has the edited part somewhere else than in a JSON body.
     """
     match = find_dialect_of(request) if edits and request.method else None
     if match is None:
@@ -116,7 +116,7 @@ def parse_parameter(text: str) -> RequestEdit:
     """Read ``temperature=0``.
 
     Raises:
-        ConfigError: no such form.
+        ConfigError: the text does not have this form.
     """
     name, equals, value = text.partition("=")
     try:

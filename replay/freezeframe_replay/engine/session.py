@@ -1,10 +1,10 @@
-"""ReplaySession: answers a program's calls from a fixture and keeps account of where it left the recording.
+"""ReplaySession: answers a program's calls from a fixture and keeps track of where it left the recording.
 
 A call that no recorded step answers (see `lookup`) is a miss: the first divergence, raised as `ReplayMiss`, with the nearest
 recorded request, the parts of the key that agreed, and what that request would have returned.
 
-Calls nothing itself. What its policy lets go out it answers with None, and the seam makes the call; by default that is nothing.
-Knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
+It calls nothing itself. If its policy lets a call go out, it answers None and the seam makes the call; by default it lets
+nothing go out. It knows nothing of HTTP libraries: the seams of the instrumentation turn answers into responses.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class ReplaySession:
     """One replay of one fixture. Safe to call from any thread.
 
     Args:
-        fixture: what to answer from.
+        fixture: the recording to answer from.
         policy: what is relaxed, and what may be made for real.
-        on_time: called with the time of the run whenever it moves on (moves the clock).
+        on_time: called with the time of the run whenever it advances (moves the clock).
         on_enter: called when the program has reached its entry point.
         on_leave: called when it is about to leave it.
-        on_divergence: called when the program has left the recording, before it is told.
+        on_divergence: called when the program has left the recording, before it is reported.
         claims: what is shared with other processes of the replay.
-        key: of the recording's surrogates; without it, private values of the program's own are paired and not compared.
+        key: the key of the recording's surrogates; without it, the program's own private values are paired and not compared.
     """
 
     def __init__(
@@ -109,15 +109,15 @@ class ReplaySession:
         self._outcome: str | None = None
         self._sockets_tried = 0
 
-    # -- what the seams call ----------------------------------------------------------------------------------------------
+    # -- called by the seams ----------------------------------------------------------------------------------------------
 
     def respond(self, call: Call) -> Exchange | None:
         """Return the recorded exchange that answers the call, or None if the policy lets it go out.
 
         Raises:
-            ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay is to stop here.
+            ReplayMiss: the recording holds no such request, or holds it and it was used already, or the replay must stop here.
         """
-        if current_place().inside_call:  # a tool that runs for real: so does what it calls
+        if current_place().inside_call:  # a tool runs for real, and so does everything it calls
             return None
         known = len(self._divergences)
         try:
@@ -147,7 +147,7 @@ class ReplaySession:
             return item
 
     def _hear(self, taken: Mapping[int, Served]) -> None:
-        """Take the steps that other processes used for used, their calls for made, and what they assume for granted."""
+        """Count the steps that other processes used as used and their calls as made, and take over what they assume."""
         self._values.learn(self._claims.assumed())
         for item in self._lookup.unused() if taken else ():
             if item.step.number in taken:
@@ -163,17 +163,17 @@ class ReplaySession:
             return left.popleft() if (left := self._readings.get(key)) else None
 
     def _waits_in_vain(self, answer: Exchange) -> BaseException:
-        """Return what a call raises that the run gave up, and this program does not."""
+        """Return what a call raises if the run abandoned it and this program does not."""
         recorded = http.recorded_error(answer)
         if recorded is not None and self._ends.was_cut_off():
-            return recorded  # whoever ended the run as a whole ended this call
-        known = self._missed or self._left  # what is left of a run that is over is not part of it
+            return recorded  # the caller that ended the run also ended this call
+        known = self._missed or self._left  # leftovers of a finished run are not part of it
         divergence = still_waited(self._fixture, answer)
         return ReplayMiss(miss_message(divergence)) if known else self._cut_short(divergence)
 
     def enter(self, target: str, input_json: str) -> None:
         """Note that the program reached its entry point, and compare its input."""
-        del target  # another name for the same function is not a divergence; what it is given and does is
+        del target  # another name for the same function is not a divergence; its input and its calls are
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             self._entered = True
@@ -200,14 +200,14 @@ class ReplaySession:
                 self._assume(self._ends.compare_outcome(output_json, error_json))
 
     def network_tried(self, address: str) -> ReplayMiss:
-        """Note that a client which no seam covers tried to connect; return what the fence should raise."""
+        """Note that a client that no seam covers tried to connect; return what the fence should raise."""
         with self._lock:
             self._sockets_tried += 1
         note = "a client that no seam covers tried to reach the network"
         return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note))
 
     def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
-        """Note that the program ran into a fence on processes or files; return what the fence should raise."""
+        """Note that a fence on processes or files stopped the program; return what the fence should raise."""
         lane = format_lane(current_place().lane.path)
         return self._cut_short(Divergence(kind=DivergenceKind.FENCED, call_kind=fence.value, name=what, lane=lane))
 
@@ -220,7 +220,7 @@ class ReplaySession:
         return ReplayMiss(miss_message(divergence))
 
     def after_fork(self) -> None:
-        """Make a session usable in a process that was just forked: another thread may have held the lock."""
+        """Make a session usable in a newly forked process: another thread may have held the lock."""
         self._lock = threading.Lock()
         self._order.after_fork()
         self._turns.after_fork()
@@ -274,7 +274,7 @@ class ReplaySession:
             )
 
     def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
-        """Yield a warning for each ignored component that may decide: it differed, and then the program went elsewhere."""
+        """Yield a warning for each ignored component that may decide: it differed, and then the program did, too."""
         if not divergences:
             return
         left_at = divergences[0].step
@@ -286,7 +286,7 @@ class ReplaySession:
     # -- leaving the recording --------------------------------------------------------------------------------------------
 
     def _leave_recording(self, call: Call, divergence: Divergence) -> None:
-        """Let the call go out where the policy does; the first such call is a divergence. Otherwise raise the miss."""
+        """Let the call go out if the policy does; the first such call is a divergence. Otherwise raise the miss."""
         if self._policy.may_go_live(call.kind, call.name):
             if not self._missed:
                 self._divergences.append(divergence)
@@ -301,12 +301,12 @@ class ReplaySession:
     def _is_beyond(self, call: Call) -> bool:
         """Return whether the recording ends here: the run never finished, and this lane of it has answered all that it holds.
 
-        What the run asked for next was under way when it ended, so the recording cannot tell whether this is it.
+        The run's next call was in progress when it ended, so the recording cannot show whether this is the same.
         """
         return self._fixture.entry.unfinished and all(item.step.exchange.lane != call.lane for item in self._lookup.unused())
 
     def _go_beyond(self, call: Call) -> None:
-        """Let the call go out where the policy does. Otherwise end the program, which has done all that can be compared."""
+        """Let the call go out if the policy does. Otherwise end the program, which has done all that can be compared."""
         self._beyond.append(f"{call.kind.value} {call.name}")
         self._missed = True
         if self._policy.may_go_live(call.kind, call.name):
@@ -332,7 +332,7 @@ class ReplaySession:
             self._open_hosts |= {urlsplit(url).hostname or "" for url in (call.request.url, *getproxies().values())}
 
     def is_open(self, host: str) -> bool:
-        """Return whether the fence lets connections to a host through: one that was asked live, or any inside a live tool."""
+        """Return whether the fence lets connections to a host through: one that was called live, or any inside a live tool."""
         return host in self._open_hosts or current_place().inside_call
 
     def _stop(self, found: Recorded, call: Call) -> ReplayMiss:
@@ -359,7 +359,7 @@ class ReplaySession:
         return served
 
     def _assume(self, settled: Settled | None, *, step: int | None = None, is_input: bool = False) -> None:
-        """Take what a comparison assumed for granted, here and in the other processes of the replay."""
+        """Take for granted what a comparison assumed, here and in the other processes of the replay."""
         for pair in self._values.assume(settled, step=step, is_input=is_input) if settled is not None else ():
             self._claims.assume(pair)
 

@@ -1,4 +1,4 @@
-"""Where a program stands when a replay stops it: the call about to be made, and its own frames with their variables."""
+"""Where a program is when a replay stops it: the call about to be made, and its own frames with their variables."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _FOREIGN: Final = tuple(
         ]
     )
 )
-"""Where code lies that is not part of the program: ours, installed packages, the standard library, and code without a file."""
+"""Where code is that is not part of the program: ours, installed packages, the standard library, and code without a file."""
 
 
 def stop_before(step: Step, call: Call) -> Stopped:
-    """Return where the program stands, which is about to make a call that the step answers. Called from within it."""
+    """Return where the program is as it makes the call that the step answers. Called within that call."""
     exchange = step.exchange
     return Stopped(
         step=step.number,

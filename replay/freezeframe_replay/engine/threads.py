@@ -1,7 +1,7 @@
 """What the threads of this process are doing: whether any of them runs, and whether one waits for time to pass.
 
-Seen from outside, since a thread that runs in C or waits for a lock tells no one. On Linux the system says of each thread
-whether it sleeps and how much CPU time it has used; elsewhere a thread rests if its frame stands still.
+Seen from outside, because a thread that runs in C or waits for a lock reports nothing. On Linux the system says whether each
+thread sleeps and how much CPU time it has used; elsewhere a thread rests if its frame stands still.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from freezeframe_replay.engine.standstill import is_of_program
 _TASKS: Final = Path("/proc/self/task")
 _KNOWS_STATES: Final = sys.platform == "linux" and _TASKS.is_dir()
 LOOK_S: Final = 0.0003 if _KNOWS_STATES else 0.02
-"""Between two looks at a program that may have come to rest."""
+"""Interval between two looks at a program that may have come to rest."""
 _ASLEEP: Final = b"SI"
 _CPU_CLOCK_OF_THREAD: Final = 6
 """The low bits of the id of a thread's CPU clock (``CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`` in Linux's posix-timers.h)."""
@@ -40,7 +40,7 @@ _WAITS: Final[Mapping[CodeType, str]] = {
     )
     if code is not None
 }
-"""Functions in which a thread waits for another -> their local variable that says how long."""
+"""Functions in which a thread waits for another -> their local variable with the timeout."""
 _WORKER: Final[CodeType] = pools._worker.__code__  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - there is no other way to know an idle worker
 _OTHER_PROCESSES: Final = (subprocess.__file__, str(Path(multiprocessing.__file__).parent))
 
@@ -49,14 +49,14 @@ Look = Mapping[int, object]
 
 
 def look(apart_from: Collection[int]) -> Look:
-    """Return where the threads stand, except for those with these idents."""
+    """Return the state of the threads, except for those with these idents."""
     return {thread: _progress(thread) for thread in _native_ids(apart_from)} if _KNOWS_STATES else _frames(apart_from)
 
 
 def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
     """Return whether no thread has run since the look, and none is about to."""
-    # First whether they sleep, then how far they came: one that ran between the two has moved on. (To read a file lets go of
-    # the GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
+    # First whether they sleep, then how far they came: one that ran between the two has moved on. (Reading a file releases the
+    # GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
     if _KNOWS_STATES and not all(map(_is_asleep, seen)):
         return False
     now = look(apart_from)
@@ -85,7 +85,7 @@ def processes() -> frozenset[int]:
 
 
 def is_selecting(ident: int | None) -> bool:
-    """Return whether a thread waits for files in a selector, as an event loop does that has nothing to run."""
+    """Return whether a thread waits for files in a selector, as an event loop with nothing to run does."""
     frame = sys._current_frames().get(ident or 0)
     return frame is not None and frame.f_code.co_filename == selectors.__file__
 
@@ -96,7 +96,7 @@ def _active() -> dict[int, threading.Thread]:
 
 
 def _native_ids(apart_from: Collection[int]) -> list[int]:
-    main = threading.main_thread()  # whose `native_id` is still the parent's in a process that was forked
+    main = threading.main_thread()  # whose `native_id` is still the parent's in a forked process
     threads = [thread for ident, thread in _active().items() if ident not in apart_from]
     return [native for thread in threads if (native := os.getpid() if thread is main else thread.native_id)]
 
@@ -127,7 +127,7 @@ def _waits_for_time(top: FrameType) -> bool:
     waits_untimed = top.f_code in _WAITS and top.f_locals.get(_WAITS[top.f_code]) in (None, -1)
     if waits_untimed or top.f_code is _WORKER or top.f_code.co_filename == selectors.__file__:
         return False
-    # A timed wait, a sleep or another process; in code of the program's, or handed over by it.
+    # A timed wait, a sleep or another process; in the program's code, or submitted by it.
     if not (top.f_code in _WAITS or top.f_code is waits.SLEEP or _stands_in(top, _OTHER_PROCESSES)):
         return False
     frame: FrameType | None = top

@@ -1,4 +1,4 @@
-"""Turns: when each recorded answer is due, by what the recording says of it, and which ones never come."""
+"""Turns: when each recorded answer is due according to the recording, and which ones never come."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Turns:
     """The turns of one replay.
 
     Args:
-        fixture: what is answered from.
+        fixture: the recording to answer from.
         real_time: keep the recorded times.
-        is_live: some calls are made for real, and take the time that they take.
-        on_time: called with the time of the run whenever it moves on.
-        on_standstill: returns what a call that the run gave up raises, where the program waits for it and for nothing else.
+        is_live: some calls are made for real, and take their own time.
+        on_time: called with the time of the run whenever it advances.
+        on_standstill: returns what a call that the run abandoned raises, if the program waits for it and for nothing else.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Turns:
 
 
 def still_waited(fixture: Fixture, answer: Exchange) -> Divergence:
-    """Describe a call that the run gave up before it was answered, and the program does not."""
+    """Describe a call that the run abandoned before it was answered, and the program does not."""
     return Divergence(
         kind=DivergenceKind.STILL_WAITED,
         step=next((step.number for step in fixture.steps if step.exchange.span_id == answer.span_id), None),
@@ -86,7 +86,7 @@ def still_waited(fixture: Fixture, answer: Exchange) -> Divergence:
 
 
 def _came_ns(answer: Exchange) -> int:
-    """Return when an answer came: of HTTP its first piece, if it is known."""
+    """Return when an answer came: for HTTP, its first piece if that is known."""
     chunks = answer.response.chunks
     offset_ns = chunks[0].offset_ns if answer.request.method and chunks else 0
     return answer.start_time_unix_nano + offset_ns if offset_ns else answer.end_time_unix_nano

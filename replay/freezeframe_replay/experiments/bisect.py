@@ -36,17 +36,17 @@ class Tried:
     verdict: Verdict
     first: Divergence | None = None
     why: str = ""
-    """Why it says nothing, if it does not."""
+    """Why it says nothing, if so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection:
-    """What was found."""
+    """The result of a bisection."""
 
     first_bad: Tried | None
     """None if only skipped commits are left between the last good and the first bad one."""
     suspects: tuple[str, ...] = ()
-    """The commits that it may be, if it is not known."""
+    """The candidates, if the commit is not known."""
     tried: tuple[Tried, ...] = ()
 
 
@@ -67,14 +67,14 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
     """Return the first commit after `good`, up to `bad`, that leaves the recording.
 
     Args:
-        folder: the directory that the agent is started in, inside the repository.
+        folder: the directory in which the agent is started, inside the repository.
         trial: the run, and how it is replayed.
         good: a commit that re-enacts the run.
         bad: a later one that does not.
         on_try: called with each commit that was tried.
 
     Raises:
-        ConfigError: no repository, no such commit, or an end that is not what it is said to be.
+        ConfigError: no repository, no such commit, or `good` is not good or `bad` not bad.
     """
     repository = Path(_git(folder, "rev-parse", "--show-toplevel"))
     inside = folder.resolve().relative_to(repository.resolve())
@@ -137,7 +137,7 @@ def _of(commit: str, worktree: Path, tried: Sequence[Tried]) -> Tried:
 
 @contextmanager
 def _worktree(repository: Path, commit: str) -> Generator[Path]:
-    """Check a commit out beside the repository's own checkout, and leave nothing of it behind."""
+    """Check a commit out next to the repository's own checkout, and remove it afterwards."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-bisect-") as scratch:
         path = Path(scratch).resolve() / "worktree"
         _git(repository, "worktree", "add", "--quiet", "--detach", str(path), commit)

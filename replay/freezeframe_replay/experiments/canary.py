@@ -1,7 +1,7 @@
 """Canary: recorded questions asked again, live, and what drifted since: the model, its fingerprint, its words.
 
-The recorded request goes out again, byte for byte, with a key of the caller's environment. A key is sent only to a host that is
-known to be that provider's, or that the caller names: a fixture from elsewhere cannot lead it away.
+The recorded request goes out again, byte for byte, with a key from the caller's environment. A key is sent only to a host that
+is known to be that provider's, or that the caller names: a foreign fixture cannot send it elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-en
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a model's answer says of itself."""
+    """What a model's answer says about itself."""
 
     status: int
     model: str = ""
@@ -61,7 +61,7 @@ class Asked:
     """Where it went, without a query."""
     drifts: tuple[Drift, ...] = ()
     error: str = ""
-    """Why there is no answer, if there is none."""
+    """Why there is no answer, if so."""
     text_decides: bool = True
 
 
@@ -70,7 +70,7 @@ class Canary:
     """How questions are asked."""
 
     environment: Mapping[str, str]
-    """Where keys (``OPENAI_API_KEY``, ...) and base URLs (``OPENAI_BASE_URL``, ...) stand."""
+    """Where keys (``OPENAI_API_KEY``, ...) and base URLs (``OPENAI_BASE_URL``, ...) are read."""
     base_url: str = ""
     """Wins over the environment's."""
     ignore: frozenset[str] = field(default_factory=frozenset[str])
@@ -89,7 +89,7 @@ def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> I
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A key goes where it was sent, and nowhere from there."""
+    """Redirects are refused: a key goes to the host it was sent to, and nowhere else."""
 
     def redirect_request(self, req: HttpRequest, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         return None
@@ -130,7 +130,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
 
 
 def has_drifted(asked: Asked) -> bool:
-    """Return whether something drifted that should not have: a text counts only if the request asks for a steady one."""
+    """Return whether something drifted that should not have: a text counts only if the request asks for a stable one."""
     return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
 
 
@@ -152,7 +152,7 @@ def _is_steady(request: Request) -> bool:
     return said.get(genai.REQUEST_TEMPERATURE) == 0 or genai.REQUEST_SEED in said
 
 
-# -- what is sent ---------------------------------------------------------------------------------------------------------
+# -- the request ---------------------------------------------------------------------------------------------------------
 
 
 def _address(step: Step, canary: Canary) -> tuple[str, dict[str, str]]:
@@ -193,19 +193,19 @@ def _provider(step: Step) -> Provider:
 
 
 def _owner(host: str) -> str:
-    """Return the provider that a host is known to be of."""
+    """Return the provider to which a host is known to belong."""
     return next((row.name for row in PROVIDERS if re.fullmatch(row.hosts, host)), "")
 
 
 def _rebased(url: str, base: str) -> str:
-    """Return the URL at another base: ``/v1`` at the end of the base is the ``/v1`` that the path begins with."""
+    """Return the URL at another base: ``/v1`` at the end of the base is the ``/v1`` at the start of the path."""
     parts, root = urlsplit(url), urlsplit(base if "://" in base else f"http://{base}")  # OLLAMA_HOST has no scheme
     prefix = root.path.rstrip("/")
     path = parts.path if parts.path.startswith(f"{prefix}/") else prefix + parts.path
     return urlunsplit(parts._replace(scheme=root.scheme, netloc=root.netloc, path=path))
 
 
-# -- what is said ---------------------------------------------------------------------------------------------------------
+# -- the answer ---------------------------------------------------------------------------------------------------------
 
 
 def _said(step: Step, status: int, headers: Headers, body: bytes) -> Said:

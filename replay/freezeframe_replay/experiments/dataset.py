@@ -2,9 +2,9 @@
 
 ::
 
-    dataset.json       format, version, the question that chose the runs, one row a run with its fixture's digest
-    runs/<name>/       a fixture each (docs/fixture-format.md)
-    judgements/        what judges asked and were told, so that a verdict can be repeated offline
+    dataset.json       format, version, the query that chose the runs, one row per run with its fixture's digest
+    runs/<name>/       one fixture each (docs/fixture-format.md)
+    judgements/        what judges asked and the answers, so that a verdict can be repeated offline
 
 Loading runs no code. A fixture that is not the pinned one is refused.
 """
@@ -35,7 +35,7 @@ class Row:
     """Its folder under ``runs``."""
     run_id: str
     digest: str
-    """Of its fixture."""
+    """The fixture's digest."""
     note: str = ""
     """Why it was chosen, for example the signature of its failure."""
 
@@ -71,10 +71,10 @@ class Dataset:
 
 
 def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chosen_by: str) -> Dataset:
-    """Write fixtures, each with a note, and then the manifest that pins them. Fixtures that were there already stay on disk.
+    """Write fixtures, each with a note, and then the manifest that pins them. Existing fixtures stay on disk.
 
     Raises:
-        FixtureError: no run at all, or a folder that cannot be written.
+        FixtureError: there are no runs, or the folder cannot be written.
     """
     rows: list[Row] = []
     try:
@@ -98,7 +98,7 @@ def load_dataset(directory: Path) -> Dataset:
     """Return the dataset in a folder; a single fixture's folder is a dataset of one.
 
     Raises:
-        FixtureError: neither is there, or of a version that this library does not know.
+        FixtureError: there is neither, or its version is unknown to this library.
     """
     path = directory / MANIFEST
     if not path.exists():
@@ -122,7 +122,7 @@ def load_dataset(directory: Path) -> Dataset:
 
 
 def _check_names(path: Path, rows: Sequence[Row]) -> None:
-    """A row's folder lies inside the dataset, whatever the manifest says."""
+    """Keep a row's folder inside the dataset, whatever the manifest says."""
     for row in rows:
         if Path(row.name).name != row.name or row.name in ("", ".", ".."):
             raise FixtureError(f"{path}: row {row.name!r}: found a path, expected the name of a folder under runs")

@@ -1,7 +1,7 @@
 """Experiment: a dataset replayed with a candidate, row by row, each with a verdict in two layers.
 
-Structure is compared exactly (`structure`). Where it holds and the outcome is worded otherwise, meaning is asked of a judge, if
-there is one.
+Structure is compared exactly (`structure`). If it is the same and the outcome is worded differently, a judge decides about the
+meaning, if there is one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ VERSION: Final = 1
 
 
 class Finding(StrEnum):
-    """What is said of one row."""
+    """The finding for one row."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -50,17 +50,17 @@ EXIT_CODES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What is tried: the code in the working tree, under a policy that may edit requests and go live."""
+    """The candidate: the code in the working tree, under a policy that may edit requests and go live."""
 
     policy: Policy = field(default_factory=Policy)
     command: tuple[str, ...] = ()
-    """Program to start in place of the recorded entry point."""
+    """The program to start in place of the recorded entry point."""
     cwd: Path | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
 
     @property
     def label(self) -> str:
-        """Return what is tried, in a few words."""
+        """Describe the candidate in a few words."""
         parts = [str(edit) for edit in self.policy.edits]
         if self.command:
             parts.append(" ".join(self.command))
@@ -75,7 +75,7 @@ class RowResult:
     run_id: str
     finding: Finding
     why: str
-    """In one line."""
+    """The result in one line."""
     note: str = ""
     structure: Structure | None = None
     judgement: Judgement | None = None
@@ -105,7 +105,7 @@ class Result:
 
     @property
     def finding(self) -> Finding:
-        """Return what is said of the whole: one changed row is a change; one incomparable row, or no row, leaves it open."""
+        """Return the finding for the whole: one changed row is a change; one incomparable row, or no row, leaves it open."""
         for finding in (Finding.CHANGED, Finding.INCOMPARABLE):
             if self.counts[finding]:
                 return finding
@@ -117,7 +117,7 @@ OnRow = Callable[[int, int, RowResult], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judging:
-    """How meaning is asked about."""
+    """How meaning is judged."""
 
     judge: Judge
     records: Path
@@ -137,10 +137,10 @@ def run_experiment(
 
     Args:
         dataset: the runs.
-        candidate: what is tried.
-        judging: who is asked where structure holds and the words differ. Judges run in this process, one at a time.
-        jobs: replays side by side, each its own process.
-        on_row: called with how many rows are done, how many there are, and the row.
+        candidate: the candidate to try.
+        judging: which judge is asked if structure is the same and the words differ. Judges run in this process, one at a time.
+        jobs: replays in parallel, each in its own process.
+        on_row: called with the number of rows done, their total, and the row.
         rows: some of the dataset's rows (default: all).
 
     Raises:
@@ -233,7 +233,7 @@ def _recorded_outcome(fixture: Fixture) -> str | None:
 
 
 def _comparable(text: str) -> Any:
-    """Keep what an exception is and says; its attributes may hold addresses and times."""
+    """Keep class and text of an exception; its attributes may hold addresses and times."""
     value = _json(text)
     if isinstance(value, dict) and value.get(values.TAG) == "exception":
         return {"raised": value.get("class"), "text": value.get("text")}

@@ -1,4 +1,4 @@
-"""Failures: errors of the store, grouped by a signature that stays the same for failures alike, with a run of each group."""
+"""Failures: errors of the store, grouped by a signature that is the same for similar failures, with a run of each group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUP BY signature ORDER BY runs DESC, failures DESC, signature LIMIT {limit}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Failures alike."""
+    """A group of similar failures."""
 
     signature: str
     failures: int
@@ -30,14 +30,14 @@ class Group:
     type: str
     """Class of the error."""
     message: str
-    """Of the newest."""
+    """The newest one's message."""
     last: dt.datetime
     newest: str
     """The newest run that can be re-enacted; if none can, the newest."""
 
 
 class Store(Protocol):
-    """What is asked: `freezeframe_replay.sources.store.RunStore`."""
+    """The part of `freezeframe_replay.sources.store.RunStore` that is needed."""
 
     def sql(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Any]]:
         """Return column names and rows."""
@@ -48,13 +48,13 @@ def list_failures(store: Store, *, limit: int = 20, since: dt.datetime | None = 
     """Return groups of failures, those of most runs first.
 
     Args:
-        store: where to ask.
+        store: the store to query.
         limit: how many groups at most.
-        since: only failures at or after.
+        since: only failures at or after this time.
         where: a further condition in SQL over the view ``errors``.
 
     Raises:
-        PermanentStoreError: the condition is no SQL, or names no column.
+        PermanentStoreError: the condition is not valid SQL, or names an unknown column.
     """
     tests = [f"({where})" if where else "1"]
     parameters: dict[str, Any] = {}

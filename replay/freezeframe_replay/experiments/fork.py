@@ -1,7 +1,7 @@
 """Fork: a recorded run with one thing changed, as its own fixture. Pure.
 
-A replay of the fork answers as recorded up to the changed step, and gives the changed answer there. What the code then asks
-that the recording does not hold is the first divergence: what the change makes it do.
+A replay of the fork answers as recorded up to the changed step, and returns the changed answer there. The code's first call
+after that which the recording does not hold is the first divergence: the effect of the change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Target(StrEnum):
     FLAG = "flag"
     """A feature flag, named by the path."""
     CLOCK = "clock"
-    """When the run began, as a time in ISO 8601 (UTC where no zone is named): all of it moves."""
+    """When the run began, as a time in ISO 8601 (UTC if no zone is named): the whole run moves."""
     COMMIT = "commit"
     """The commit of the code; ``freezeframe replay --at-commit`` checks it out."""
 
@@ -66,7 +66,7 @@ def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
     """Return the fixture with the edits in it, under its own id.
 
     Raises:
-        FixtureError: no such step, a step that another one answers for, or a value that does not fit there.
+        FixtureError: no such step, a step inside another one, or a value that does not fit there.
     """
     changed = fixture
     for edit in edits:
@@ -155,7 +155,7 @@ def _nanoseconds(text: str) -> int:
 
 
 def _move(fixture: Fixture, by_ns: int) -> Fixture:
-    """Return the run as if it had happened that much later."""
+    """Return the run moved in time by that much."""
 
     def moved(step: Step) -> Step:
         exchange = step.exchange
@@ -216,7 +216,7 @@ def _change_exchange(step: Step, edit: Edit) -> Exchange:
 
 
 def _answered(exchange: Exchange, response: Response) -> Exchange:
-    """Return the exchange with an answer; if it had failed, it fails no more."""
+    """Return the exchange with an answer; if it had failed, it no longer does."""
     return replace(exchange, response=replace(response, completion=Completion.COMPLETE, omitted=None), error=None)
 
 

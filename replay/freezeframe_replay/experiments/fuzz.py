@@ -1,7 +1,7 @@
-"""Fuzz: which small perturbations of a run make the code do something else.
+"""Fuzz: which small perturbations of a run make the code behave differently.
 
-Offline, the model is held to what it said: fields that carry the conversation do not decide, so that only what the *code* makes
-of a perturbation shows. With a live model, the model's part shows, too.
+Offline, the model repeats its recorded answers: fields that carry the conversation do not decide, so only what the *code* does
+with a perturbation shows. With a live model, the model's part shows, too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from freezeframe_schemas.verdict import Verdict, headline, verdict, why_incompar
 CONVERSATION: Final = tuple(
     f"body.{field}" for field in ("messages", "input", "system", "instructions", "prompt", "contents", "system_instruction")
 )
-"""Key components that carry what was said so far."""
+"""Key components that carry the conversation so far."""
 
 UNKNOWN: Final = "unknown"
 """The recording cannot answer what the code asks, or holds no outcome to compare."""
@@ -65,16 +65,16 @@ class Fuzzing:
 
 
 OnEffect = Callable[[Effect, Perturbation, int], None]
-"""Told of each effect, with the perturbation and how many are tried in all."""
+"""Called with each effect, its perturbation and the total number of perturbations."""
 
 
 def fuzz(
     fixture: Fixture, fuzzing: Fuzzing, *, on_effect: OnEffect = lambda _effect, _perturbation, _total: None
 ) -> tuple[Effect, ...]:
-    """Replay perturbed runs and return what each did. Short runs have fewer perturbations than rounds.
+    """Replay perturbed runs and return the effects. Short runs have fewer perturbations than rounds.
 
     Raises:
-        ReplayError: the unperturbed run is not re-enacted, so that a difference would mean nothing.
+        ReplayError: the unperturbed run is not re-enacted, so a difference would mean nothing.
     """
     fuzzing = replace(fuzzing, policy=_held_to_its_words(fuzzing.policy))
     if not fuzzing.policy.goes_live:
@@ -139,7 +139,7 @@ def _outcome_effect(effect: Callable[[bool, str, str], Effect], original: Fixtur
 
 
 def _said(text: str) -> Any:
-    """Return an outcome as a value; of an exception what it is and says."""
+    """Return an outcome as a value; for an exception, its class and text."""
     try:
         value: Any = json.loads(text)
     except ValueError:
@@ -150,7 +150,7 @@ def _said(text: str) -> Any:
 
 
 def unknown(effects: Sequence[Effect]) -> list[Effect]:
-    """Return the perturbations of which it is not known whether they flip the run."""
+    """Return the perturbations for which it is unknown whether they flip the run."""
     return [effect for effect in effects if effect.effect == UNKNOWN]
 
 
