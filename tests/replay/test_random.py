@@ -173,6 +173,7 @@ def generators_of_numpy() -> Any:
         float(np.random.RandomState().rand()),
         np.random.default_rng(4).random(),
         float(np.random.rand()),
+        np.random.default_rng().random(),
     ]
 
 

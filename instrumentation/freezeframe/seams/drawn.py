@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import random
 from types import FrameType
 from typing import Any, Final
@@ -11,8 +10,7 @@ from typing import Any, Final
 from freezeframe._context import Place, current_place
 from freezeframe._draws import asker
 from freezeframe.seams import _port
-from freezeframe.seams.responder import Feed, Responder
-from freezeframe_schemas.exchange import format_lane
+from freezeframe.seams.readings import feed_of, recall
 
 WORD_BITS: Final = 32
 GIVEN: Final = "gauss "
@@ -43,8 +41,8 @@ class Served:
 
     def lane(self, frame: FrameType, files: tuple[str, ...], *, for_gauss: bool = False, anew: bool = False) -> _Lane | None:
         """Return the lane whose words a frame draws; None if nothing was recorded for it, or its work is done for real."""
-        responder, place = _port.serving(), current_place()
-        if self.is_left or responder is None or place.inside_call:
+        place = current_place()
+        if self.is_left or _port.serving() is None or place.inside_call:
             return None
         file = asker(frame, files)
         if self._last is not None and self._last[0] is place and self._last[1] is file:
@@ -55,12 +53,12 @@ class Served:
             self._last = place, file, found
         if anew:
             found.left = 0
-        return found if found.is_ready(responder, self, for_gauss=for_gauss) else None
+        return found if found.is_ready(self, for_gauss=for_gauss) else None
 
-    def generator_at(self, epoch: int, word: int, responder: Responder) -> Any:
+    def generator_at(self, epoch: int, word: int) -> Any:
         """Return a generator that yields the words of an epoch from `word` on."""
         if epoch not in self._epochs:
-            text = responder.recall(Feed.READING, f"random-epoch {epoch}")
+            text = recall(f"random-epoch {epoch}")
             if text is None:
                 return None
             self._epochs[epoch] = [_state_from_text(text)]
@@ -89,10 +87,10 @@ class _Lane:
         self._next = ""
         """A reading that is not due yet."""
 
-    def is_ready(self, responder: Responder, served: Served, *, for_gauss: bool) -> bool:
+    def is_ready(self, served: Served, *, for_gauss: bool) -> bool:
         """Return whether there is a generator; move on to the next one if this one's words are used up."""
         while self.left is not None and self.left <= 0:
-            reading = self._next or responder.recall(Feed.READING, self._feed)
+            reading = self._next or recall(self._feed)
             self._next = ""
             if reading is None:
                 break
@@ -108,7 +106,7 @@ class _Lane:
                     return True
                 where, _, count = reading.partition(":")
                 epoch, _, word = where.partition("+")
-                found = served.generator_at(int(epoch), int(word), responder)
+                found = served.generator_at(int(epoch), int(word))
                 if found is None:
                     break
                 self.generator, self.left = found, int(count) if count else None
@@ -118,10 +116,6 @@ class _Lane:
         """Count the drawn words."""
         if self.left is not None:
             self.left -= words
-
-
-def feed_of(kind: str, place: Place, file: str) -> str:
-    return f"{kind}{'' if place.run else '-outside'} {format_lane(place.lane.path)} {os.path.basename(file)}"
 
 
 def state_to_text(state: tuple[int, ...]) -> str:

@@ -21,10 +21,10 @@ from freezeframe._context import Place, current_place
 from freezeframe._draws import MAX_STATES, NUMPY, Draws, asker
 from freezeframe._guard import guard
 from freezeframe.seams import _port
-from freezeframe.seams.drawn import feed_of
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.randoms import draws_of, note, recorded_seed
-from freezeframe.seams.responder import Feed, Responder
+from freezeframe.seams.randoms import recorded_seed
+from freezeframe.seams.readings import draws_of, feed_of, note, recall
+from freezeframe.seams.responder import Responder
 
 _NO_DRAWS: Final = frozenset({"get_state", "set_state"})
 
@@ -33,7 +33,8 @@ def install(module: ModuleType, patches: Patches) -> None:
     """Watch the functions of ``numpy.random``, and seed the generators that get no seed."""
     numpy_random: Any = module
     shared = numpy_random.mtrand._rand
-    watch = _Watch(shared, type(shared))
+    # With a seed: without one it would take the recorded seed of a generator that the program makes.
+    watch = _Watch(shared, lambda: type(shared)(numpy_random.MT19937(0)))
     for name in numpy_random.__all__:
         function = getattr(numpy_random, name)
         if name == "seed" or (name not in _NO_DRAWS and getattr(function, "__self__", None) is shared):
@@ -45,9 +46,9 @@ def install(module: ModuleType, patches: Patches) -> None:
 class _Watch:
     """The shared generator as it is drawn from."""
 
-    def __init__(self, shared: Any, kind: Any) -> None:
+    def __init__(self, shared: Any, make: Callable[[], Any]) -> None:
         self._shared = shared
-        self._kind = kind
+        self._make = make
         self._lock = _thread.RLock()
         self._drawer: tuple[Draws, str] | None = None
         self._row: list[str] | None = None
@@ -94,9 +95,9 @@ class _Watch:
             self._lanes.clear()
         feed = feed_of("random-numpy", place, file)
         lane = self._lanes.setdefault(feed, _Lane())
-        if lane.left <= 0 and (reading := responder.recall(Feed.READING, feed)) is not None:
+        if lane.left <= 0 and (reading := recall(feed)) is not None:
             state, _, calls = reading.partition(":")
-            lane.generator = self._kind(0)
+            lane.generator = self._make()
             lane.generator.set_state(_from_text(state))
             lane.left = int(calls) if calls else sys.maxsize
         return None if lane.generator is None else lane

@@ -16,7 +16,6 @@ import concurrent.futures
 import functools
 import inspect
 import itertools
-import os
 import sys
 import time
 from collections import deque
@@ -29,7 +28,7 @@ from freezeframe._context import Place, current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches, importers
-from freezeframe.seams.responder import Feed
+from freezeframe.seams.readings import feed_of, note, recall
 from freezeframe_schemas.exchange import Lane, format_lane
 
 LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
@@ -70,7 +69,7 @@ class _Race:
         with guard("races.begin"):
             self._mark(ordered)
             if self._marks:
-                self._begin(place, os.path.basename(caller))
+                self._begin(place, caller)
 
     def _mark(self, ordered: bool) -> None:
         lanes = [LANES.get(member) for member in self.members]
@@ -81,17 +80,15 @@ class _Race:
             }
 
     def _begin(self, place: Place, file: str) -> None:
-        feed = f"{'race' if place.run else 'race-outside'} {format_lane(place.lane.path)} {file}"
-        responder, recorder = _port.serving(), _port.recorder()
-        told = None if responder is None else responder.recall(Feed.READING, feed)
+        feed = feed_of("race", place, file)
+        told = recall(feed)
         if told is not None:
             by_mark = {mark: member for member, mark in self._marks.items()}
             marks = told.split()
             if all(mark in by_mark for mark in marks):  # otherwise the program races different ones than recorded
                 self.recorded = [by_mark[mark] for mark in marks]
-        if recorder is not None:
-            self._row = (place.run or recorder.root).note_reading(feed, "")
-            self._row_at = len(self._row or ()) - 1
+        self._row = note(place, feed, "")
+        self._row_at = len(self._row or ()) - 1
 
     def note(self, found: Iterable[Any]) -> None:
         """Note that the program found these done, after the previous ones."""

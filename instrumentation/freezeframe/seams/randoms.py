@@ -36,9 +36,9 @@ from freezeframe._context import PLACE, Place, current_place
 from freezeframe._draws import UNRECORDED, Draws, asker, is_of_program
 from freezeframe._guard import guard
 from freezeframe.seams import _port
-from freezeframe.seams.drawn import GIVEN, GONE, WORD_BITS, Served, feed_of, state_to_text
+from freezeframe.seams.drawn import GIVEN, GONE, WORD_BITS, Served, state_to_text
 from freezeframe.seams.patching import Patches, importers
-from freezeframe.seams.responder import Feed
+from freezeframe.seams.readings import draws_of, feed_of, note, recall
 
 _STATE_WORDS: Final = 624
 _FILES: Final = (random.__file__, __file__)
@@ -295,8 +295,7 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
                 from_outside = original.__name__ == "seed" and (args or (kwargs.get("a"),))[0] is None
                 feed = feed_of("random-seed", place, asker(sys._getframe(1), _FILES))
                 now = "" if from_outside else hashlib.sha256(repr(shared.getstate()).encode()).hexdigest()[:16]
-                responder = _port.serving()
-                if responder is not None and responder.recall(Feed.READING, feed) != now:
+                if _port.serving() is not None and recall(feed) != now:
                     shared.served.is_left = True
                 draws = draws_of(place)
                 if draws is not None and draws.take():
@@ -336,12 +335,11 @@ def _wrap_seed_of_own(original: Callable[..., None]) -> Callable[..., None]:
 def recorded_seed(file: str) -> int | None:
     """Return a seed for a generator that a file made without one, the recorded one in a replay; None if nothing is recorded."""
     place = current_place()
-    responder, draws = _port.serving(), draws_of(place)
-    if place.inside_call or (responder is None and draws is None):
+    draws = draws_of(place)
+    if place.inside_call or (_port.serving() is None and draws is None):
         return None
     feed = feed_of("random-own", place, file)
-    recorded = None if responder is None else responder.recall(Feed.READING, feed)
-    given = _system_random(_SEED_BYTES).hex() if recorded is None else recorded
+    given = recall(feed) or _system_random(_SEED_BYTES).hex()
     if draws is not None and draws.take():
         note(place, feed, given)
     return int(given, 16)
@@ -369,19 +367,3 @@ _SECRET_FILES: Final = (random.__file__, os.path.join(os.path.dirname(random.__f
 def _note_gauss(place: Place | None, drawer: tuple[Draws, str] | None, value: str) -> None:
     if place is not None and drawer is not None and drawer[0].take():
         note(place, drawer[1], value)
-
-
-def draws_of(place: Place) -> Draws | None:
-    """Return the store for draws at a place; None if they are not."""
-    recorder = _port.recorder()
-    if recorder is None or place.inside_call:
-        return None
-    return recorder.root.draws() if place.run is None else place.run.draws
-
-
-def note(place: Place, feed: str, value: str) -> list[str] | None:
-    """Keep a reading; return its list."""
-    recorder = _port.recorder()
-    if recorder is None:
-        return None
-    return (place.run or recorder.root).note_reading(feed, value)

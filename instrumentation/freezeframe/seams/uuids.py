@@ -16,10 +16,8 @@ from typing import Any, Final
 
 from freezeframe._context import current_place
 from freezeframe._guard import guard
-from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.responder import Feed
-from freezeframe_schemas.exchange import format_lane
+from freezeframe.seams.readings import feed_of, note, recall
 
 _ASKER: Final = 3
 """Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
@@ -68,13 +66,9 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
         return draw(size)
     feed = ""
     with guard("uuids.feed"):
-        file = os.path.basename(sys._getframe(_ASKER).f_code.co_filename)
-        feed = f"{'uuid' if place.run else 'uuid-outside'} {format_lane(place.lane.path)} {file}"
-    responder = _port.serving()
-    recorded = None if responder is None else responder.recall(Feed.READING, feed)
+        feed = feed_of("uuid", place, sys._getframe(_ASKER).f_code.co_filename)
+    recorded = recall(feed)
     given = draw(size) if recorded is None else bytes.fromhex(recorded)
-    recorder = _port.recorder()
-    if recorder is not None:
-        with guard("uuids.note"):
-            (place.run or recorder.root).note_reading(feed, given.hex())
+    with guard("uuids.note"):
+        note(place, feed, given.hex())
     return given

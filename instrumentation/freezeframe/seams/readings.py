@@ -1,0 +1,39 @@
+"""Readings: what a lane took from its surroundings, in a row for each kind, lane and file that asked; in a replay recalled.
+
+A feed is the name of such a row: ``KIND LANE FILE``. Outside a run the kind ends in ``-outside``.
+"""
+
+from __future__ import annotations
+
+import os
+
+from freezeframe._context import Place
+from freezeframe._draws import Draws
+from freezeframe.seams import _port
+from freezeframe.seams.responder import Feed
+from freezeframe_schemas.exchange import format_lane
+
+
+def feed_of(kind: str, place: Place, file: str) -> str:
+    """Return the feed of a place, for the file that asks there."""
+    return f"{kind}{'' if place.run else '-outside'} {format_lane(place.lane.path)} {os.path.basename(file)}"
+
+
+def recall(feed: str) -> str | None:
+    """Return the next reading that a replay has; None if it has no more, or there is no replay."""
+    responder = _port.serving()
+    return None if responder is None else responder.recall(Feed.READING, feed)
+
+
+def note(place: Place, feed: str, value: str) -> list[str] | None:
+    """Keep a reading; return the row that it ends, None if it is not kept."""
+    recorder = _port.recorder()
+    return None if recorder is None else (place.run or recorder.root).note_reading(feed, value)
+
+
+def draws_of(place: Place) -> Draws | None:
+    """Return the store for draws at a place; None if they are not kept."""
+    recorder = _port.recorder()
+    if recorder is None or place.inside_call:
+        return None
+    return recorder.root.draws() if place.run is None else place.run.draws
