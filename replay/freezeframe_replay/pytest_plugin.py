@@ -1,7 +1,7 @@
 """pytest plugin: a recorded run as a test. The fixture is `freezeframe_fixture`, the marker is `freezeframe`.
 
-Loaded in every project that has freezeframe installed, so the top level imports pytest and the standard library only. What
-fails here fails with the report of the replay, never with freezeframe's own stack.
+Loaded in every project that has freezeframe installed, so the top level imports only pytest and the standard library. A test
+that fails here fails with the report of the replay, never with freezeframe's own stack.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Result:
         _fail_with(assertions.at_most(self.report, name, times), self.report)
 
     def assert_grounded(self, text: str) -> None:
-        """Fail unless the outcome says `text`, and so does a tool's result or a retrieved chunk that the program was given."""
+        """Fail unless `text` is in the outcome, and in a tool's result or a retrieved chunk that the program received."""
         from freezeframe_replay import assertions
 
         _fail_with(assertions.grounded(self.report, self.fixture, text), self.report)
@@ -116,7 +116,7 @@ class FrozenRun:
             return Result(report=report, fixture=load_fixture(self.directory))
         except FreezeframeError as error:
             message = f"the replay could not run\n\n{error}"
-        _fail(message)  # outside the handler, or pytest shows our error a second time, as its cause
+        _fail(message)  # outside the handler, or pytest shows our error again, as the cause
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -159,7 +159,7 @@ def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make a test of each fixture below the marker's `folder`."""
+    """Generate a test for each fixture below the marker's `folder`."""
     folder = next(
         (marker.kwargs["folder"] for marker in metafunc.definition.iter_markers(MARKER) if "folder" in marker.kwargs), None
     )
@@ -188,7 +188,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
-    """A recorded run: by default the fixture beside the test's file (or in a folder named after it)."""
+    """A recorded run: by default the fixture next to the test's file (or in a folder named after it)."""
     options = _marker_options(request)
     beside = request.path.parent
     directory = getattr(request, "param", None) or (
@@ -227,7 +227,7 @@ def _marker_options(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def _program(command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command with ``python`` as the interpreter that runs the tests, whatever stands first on the PATH."""
+    """Return the command with ``python`` as the interpreter that runs the tests, whatever is first on the PATH."""
     first, *rest = [str(item) for item in command]
     return (sys.executable if first in ("python", "python3") else first, *rest)
 
@@ -237,7 +237,7 @@ def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _directory_for(test_file: Path) -> Path:
-    """Return the folder of the test's file where it is a fixture, else the one next to it that is named after the test."""
+    """Return the folder of the test's file if it is a fixture, else the one next to it that is named after the test."""
     if (test_file.parent / "manifest.json").is_file():
         return test_file.parent
     return test_file.parent / test_file.stem.removeprefix("test_")
@@ -255,9 +255,9 @@ def _load(directory: Path) -> Fixture:
 
 
 def _working_directory(entry_file: str | None, directory: Path, config: pytest.Config) -> Path:
-    """Return where to start the program: the nearest folder above the fixture from which the recorded file is found.
+    """Return where to start the program: the nearest folder above the fixture from which the recorded file can be found.
 
-    Recordings name the file relative to the working directory of then; a checkout may stand anywhere.
+    Recordings name the file relative to the working directory at that time; a checkout may be anywhere.
     """
     if entry_file and not Path(entry_file).is_absolute():
         above = directory.resolve()

@@ -6,11 +6,11 @@
     GET  /api/runs/ID/fixture         the fixture as tar.gz
     GET  /   and   GET /runs/ID       the same as pages
     GET  /diff?before=ID&after=ID     two runs side by side
-    POST /runs/ID/replay              the run re-enacted, offline, by the code beside the data directory
+    POST /runs/ID/replay              the run re-enacted, offline, by the code next to the data directory
     POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
 
-All but the first ask for the reader's token, or for the cookie of a browser that came by such a link (`web.door`).
-It answers only to a Host of this machine, so that no web page can reach it by DNS rebinding, and replays only for a form of its
+All but the first require the reader's token, or the cookie of a browser that came by such a link (`web.door`).
+It answers only to a Host of this machine, so no web page can reach it by DNS rebinding, and replays only for a form of its
 own pages (their Origin, and a token that only they hold). It changes nothing in the store.
 """
 
@@ -66,7 +66,7 @@ _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
 """One replay at a time: each is a process that runs the agent's code."""
 
 _OPEN: Final = frozenset({"/healthz", "/enter"})
-"""What is answered without token and cookie. A probe carries neither, and a link is what brings the cookie."""
+"""Paths that are answered without token and cookie. A probe carries neither, and the link sets the cookie."""
 _HEADERS: Final = {
     **ANSWER_HEADERS,
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
@@ -75,8 +75,8 @@ _HEADERS: Final = {
 
 
 def make_app(home: Home) -> web.Application:
-    """Return the application over the data directory's store. The store is opened for each request: a collector that was
-    started again is found again."""
+    """Return the application over the data directory's store. The store is opened for each request, so a restarted collector
+    is found again."""
     app = web.Application(middlewares=[_guard])
     app[_HOME] = home
     app[_DOOR] = Door(load_or_create_token(home.directory, READER))
@@ -194,7 +194,7 @@ async def _diff_page(request: web.Request) -> web.Response:
 
 
 async def _replay_page(request: web.Request) -> web.Response:
-    """Replay the run for a form of our own page: the code is run that the command line would run, in the same folder."""
+    """Replay the run for a form of our own page: run the same code as the command line, in the same folder."""
     form = await request.post()
     own = f"http://{request.headers.get('Host', '')}"
     given = str(form.get("token", "")).encode()
@@ -215,7 +215,7 @@ def _reenact(run: Run, folder: Path) -> Report:
 
 
 def _folder(home: Home) -> Path:
-    """Return where the agent is started: beside ``.freezeframe``, or where the service was started."""
+    """Return where the agent is started: next to ``.freezeframe``, or where the service was started."""
     return home.directory.parent if home.directory.name == NAME else Path.cwd()
 
 
@@ -246,7 +246,7 @@ def fixture_archive(run: Run) -> bytes:
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Drop who packed it and when."""
+    """Remove owner and time from an archive entry."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     member.mode = 0o755 if member.isdir() else 0o644
@@ -278,7 +278,7 @@ def _list(request: web.Request) -> Sequence[RunRow]:
 
 
 def _filters(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the filters of a list as `RunStore.list_runs` takes them; an empty field of the form filters nothing."""
+    """Return the filters of a list for `RunStore.list_runs`; an empty field of the form filters nothing."""
     filters: dict[str, Any] = {name: query[name] for name in ("service", "user") if query.get(name)}
     if query.get("failed", "") in ("1", "true"):
         filters["statuses"] = NOT_OK
@@ -300,7 +300,7 @@ def _filters(query: Mapping[str, str]) -> dict[str, Any]:
 
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer to this machine's own names only, turn our errors into answers, and set the headers of every answer."""
+    """Answer only to this machine's own names, turn our errors into answers, and set the headers of every answer."""
     why = why_foreign(request.headers, names=LOOPBACK_NAMES, links=True)
     if why is not None:
         answer: web.StreamResponse = web.json_response({"error": f"refused: {why}"}, status=403)
@@ -321,19 +321,19 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _closed(request: web.Request) -> web.Response:
-    """Say to whoever has neither token nor cookie how to get in."""
+    """Explain how to get in to a client with neither token nor cookie."""
     if request.path.startswith("/api/"):
         text = "expected `authorization: Bearer TOKEN`; the token is in the file reader-token of the data directory"
         answer = web.json_response({"error": text}, status=401)
     else:
-        # a browser does not send the cookie when a page elsewhere leads here, and does when this page does
+        # a browser does not send the cookie if another site's page leads here, and does if this page does
         answer = _html(pages.closed_page("/" if request.path == "/enter" else f"/{request.path_qs.lstrip('/')}"), status=401)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer
 
 
 def _cookie_name(request: web.Request) -> str:
-    """Return the name of this service's cookie: those of all ports of a machine lie together."""
+    """Return the name of this service's cookie: the ports of a machine share their cookies."""
     port = request.transport.get_extra_info("sockname")[1] if request.transport is not None else 0
     return f"freezeframe-{port}"
 

@@ -5,7 +5,7 @@
         model.reply("It is in Lyon.")
         assert answer("Where is AC-1?") == "It is in Lyon."
 
-Model calls are answered in the order in which they are made, in the client's own wire format, whole or streamed as it asks.
+Model calls are answered in the order in which they are made, in the client's wire format, whole or streamed as requested.
 Tools run for real.
 """
 
@@ -34,7 +34,7 @@ _Write = Callable[[WireDialect, Request], Response]
 
 
 class ModelStub:
-    """A stub model. Set what it answers, call by call; `requests` holds what it was asked."""
+    """A stub model. Set its answers, call by call; `requests` holds the requests it received."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -69,7 +69,7 @@ class ModelStub:
         self._say(vectors=vectors)
 
     def error(self, status: int, message: str = "refused by the stub") -> None:
-        """Refuse one call. SDKs retry after 429 and 5xx: also set what the next attempt gets."""
+        """Refuse one call. SDKs retry after 429 and 5xx, so also set what the next attempt gets."""
         self._left.append(lambda dialect, _: dialect.write_error(status, message))
 
     @property
@@ -88,7 +88,7 @@ class ModelStub:
         answer = Answer(pieces=pieces, tool_calls=tool_calls, vectors=vectors, id=f"stub_{self._said}")
         self._left.append(lambda dialect, request: dialect.write_answer(answer, request))
 
-    # -- what the seams call ----------------------------------------------------------------------------------------------
+    # -- called by the seams ----------------------------------------------------------------------------------------------
 
     def respond(self, call: Call) -> Exchange | None:
         """Answer a model call; let a tool run; refuse any other call."""
@@ -112,36 +112,36 @@ class ModelStub:
         return Exchange(kind=call.kind, name=call.name, seam=call.seam, request=call.request, response=response)
 
     def recall(self, feed: Feed, key: str) -> str | None:
-        """Flags and readings are the test's own."""
+        """Return nothing: flags and readings are the test's own."""
         del feed, key
 
     async def turn(self, answer: Exchange) -> None:
-        """Answers come as they are asked for."""
+        """Do not wait: answers come when they are requested."""
 
     def turn_in_thread(self, answer: Exchange) -> None:
-        """Answers come as they are asked for."""
+        """Do not wait: answers come when they are requested."""
 
     async def stay_open(self, answer: Exchange) -> None:
-        """Streams end where they end."""
+        """Do not wait: streams end where they end."""
 
     def loop_time(self, loop: Any) -> float | None:
-        """Time is the test's own."""
+        """Return None: time is the test's own."""
         del loop
 
     def enter(self, target: str, input_json: str) -> None:
-        """Entry points are not watched."""
+        """Do nothing: entry points are not watched."""
 
     def leave(self, output_json: str | None, error_json: str | None) -> None:
-        """Entry points are not watched."""
+        """Do nothing: entry points are not watched."""
 
 
 @contextmanager
 def model_stub() -> Generator[ModelStub]:
-    """Answer every model call of the block from what the test says.
+    """Answer every model call in the block as the test says.
 
     Raises:
         RuntimeError: a replay or another stub is active in this process.
-        AssertionError: the block ended and answers were left.
+        AssertionError: the block ended with unused answers.
     """
     from freezeframe import seams
     from freezeframe._instrument import active_handle

@@ -1,7 +1,7 @@
-"""Judge: whether two outcomes mean the same, asked of a function of the user's: ``package.module:function``.
+"""Judge: a function of the user's decides whether two outcomes mean the same: ``package.module:function``.
 
-A judge that asks a model does so with the user's own client. What it asks and is told is recorded beside the dataset, so that
-the verdict can be repeated offline, years later; it is asked for real only with consent.
+A judge that asks a model does so with the user's own client. Its requests and the answers are recorded next to the dataset, so
+the verdict can be repeated offline, years later; it asks for real only with consent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PASSING: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a judge is shown. Texts are as recorded: redacted, and tagged JSON where the program's values are no text."""
+    """What a judge is shown. Texts are as recorded: redacted, and tagged JSON if the program's values are not text."""
 
     run: str
     input: str
@@ -37,7 +37,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a judge says. A judge may also return a bool, or a score from 0 to 1 (0.5 and above passes)."""
+    """A judge's answer. A judge may also return a bool, or a score from 0 to 1 (0.5 and above passes)."""
 
     passed: bool
     score: float | None = None
@@ -48,7 +48,7 @@ Judge = Callable[[Case], Any]
 
 
 def load_judge(name: str, *, folder: Path | None = None) -> Judge:
-    """Return the function that ``module:function`` names; modules of `folder` (default: the working directory) are found.
+    """Return the function that ``module:function`` names; modules in `folder` (default: the working directory) can be imported.
 
     Raises:
         ConfigError: no such module or function.
@@ -71,16 +71,16 @@ def load_judge(name: str, *, folder: Path | None = None) -> Judge:
 
 
 def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgement:
-    """Return what the judge says of the case: from its recording where there is one.
+    """Return the judgement of the case: from its recording if there is one.
 
     Args:
         judge: the function.
-        case: what it is shown.
-        records: folder under which its calls are recorded, one folder a case.
-        live: whether a case that is not recorded may be asked for real.
+        case: the case to judge.
+        records: folder under which its calls are recorded, one folder per case.
+        live: whether an unrecorded case may be judged for real.
 
     Raises:
-        ReplayError: it asks a model and may not, or what it gave back is no judgement.
+        ReplayError: it asks a model and may not, or its return value is not a judgement.
     """
     name = digest(canonical_json([_name_of(judge), case.run, case.input, case.recorded, case.candidate]))[:16]
     directory = records / name
@@ -99,7 +99,7 @@ def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgeme
 
 
 def _ask_unrecorded(judge: Judge, case: Case) -> Any:
-    """Run the judge with every seam closed: one that asks no one needs no recording."""
+    """Run the judge with every seam closed: one that makes no calls needs no recording."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         nothing = Path(scratch) / "nothing-recorded-for-this-case"
         write_fixture(Fixture(run_id="0" * 32, entry=Entry(), steps=()), nothing)

@@ -1,6 +1,6 @@
 """Perturb: small changes of a recorded run, each its own fixture. Pure, and the same for the same seed.
 
-What is changed is what a world may change by itself: how the question is typed, what a tool gives back, where a stream is cut,
+The changes are those that the world may make on its own: how the question is typed, what a tool returns, where a stream is cut,
 which of two concurrent answers comes first.
 """
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 _SMALLEST_WORD: Final = 4
 _LARGEST_STREAM: Final = 400
-"""Pieces that a stream is cut into at most."""
+"""The largest number of pieces that a stream is cut into."""
 
 
 class Aim(StrEnum):
@@ -33,7 +33,7 @@ class Aim(StrEnum):
     PROMPT = "prompt"
     """A text of the entry point's input."""
     RESULT = "result"
-    """What a tool or retriever gave back, or that it fails."""
+    """What a tool or retriever returned, or that it fails."""
     CHUNKS = "chunks"
     """The borders of a response's chunks; the bytes stay."""
     ORDER = "order"
@@ -46,7 +46,7 @@ class Perturbation:
 
     aim: Aim
     text: str
-    """What was changed, in a line."""
+    """What was changed, in one line."""
     fixture: Fixture
     step: int | None = None
 
@@ -68,7 +68,7 @@ def perturbations(fixture: Fixture, *, seed: int, aims: Sequence[Aim] = tuple(Ai
 
 
 def _distinct(recorded: _T, changes: Iterable[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
-    """Yield the changes that change something, and each once: the lower case of small letters is what was there."""
+    """Yield the changes that change something, each once: lower-casing small letters changes nothing."""
     seen = [recorded]
     for said, changed in changes:
         if changed not in seen:
@@ -84,7 +84,7 @@ def _prompts(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
         return
     recorded = json.loads(fixture.entry.input)
     for path, text in _texts(recorded, ""):
-        if any(map(str.isspace, text)):  # a name or an id is no prompt
+        if any(map(str.isspace, text)):  # a name or an id is not a prompt
             for said, changed in _distinct(text, _typed_otherwise(text, rng)):
                 edit = Edit(target=Target.INPUT, path=path, value=changed)
                 yield _forked(fixture, edit, Aim.PROMPT, f"{path}: {said}")
@@ -172,7 +172,7 @@ def _chunks(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
     for step in fixture.askable:
         response, body = step.exchange.response, step.exchange.response.body
         if not step.exchange.request.method or len(response.chunks) < 2:
-            continue  # a body that came whole is read whole
+            continue  # a body that arrived whole is read whole
         size = max(1, len(body) // _LARGEST_STREAM)
         borders = sorted(rng.sample(range(1, len(body)), min(len(response.chunks), len(body) - 1)))
         otherwise = (
@@ -215,7 +215,7 @@ def _overlap(one: Exchange, other: Exchange) -> bool:
 
 
 def _swapped(fixture: Fixture, one: Step, other: Step) -> _Make:
-    """Let each of two concurrent answers come when the other did."""
+    """Swap the arrival times of two concurrent answers."""
 
     def make() -> Perturbation:
         text = f"the answers of steps {one.number} and {other.number} come in the opposite order"

@@ -1,10 +1,10 @@
-"""Structure: whether a candidate did what was recorded: the same path, tools, shapes of arguments, and targets. Pure.
+"""Structure: whether a candidate did the same as recorded: the same path, tools, shapes of arguments, and targets. Pure.
 
-Calls are compared within a lane, in order, so that tasks that happened to run in another order make no difference. Refused
-attempts (429 and the like) are left out on both sides: a retry is no decision of the program.
+Calls are compared within a lane, in order, so tasks that happened to run in a different order make no difference. Refused
+attempts (429 and the like) are left out on both sides: a retry is not a decision of the program.
 
-A *target* is an argument that names something: a number, a truth value, a text without white space (``"A-1042"``). A text with
-white space is worded, and only its place counts.
+A *target* is an argument that names something: a number, a boolean, a text without white space (``"A-1042"``). A text with
+white space is wording, and only its place counts.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _RETRIED: Final = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class Aspect(StrEnum):
-    """The first thing in which two runs differ, from the coarsest to the finest."""
+    """The first aspect in which two runs differ, from the coarsest to the finest."""
 
     SAME = "same"
     PATH = "path"
-    """Another sequence of calls."""
+    """A different sequence of calls."""
     SHAPE = "shape"
-    """The same call with arguments of other names or types."""
+    """The same call with arguments of different names or types."""
     TARGET = "target"
     """The same call aimed at something else."""
     CUT = "cut"
-    """The same up to a call that the recording cannot answer; what would follow is not known offline."""
+    """The same up to a call that the recording cannot answer; the rest is not known offline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Structure:
 
     aspect: Aspect
     step: int | None = None
-    """Recorded step at which they part."""
+    """The recorded step at which they differ."""
     recorded: str = ""
     candidate: str = ""
 

@@ -1,4 +1,4 @@
-"""What `freezeframe doctor` checks: each check looks at one thing and says ok, warn or fail, and what to do about it."""
+"""What `freezeframe doctor` checks: each check looks at one thing, and returns ok, warn or fail and what to do about it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _DOORS: Final[Mapping[str, tuple[str, ...]]] = {
     "replay": ("time_machine", "clickhouse_connect"),
     "ui": ("aiohttp",),
 }
-"""Extra -> modules that it brings."""
+"""Extra -> modules that it installs."""
 
 _SPOILERS: Final = (
     ("OTEL_SDK_DISABLED", "true", "the OpenTelemetry SDK is disabled, so nothing is recorded"),
@@ -48,7 +48,7 @@ _LOCAL: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Grade(StrEnum):
-    """How a check went."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -57,7 +57,7 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What one check found; `do` says what to do where it is not ok."""
+    """What one check found; `do` says what to do if it is not ok."""
 
     check: str
     grade: Grade
@@ -66,7 +66,7 @@ class Finding:
 
 
 def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[Finding]:
-    """Yield the findings of every check, in an order in which the first that failed is the one to fix first."""
+    """Yield the findings of every check, ordered so that the first failed one is the one to fix first."""
     checks: tuple[Callable[[], Iterable[Finding]], ...] = (
         _python,
         _packages,
@@ -113,7 +113,7 @@ def _packages() -> Iterable[Finding]:
 
 
 def _libraries() -> Iterable[Finding]:
-    """Name what `instrument()` captures of this environment's libraries, and what it cannot."""
+    """Report what `instrument()` captures of this environment's libraries, and what it cannot."""
     import freezeframe
 
     captured: list[str] = []
@@ -130,7 +130,7 @@ def _libraries() -> Iterable[Finding]:
 
 
 def _delivery() -> Iterable[Finding]:
-    """Say what the environment's delivery settings mean, and what waits on the disk."""
+    """Report what the environment's delivery settings mean, and what waits on the disk."""
     from freezeframe._delivery_report import delivery_reports
 
     try:
@@ -166,7 +166,7 @@ def _directory(home: Home) -> Iterable[Finding]:
 
 
 def _secret_files(home: Home) -> Iterable[Finding]:
-    """Look who may read the surrogate keys and the tokens."""
+    """Check who may read the surrogate keys and the tokens."""
     keys = [path for path in (home.directory / KEYS).rglob("*") if path.is_file()]
     tokens = [path for path in (home.directory / name for name in (SENDER, READER, ADMIN)) if path.is_file()]
     for check, files, do in (
@@ -227,12 +227,12 @@ def _collector(home: Home) -> Iterable[Finding]:
 
 
 def _readers(home: Home) -> Iterable[Finding]:
-    """Say whether the kernel shuts in the processes that run SQL."""
+    """Check whether the kernel sandboxes the processes that run SQL."""
     try:
         status: Any = daemon.ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
         readers: Any = status["readers"]
     except (OSError, ValueError, KeyError, TypeError):
-        return  # it was ready a moment ago; a collector that stops is none of this check's
+        return  # it was ready a moment ago; another check reports a collector that stopped
     if readers is None:  # a ClickHouse server answers SQL
         return
     if readers["sandboxed"]:
@@ -274,7 +274,7 @@ def _store(home: Home) -> Iterable[Finding]:
 
 
 def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
-    """Check what the environment would do to `instrument()` in a program started from here."""
+    """Check how the environment would affect `instrument()` in a program started from here."""
     found = False
     for name, value, means in _SPOILERS:
         if environ.get(name, "").strip().lower() == value:
@@ -303,7 +303,7 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
 
 
 def _clock() -> Iterable[Finding]:
-    """A clock behind the files of this very package was never set; spans would fall out of every time window."""
+    """Check the clock: one earlier than this package's files was never set, and spans would fall outside every time window."""
     now_s, installed_s = time.time(), Path(__file__).stat().st_mtime
     found = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now_s))
     if now_s + 60 < installed_s:

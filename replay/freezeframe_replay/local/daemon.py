@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Where to listen; 0 takes a free port."""
+    """Where to listen; 0 picks a free port."""
 
     grpc: int = 4317
     http: int = 4318
@@ -48,7 +48,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """One process as it is now."""
+    """The current state of one process."""
 
     name: str
     note: Note | None
@@ -56,12 +56,12 @@ class Service:
 
 
 def note_file(home: Home, name: str) -> Path:
-    """Return where the note about process `name` is."""
+    """Return the file with the note about process `name`."""
     return home.processes / f"{name}.json"
 
 
 def log_file(home: Home, name: str) -> Path:
-    """Return where the output of process `name` goes."""
+    """Return the file for the output of process `name`."""
     return home.processes / f"{name}.log"
 
 
@@ -72,7 +72,7 @@ def running(home: Home, name: str) -> Note | None:
 
 
 def services(home: Home) -> tuple[Service, ...]:
-    """Return both processes as they are now."""
+    """Return the current state of both processes."""
     return tuple(Service(name=name, note=running(home, name), ports=_ports_of(home, name)) for name in NAMES)
 
 
@@ -89,7 +89,7 @@ def up(
 
     Raises:
         ConfigError: a port is taken, or the directory cannot be used.
-        FreezeframeError: a process ended, or did not get ready in time; what was started is stopped again.
+        FreezeframeError: a process ended, or was not ready in time; what was started is stopped again.
     """
     make_home(home)
     remember_data_directory(home.directory)
@@ -141,7 +141,7 @@ def wait_for_end(home: Home) -> str:
 
 
 def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
-    """Return the JSON that one of our services on loopback answers with, which is shown the reader's token.
+    """Return the JSON answer of one of our services on loopback; the request carries the reader's token.
 
     Raises:
         OSError: it cannot be reached, or answers with an error.
@@ -154,7 +154,7 @@ def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> 
 
 
 def collector_answers(home: Home) -> bool:
-    """Return whether a collector over this data directory answers, whoever started it (a supervisor, a container)."""
+    """Return whether a collector over this data directory answers, no matter who started it (a supervisor, a container)."""
     if running(home, COLLECTOR) is not None:
         return True
     port = pages_port(home)
@@ -164,7 +164,7 @@ def collector_answers(home: Home) -> bool:
         status: Any = ask(home, f"http://127.0.0.1:{port}/status")
     except (OSError, ValueError):
         return False
-    # after a crash the port may be someone else's
+    # after a crash, another process may have the port
     return isinstance(status, dict) and Path(str(status.get("data"))).resolve() == home.directory.resolve()
 
 
@@ -192,9 +192,9 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
 
 
 def flush(home: Home, *, timeout_s: float = 10.0) -> None:
-    """Have the collector of `home` put what it has acknowledged into the store, so that a run just sent is found.
+    """Make the collector of `home` store everything that it has acknowledged, so that a run just sent is found.
 
-    Does nothing if none runs. A collector that is too busy is not a fault: what it has stored so far can be read.
+    Do nothing if none runs. A collector that is too busy is not an error: what it has stored so far can be read.
     """
     port = pages_port(home)
     if port is None or not collector_answers(home):
@@ -210,7 +210,7 @@ def _opener() -> urllib.request.OpenerDirector:
 
 @contextlib.contextmanager
 def _alone(home: Home) -> Generator[None, None, None]:
-    """Hold the data directory's lock: of two `up` at once the second waits, and then finds everything running."""
+    """Hold the data directory's lock: if two `up` run at once, the second waits, and then finds everything running."""
     import fcntl
 
     with (home.processes / "lock").open("w") as lock:
@@ -236,7 +236,7 @@ def _command(home: Home, name: str, ports: Ports, config: Path | None) -> list[s
 
 
 def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
-    """Name every port that is taken, by whom, before anything is started."""
+    """Report every port that is taken, and by which process, before anything is started."""
     wanted: list[tuple[str, str, int]] = []
     if COLLECTOR in missing:
         wanted += [("OTLP/gRPC", "--grpc-port", ports.grpc), ("OTLP/HTTP", "--http-port", ports.http)]
@@ -255,7 +255,7 @@ def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
 
 
 def _wait_until_it_answers(home: Home, name: str, timeout_s: float) -> str:
-    """Return why the process is not ready, once it runs; an empty text where it is."""
+    """Return why the process is not ready, once it runs; empty if it is."""
     deadline = time.monotonic() + timeout_s
     while (why_not := not_ready_because(home, name)) is None:
         note = running(home, name)
@@ -287,7 +287,7 @@ def page_link(home: Home) -> str | None:
 
 
 def not_ready_because(home: Home, name: str) -> str | None:
-    """Return what the process says keeps it from being ready, empty if it is; None if it does not answer."""
+    """Return what keeps the process from being ready, as it reports, empty if it is; None if it does not answer."""
     port = pages_port_of(home, name)
     if port is None:
         return None
@@ -304,7 +304,7 @@ def not_ready_because(home: Home, name: str) -> str | None:
 
 
 def pages_port_of(home: Home, name: str) -> int | None:
-    """Return the port on which the process answers how it is; None if it never got ready."""
+    """Return the port on which the process answers health requests; None if it never got ready."""
     return pages_port(home) if name == COLLECTOR else _ports_of(home, name).get("http")
 
 
@@ -313,7 +313,7 @@ def _ports_file(home: Home, name: str) -> Path:
 
 
 def replay_ports_file(home: Home) -> Path:
-    """Return where the replay service notes its port once it listens."""
+    """Return the file in which the replay service notes its port once it listens."""
     return home.processes / "replay-ports.json"
 
 

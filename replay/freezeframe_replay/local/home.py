@@ -1,6 +1,6 @@
 """The data directory: where the collector keeps log, store and keys, and where `freezeframe up` notes what it started.
 
-Found as git finds its own: named, in the environment, or the nearest `.freezeframe` upwards.
+Found as git finds `.git`: named, in the environment, or the nearest `.freezeframe` upwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from freezeframe_schemas.errors import ConfigError
 
 _LISTENERS: Final = ("http", "grpc", "clickhouse", "pages")
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
-"""URL of a store to read in place of the data directory's own."""
+"""URL of a store to read instead of the data directory's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +27,12 @@ class Home:
 
     @property
     def ports_file(self) -> Path:
-        """Return the file in which the collector names its ports once it is ready."""
+        """Return the file in which the collector notes its ports once it is ready."""
         return self.directory / PORTS_FILE
 
     @property
     def processes(self) -> Path:
-        """Return the folder of the notes and logs of the processes that were started."""
+        """Return the folder with the notes and logs of started processes."""
         return self.directory / "processes"
 
 
@@ -42,10 +42,10 @@ def find_home(given: Path | None = None, *, environ: Mapping[str, str] = os.envi
 
 
 def make_home(home: Home) -> None:
-    """Make the directory, readable by its owner only and ignored by git.
+    """Create the directory, readable by its owner only and ignored by git.
 
     Raises:
-        ConfigError: it cannot be made or written to.
+        ConfigError: it cannot be created or written to.
     """
     try:
         fresh = not home.directory.exists()
@@ -61,10 +61,10 @@ def make_home(home: Home) -> None:
 
 
 def read_ports(home: Home) -> dict[str, int]:
-    """Return what of the collector listens on which port, empty if it never got ready.
+    """Return the collector's listeners and their ports; empty if it never got ready.
 
-    ``grpc`` and ``http`` take OTLP, ``clickhouse`` answers SQL. ``pages`` is there where its own pages have a listener of
-    their own, as they have beside TLS.
+    ``grpc`` and ``http`` accept OTLP, ``clickhouse`` answers SQL. ``pages`` is there if the collector's pages have a separate
+    listener, as they do with TLS.
     """
     noted = read_notes(home.directory)
     return {name: noted[name] for name in _LISTENERS if isinstance(noted.get(name), int) and noted[name] > 0}
@@ -77,7 +77,7 @@ def pages_port(home: Home) -> int | None:
 
 
 def otlp_url(home: Home) -> str | None:
-    """Return where an agent on this machine sends OTLP over HTTP; None if the collector never got ready."""
+    """Return the address to which an agent on this machine sends OTLP over HTTP; None if the collector never got ready."""
     port = read_ports(home).get("http")
     scheme = "https" if read_notes(home.directory).get("tls") is True else "http"
     return f"{scheme}://127.0.0.1:{port}" if port else None

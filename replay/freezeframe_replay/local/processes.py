@@ -1,6 +1,6 @@
 """Background processes and the notes about them: started detached, recognised by pid *and* start time, stopped politely.
 
-A pid alone is never trusted: after a crash or a reboot it may be someone else's.
+A pid alone is never trusted: after a crash or a reboot, another process may have it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _POLL_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """What is written down about a process that was started."""
+    """What is noted about a started process."""
 
     name: str
     pid: int
     started: str
-    """Start time as the system tells it (`start_mark`); equal only for the very same process."""
+    """Start time as the system reports it (`start_mark`); equal only for the same process."""
     command: tuple[str, ...]
 
 
@@ -41,7 +41,7 @@ def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> N
             start_new_session=True,
             close_fds=True,
         )
-    # No one will wait for it: without this the interpreter warns of a child that still runs, at exit.
+    # No one will wait for it: without this, the interpreter warns at exit about a child that still runs.
     process.returncode = 0
     note = Note(name=name, pid=process.pid, started=start_mark(process.pid) or "", command=tuple(command))
     partial = note_file.with_name(note_file.name + ".partial")
@@ -51,7 +51,7 @@ def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> N
 
 
 def read_note(note_file: Path) -> Note | None:
-    """Return the note, or None if there is none that can be read."""
+    """Return the note, or None if there is no readable one."""
     try:
         data: dict[str, Any] = json.loads(note_file.read_bytes())
         return Note(name=data["name"], pid=int(data["pid"]), started=data["started"], command=tuple(data["command"]))
@@ -61,7 +61,7 @@ def read_note(note_file: Path) -> Note | None:
 
 def alive(note: Note) -> bool:
     """Return whether the process of the note still runs: the same pid with the same start time."""
-    with contextlib.suppress(ChildProcessError):  # our child that ended stays in the table until it is asked for
+    with contextlib.suppress(ChildProcessError):  # a child of ours that ended stays in the process table until it is waited for
         os.waitpid(note.pid, os.WNOHANG)
     return bool(note.started) and start_mark(note.pid) == note.started
 
@@ -69,7 +69,7 @@ def alive(note: Note) -> bool:
 def stop(note: Note, *, grace_s: float) -> bool:
     """Ask the process to end, wait up to `grace_s`, then end it. Returns whether it ended by itself.
 
-    Does nothing to a process that is not the one of the note.
+    Never touches a process other than the one in the note.
     """
     if not alive(note):
         return True
@@ -92,7 +92,7 @@ def wait_until_gone(note: Note, timeout_s: float) -> bool:
 
 
 def start_mark(pid: int) -> str | None:
-    """Return what tells this process from any other that had or will have its pid; None if it does not run.
+    """Return what distinguishes this process from any other with its pid; None if it does not run.
 
     Source: proc(5), field 22 of /proc/PID/stat (clock ticks since boot), with the boot's own id. Elsewhere `ps -o lstart`.
     """
@@ -104,7 +104,7 @@ def start_mark(pid: int) -> str | None:
         fields = stat.read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    if fields[0] in ("Z", "X"):  # ended, only not yet asked for by its parent
+    if fields[0] in ("Z", "X"):  # ended, but its parent has not waited for it yet
         return None
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{fields[19]}@{boot.read_text().strip() if boot.exists() else ''}"

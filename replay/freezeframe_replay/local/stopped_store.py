@@ -1,4 +1,4 @@
-"""The embedded store of a data directory whose collector does not run, read for as long as this command does.
+"""The embedded store of a data directory whose collector does not run, readable while this command runs.
 
 The collector's program opens the files for reading and answers SQL on loopback (``freezeframe-collector --read``). It ends with
 this process.
@@ -24,7 +24,7 @@ def has_store(home: Home) -> bool:
 
 
 def waiting_bytes(home: Home) -> int:
-    """Return how much the collector took and had not stored when it ended: it is stored at its next start."""
+    """Return how much the collector had accepted but not stored when it ended: its next start stores it."""
     return sum(file.stat().st_size for file in (home.directory / "wal").glob("*") if file.is_file())
 
 

@@ -1,4 +1,4 @@
-"""What a person names, a run or a fixture, and where it is read from."""
+"""The run or fixture that a user names, and where it is read from."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz)(?::|$)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where runs are read."""
+    """The source of runs."""
 
     data: Path | None = None
-    """The data directory; None finds it as `find_home` does."""
+    """The data directory; None to find it as `find_home` does."""
     store: str | None = None
-    """The URL of another store; None reads the data directory's own."""
+    """The URL of another store; None to read the data directory's own."""
 
 
 def is_fixture(text: str) -> bool:
-    """Return whether the argument names a fixture: its directory or manifest, or a path where nothing is."""
+    """Return whether the argument names a fixture: its directory or manifest, or a path where nothing exists."""
     path = Path(text)
     if path.is_dir() or path.name == "manifest.json":
         return True
@@ -44,16 +44,16 @@ def is_fixture(text: str) -> bool:
 
 
 def target_as_typed(place: Place, named: str, run_id: str) -> str:
-    """Return how the run or fixture that was named here is named on the next command line.
+    """Return the name of this run or fixture for the next command line.
 
-    A file or fixture as it was; a run by its id, since `last` may be another one by then, with --data and --store where they
-    were given. The password of a store is not repeated.
+    A file or fixture keeps its name. A run is named by its id, since `last` may be another one by then, with --data and --store
+    if they were given. The password of a store is not repeated.
     """
     from freezeframe_replay.sources.span_file import split_name
 
     if is_fixture(named) or split_name(named) is not None:
         return shlex.quote(named)
-    words = [run_id if named.lower() == run_id else run_id[:ID_DIGITS]]  # other backends know whole ids only
+    words = [run_id if named.lower() == run_id else run_id[:ID_DIGITS]]  # other backends know only whole ids
     if place.data:
         words.append(f"--data {shlex.quote(str(place.data))}")
     if place.store:
@@ -65,7 +65,7 @@ def load_target_fixture(text: str) -> Fixture:
     """Return the fixture at a path; the directory, its manifest or an archive of it may be named.
 
     Raises:
-        FixtureError: none there, or damaged.
+        FixtureError: there is none, or it is damaged.
     """
     from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
     from freezeframe_schemas.fixture import load_fixture
@@ -74,10 +74,10 @@ def load_target_fixture(text: str) -> Fixture:
 
 
 def fixture_to_replay(text: str) -> Fixture | Path:
-    """Return the fixture at a path as a replay takes it: its directory, or out of an archive.
+    """Return the fixture at a path in the form that a replay accepts: its directory, or the one read from an archive.
 
     Raises:
-        FixtureError: an archive that cannot be read.
+        FixtureError: the archive cannot be read.
     """
     from freezeframe_replay.sources.fixture_archive import is_archive
 
@@ -119,7 +119,7 @@ def _store_of(place: Place) -> str:
 
 
 def load_run(place: Place, named: str) -> Run:
-    """Return the run that `named` names, of the store or of a file of spans.
+    """Return the run that `named` names, from the store or from a file of spans.
 
     Raises:
         RunError: no such run, or several.

@@ -1,8 +1,8 @@
 """The replayed process: `activate` turns it into one, `main` runs the recorded entry point in it.
 
-`activate` is called through the start-up door that ``freezeframe run`` uses, before any of the program's own code; it reads
-what to do from the environment that `reenact` set. The report is written when the process ends, however it ends short of a
-kill.
+`activate` is called through the start-up hook that ``freezeframe run`` uses, before any of the program's own code; it reads
+its task from the environment that `reenact` set. The report is written when the process ends, however it ends, unless it is
+killed.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
 POLICY_VARIABLE: Final = "FREEZEFRAME_REPLAY_POLICY"
 KEPT_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEPT"
-"""File of spans that the replay is recorded to, as its own run; if it is not set, it is not."""
+"""File of spans to which the replay is recorded, as its own run; if unset, it is not recorded."""
 KEYS_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEYS"
-"""Directory of the keys, if it holds the one of the recording's surrogates."""
+"""Directory of keys, if it holds the key of the recording's surrogates."""
 FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
-"""Process id of the first process of the replay, which writes the report. Those that it starts inherit the variable."""
+"""Process id of the first process of the replay, which writes the report. The processes that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
-"""Exit status where the recorded entry point could not be run at all."""
+"""Exit status if the recorded entry point could not be run at all."""
 
 _END: Final = object()
 
@@ -79,7 +79,7 @@ def activate() -> None:
     policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
 
     def begin() -> None:
-        # A function's is restored where it is entered. A program was recorded from its start on, or from where it asked for it.
+        # A function's is restored on entry. A program was recorded from its start on, or from its call of `instrument()` on.
         if fixture.entry.kind is EntryKind.COMMAND and not session.report().made:
             restore_random(fixture.entry)
 
@@ -92,7 +92,7 @@ def activate() -> None:
         fences.up = False
 
     first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
-    # Python that the program starts is in the replay, too, and not on the network.
+    # A Python that the program starts is also in the replay, and not on the network.
     os.environ.update(freezeframe.injected_environment(f"{__name__}:activate"))
     peers = Peers(peers_file(Path(os.environ[REPORT_VARIABLE])))
     session = ReplaySession(
@@ -119,7 +119,7 @@ def activate() -> None:
     if fixture.entry.kind is EntryKind.COMMAND and first:
         _state["streams"] = streams = StandardStreams()
         streams.begin()
-    if kept is not None:  # before the seams are there: its own thread has no place among the program's
+    if kept is not None:  # before the seams are installed: its own thread has no place among the program's
         record_replay(
             kept,
             service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
@@ -156,13 +156,13 @@ def _is_first() -> bool:
 
 
 def _tell_first() -> None:
-    """Leave word of where this process left the recording; it may end without another chance."""
+    """Note where this process left the recording; it may end without another chance."""
     if not _is_first():
         _state["peers"].tell_left(_state["session"].report())
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:
-    """Return what a stopped connection raises. A telemetry exporter at work is not part of the run: it is only refused."""
+    """Return what a stopped connection raises. A telemetry exporter is not part of the run: it is only refused."""
     from opentelemetry import context
 
     if context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"):
@@ -177,10 +177,10 @@ def main() -> int:
         fixture: Fixture = _state["fixture"]
         entry_point = _find_entry_point(fixture)
         if _state["session"].report().entered:
-            return 0  # a script without a main guard has called it already, and a second call would ask all of it once more
+            return 0  # a script without a main guard has called it already, and a second call would repeat all its requests
         arguments = _arguments(fixture)
     except ReplayMiss:
-        return 3  # as below, where such a script left the recording
+        return 3  # as below, if such a script left the recording
     except ReplayError as error:
         print(f"freezeframe: {error}", file=sys.stderr)
         return ENTRY_MISSING
@@ -191,7 +191,7 @@ def main() -> int:
             return 3
         if not isinstance(error, Exception):
             raise
-        # The run decorator has handed the exception to the session, which compares it with the recorded one.
+        # The run decorator has passed the exception to the session, which compares it with the recorded one.
         print(f"freezeframe: the entry point raised {type(error).__name__}: {error}", file=sys.stderr)
     return 0
 
@@ -231,7 +231,7 @@ def _find_entry_point(fixture: Fixture) -> Any:
 
 
 def _load_module(module_name: str, file: str | None) -> Any:
-    """Import the module of the entry point. A script runs as multiprocessing's spawn runs it: its main guard stays shut."""
+    """Import the module of the entry point. A script runs as multiprocessing's spawn runs it: its main guard is not run."""
     if module_name == "__main__":
         if file is None or not Path(file).is_file():
             raise ReplayError(
@@ -284,14 +284,14 @@ def _arguments(fixture: Fixture) -> dict[str, Any]:
 
 
 def _taken(fixture: Fixture) -> int | None:
-    """Return how many items the caller took of a generator before it closed it; None if it took all there were."""
+    """Return how many items the caller took from a generator before it closed it; None if it took all of them."""
     output: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
     is_left = isinstance(output, dict) and isinstance(output.get("yields"), list) and "return" not in output
     return len(output["yields"]) if is_left else None
 
 
 def _call(entry_point: Any, arguments: dict[str, Any], taken: int | None) -> None:
-    """Call the entry point to its end, or, a generator that was left, as far as it was called."""
+    """Run the entry point to its end; run a generator that was closed early as far as it went."""
     result = entry_point(*arguments.get("args", []), **arguments.get("kwargs", {}))
     if inspect.isasyncgen(result):
         asyncio.run(_drain(result, taken))
@@ -316,7 +316,7 @@ async def _drain(stream: Any, taken: int | None) -> None:
 
 
 def _quiet_misses() -> None:
-    """A miss is in the report; its stack, through SDKs and event loops, helps no one."""
+    """Print no traceback of a miss: the report has it, and a stack through SDKs and event loops helps no one."""
     print_exception, print_thread_exception = sys.excepthook, threading.excepthook
 
     def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -333,7 +333,7 @@ def _quiet_misses() -> None:
 
 
 def _compare_outcome() -> None:
-    """Hand over what a whole process printed, or what ended it, if the recording has the like."""
+    """Report what a whole process printed, or what ended it, if the recording has the same."""
     fixture: Fixture = _state["fixture"]
     streams: StandardStreams | None = _state.get("streams")
     if streams is None:
@@ -347,7 +347,7 @@ def _compare_outcome() -> None:
     came_to = streams.outcome
     if "stdout" not in heard and fixture.entry.error is None:
         came_to.pop("stdout", None)
-    if heard.get("exit", 0) is None or came_to.get("exit", 0) is None:  # unknown: `reenact` says that it was not compared
+    if heard.get("exit", 0) is None or came_to.get("exit", 0) is None:  # unknown: `reenact` reports that it was not compared
         came_to = {**came_to, "exit": heard["exit"]} if "exit" in heard else {k: came_to[k] for k in came_to if k != "exit"}
     if came_to and (heard or fixture.entry.error is not None):
         _state["session"].leave(values.encode(came_to), None)
@@ -365,7 +365,7 @@ def _write_report() -> None:
 
 
 if __name__ == "__main__":
-    # Run under the importable name, so that the state above is one, not one per name of this module.
+    # Run under the importable name, so that there is one such state, not one per name of this module.
     from freezeframe_replay.process import child
 
     sys.exit(child.main())

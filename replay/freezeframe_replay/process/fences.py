@@ -1,10 +1,10 @@
-"""Fences: what a replay may be kept from besides the network. Started processes, changed files, and files read from elsewhere.
+"""Fences: what a replay can stop besides the network: started processes, changed files, and files read from elsewhere.
 
-One audit hook (PEP 578) sees them whatever library they go through; it cannot be taken out again, so it lives in processes that
+One audit hook (PEP 578) sees them whatever library they go through; it cannot be removed, so it lives in processes that
 do nothing but replay. Code written in C that calls the operating system by itself is not seen.
 
-Up while the recorded entry point runs (for a recorded command: while the program does): what imports and set-up do is no act
-of the run.
+Up while the recorded entry point runs (for a recorded command: while the program does): what imports and set-up do is not
+part of the run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from freezeframe.seams._port import STAND_IN_PROGRAM
 from freezeframe_replay.engine.policy import Fence
 
 SYSTEM: Final = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")
-"""Where the operating system keeps its own."""
+"""The operating system's own folders."""
 
 _WRITE_FLAGS: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PATHS_WRITTEN: Final[Mapping[str, int]] = {
     "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2, "os.rmdir": 1,
     "os.setxattr": 1, "os.removexattr": 1, "os.symlink": 2, "os.truncate": 1, "os.utime": 1, "sqlite3.connect": 1,
 }  # fmt: skip
-"""Audit event -> how many of its first arguments are paths of which the last is written."""
+"""Audit event -> how many of its first arguments are paths, the last of which is written."""
 
 OnTry = Callable[[Fence, str], BaseException]
 
@@ -38,10 +38,10 @@ class Fences:
     """The fences of one replay. `raise_fences` once per process, then up and down with `up`.
 
     Args:
-        fences: which of them.
-        on_try: given the fence and what was tried; returns what is raised there.
-        allow_paths: files and directories that may be changed and read all the same.
-        allow_programs: programs, by the name of their file, that may be started all the same.
+        fences: the fences to use.
+        on_try: given the fence and what was tried; returns the exception to raise.
+        allow_paths: files and directories that may be changed and read anyway.
+        allow_programs: programs, by the name of their file, that may be started anyway.
     """
 
     def __init__(
@@ -57,25 +57,25 @@ class Fences:
         self._writable = (*(os.path.realpath(path) for path in allow_paths), "/dev")
         self._programs = frozenset(allow_programs)
         self.up = False
-        """Whether anything is stopped at the moment."""
+        """Whether the fences stop anything at the moment."""
 
     def raise_fences(self) -> None:
-        """Install the audit hook; nothing if no fence is asked for."""
+        """Install the audit hook; do nothing if no fence is requested."""
         if not self._fences:
             return
         sys.addaudithook(self._hear)
-        with suppress(ImportError):  # Windows has none
+        with suppress(ImportError):  # not on Windows
             _announce_forks()
 
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self.up or not event.startswith(("open", "os.", "subprocess.", "pty.", "sqlite3.")):
             return
         tried = self._tried(event, arguments)
-        if tried is not None and not current_place().inside_call:  # a tool that runs for real may do what it does
+        if tried is not None and not current_place().inside_call:  # a tool that runs for real may do anything
             raise self._on_try(*tried)
 
     def _tried(self, event: str, arguments: tuple[Any, ...]) -> tuple[Fence, str] | None:
-        """Return the fence that an event runs into, and what was tried, in words."""
+        """Return the fence that stops an event, and what was tried, in words."""
         program = _program(event, arguments)
         if program is not None:
             name, shown = program
@@ -106,7 +106,7 @@ class Fences:
 
 
 def _announce_forks() -> None:
-    """Let multiprocessing's way of starting a process be heard as well: it goes below the call that Python audits."""
+    """Audit multiprocessing's way of starting a process as well: it bypasses the call that Python audits."""
     import _posixsubprocess
 
     module: Any = _posixsubprocess
@@ -139,7 +139,7 @@ def _program(event: str, arguments: tuple[Any, ...]) -> tuple[str, str] | None:
 
 
 def _path(target: Any) -> str | None:
-    """Return the real path of what was named; None for a file descriptor and for a database in memory."""
+    """Return the real path of the target; None for a file descriptor and for an in-memory database."""
     if not isinstance(target, str | bytes | os.PathLike):
         return None
     text = _text(target)
@@ -150,7 +150,7 @@ def _path(target: Any) -> str | None:
 
 
 def _changes_nothing(event: str, path: str) -> bool:
-    """Return whether the call will fail or do nothing: a directory that is there is made again by many a program."""
+    """Return whether the call will fail or do nothing: many programs create a directory that exists."""
     return event == "os.mkdir" and os.path.isdir(path)
 
 
@@ -165,6 +165,6 @@ def _shown(path: str) -> str:
 
 
 def _code_directories() -> tuple[str, ...]:
-    """Return where the program's code and Python's lie."""
+    """Return the directories of the program's and Python's code."""
     given = (os.getcwd(), sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
     return tuple(dict.fromkeys(os.path.realpath(path) for path in given if path))

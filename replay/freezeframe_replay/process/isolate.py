@@ -1,4 +1,4 @@
-"""What keeps a replay and the world apart: the socket fence, recorded clock and randomness, no byte code of new sources.
+"""Separate a replay from the world: the socket fence, recorded clock and randomness, no byte code of new sources.
 
 Installed once per child process by `child`; never in a process that runs anything else.
 """
@@ -25,7 +25,7 @@ _FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str], bool] = lambda _: False) -> None:
     """Make every outgoing IP connection raise what `on_try` returns for its address. Loopback is no exception.
 
-    Connections to a host that `is_open` names are let through, by its name or by the addresses that it was resolved to.
+    Connections to a host that `is_open` names are let through, by its name or by its resolved addresses.
 
     Unix sockets and socket pairs stay open: event loops and multiprocessing need them. Clients that do not use Python's
     sockets (gRPC's C core) are not stopped.
@@ -56,14 +56,14 @@ def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str
         resolved.update(str(address[0]) for *_, address in found)
         return found
 
-    # A name look-up is a packet to a name server: fenced too.
+    # A name look-up sends a packet to a name server: fenced too.
     socket.getaddrinfo = guarded_lookup
     for name in ("gethostbyname", "gethostbyname_ex"):
         setattr(socket, name, fenced_lookup)
 
 
 def _host(args: tuple[Any, ...]) -> str:
-    """Return the host of the address that a socket's method was given."""
+    """Return the host of the address passed to a socket's method."""
     target = args[-1] if args and isinstance(args[-1], tuple) else args
     return str(target[0]) if target else ""
 
@@ -74,9 +74,9 @@ def _address(args: tuple[Any, ...]) -> str:
 
 
 class RecordedClock:
-    """The wall clock as the run saw it: starts at the entry point, moves on with each answer, and ticks.
+    """The wall clock as the run saw it: it starts at the entry point, advances with each answer, and ticks.
 
-    Monotonic clocks are left alone: event loops and timeouts live by them. Needs ``time-machine``.
+    Monotonic clocks are left alone: event loops and timeouts depend on them. Needs ``time-machine``.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -97,10 +97,10 @@ class RecordedClock:
         drawn_from: Any = vars(uuid)
         kept = drawn_from.get("_generate_time_safe")
         self._traveller = time_machine.travel(self._start_ns / 1e9, tick=True).start()
-        drawn_from["_generate_time_safe"] = kept  # it takes it away, for want of a recording that says what uuid1 gave
+        drawn_from["_generate_time_safe"] = kept  # time-machine removes it; we have what uuid1 returned
 
     def restart(self) -> None:
-        """Set the clock back to the start of the run: imports and set-up before the entry point took time of their own."""
+        """Set the clock back to the start of the run: imports and set-up before the entry point took time."""
         if self._traveller is not None:
             self._traveller.move_to(self._start_ns / 1e9, tick=True)
 
@@ -123,13 +123,13 @@ def restore_random(entry: Entry) -> None:
 
 
 def keep_byte_code_of_settled_sources() -> None:
-    """From now on, let imports write byte code only of sources that were last changed some seconds ago.
+    """From now on, let imports write byte code only for sources that were last changed some seconds ago.
 
-    Python knows stale byte code by the size and the second of its source, and around a replay sources change fast (a fix, the
-    commits of a bisection): two versions of one size within a second would share what the first left. The sources of libraries
-    are old, and their byte code is kept: compiling them anew takes seconds of each replay where no installer has done it.
+    Python recognises stale byte code by the size and the second of its source, and around a replay sources change fast (a fix,
+    the commits of a bisection): two versions of one size within a second would share the byte code of the first. The sources of
+    libraries are old, and their byte code is kept: if no installer compiled them, doing so takes seconds of each replay.
 
-    Call it before the clock is the recorded one.
+    Call it before the recorded clock is set.
 
     Source: PEP 552, the header of a ``.pyc`` file: magic number, flags, the source's time, its size, four bytes each.
     """

@@ -1,6 +1,6 @@
 """Kept: the run that a replay made, as its own fixture. What was served stays as recorded, what was live is new.
 
-A fix that was tried against the real model is frozen so: its answers are in the fixture, and the next replay needs no one.
+This freezes a fix that was tried against the real model: its answers are in the fixture, and the next replay needs no model.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _CUT: Final = (DivergenceKind.NETWORK, DivergenceKind.FENCED)
 
 
 def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[str] = (), keys: Path | None = None) -> Fixture:
-    """Return the run that a replay of `origin` was, out of the file of spans that `reenact` was given.
+    """Return a replay of `origin` as a run, from the file of spans that was passed to `reenact`.
 
-    A run of which the origin is redacted is brought under the same policy: a live model may say what the recording never held.
-    The surrogates are those of the origin's own key where `keys` (a directory that may not be there) holds it.
+    If the origin is redacted, so is the run, under the same policy: a live model may say what the recording never held.
+    The surrogates are those of the origin's own key if `keys` (a directory that may not exist) holds it.
 
-    `ignore` names what did not decide in the replay: what was served is kept as it was recorded, so that it never may.
+    `ignore` names what did not decide in the replay. Served steps are kept as recorded, so it does not decide later either.
 
     Raises:
-        ReplayError: the replay was cut short, so that its run is none that could be replayed.
+        ReplayError: the replay was cut short, so its run could not be replayed.
     """
     _check(report)
     run = _own(load_runs_of_file(spans), origin) if spans.exists() else None
@@ -74,7 +74,7 @@ def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
 
 
 def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, Redaction]:
-    """Return the run redacted as its origin is, and how: by the origin's key where it is at hand, else by a passing one."""
+    """Return the run redacted as its origin is, and how: with the origin's key if available, else with a temporary one."""
     from freezeframe_redaction import Redactor, TenantKey, find_key
 
     own = None if keys is None else find_key(keys, redaction.key_id, redaction.key_check)
@@ -86,7 +86,7 @@ def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, R
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
-    """Return the entry of the new run: its outcome is new, what a replay gives it is the recorded one's."""
+    """Return the entry of the new run: its outcome is new, what a replay gives it is as recorded."""
     entry = replace(
         made,
         environment=origin.environment,
@@ -98,7 +98,7 @@ def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
         entry = replace(entry, target=origin.target, file=origin.file)
     if made.kind is not EntryKind.COMMAND or origin.kind is not EntryKind.COMMAND:
         return entry
-    # A command's streams are heard by the replay itself; its run holds neither what it read nor what it printed.
+    # The replay itself watches a command's streams; its run holds neither what it read nor what it printed.
     raised = report.outcome is not None and values.is_exception(report.outcome)
     return replace(
         entry, input=origin.input, output=None if raised else report.outcome, error=report.outcome if raised else None
@@ -106,14 +106,14 @@ def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
 
 
 def _with_random(made: str | None, origin: str | None) -> str | None:
-    """Return the readings with what `random` gave the origin: a replay gives that again, and notes nothing of it."""
+    """Return the readings with the origin's of `random`: a replay repeats them and notes nothing about them."""
     given: dict[str, list[str]] = json.loads(origin or "{}")
     drawn = {feed: row for feed, row in given.items() if feed.startswith("random")}
     return json.dumps({**json.loads(made or "{}"), **drawn}) if drawn else made
 
 
 def _told(report: Report) -> list[str]:
-    """Return what is not the recorded run's, one line each."""
+    """Return the differences from the recorded run, one line each."""
     lines = [
         f"{call.call_kind} {call.name} answered live" + (f" in place of step {call.step}" if call.step else "")
         for call in report.live

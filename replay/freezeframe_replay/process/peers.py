@@ -1,8 +1,8 @@
 """Peers: the processes of one replay. A program may fork workers or start Python again; each answers from its own session.
 
-They share one file beside the report, appended to under a lock: which steps are used, so that none is used twice, what each
-takes a private value for (as a digest), and where a process left the recording. The first process, which writes the report,
-reads the rest out of it. The file is opened before any fence is raised, and held open.
+They share one file next to the report, appended to under a lock: which steps are used, so that none is used twice, with what
+each pairs a private value (as a digest), and where a process left the recording. The first process, which writes the report,
+reads the rest from it. The file is opened before any fence is raised, and held open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from freezeframe_schemas.divergence import (
 )
 
 _OF_THE_WHOLE: Final = (DivergenceKind.MISSING_CALL, DivergenceKind.OUTCOME_CHANGED)
-"""What can be said of all processes together only, and of none once one of them left the recording."""
+"""Holds only for all processes together, and not at all once one of them left the recording."""
 _PIECE: Final = 1 << 16
 
 
@@ -39,7 +39,7 @@ def peers_file(report: Path) -> Path:
 
 
 class Peers:
-    """This process's end of the file. Safe to use from any thread."""
+    """This process's side of the file. Safe to use from any thread."""
 
     def __init__(self, file: Path) -> None:
         self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
@@ -50,7 +50,7 @@ class Peers:
         self._lock = threading.RLock()
 
     def after_fork(self) -> None:
-        """Make it usable in a process that was just forked: another thread may have held the lock."""
+        """Make it usable in a newly forked process: another thread may have held the lock."""
         self._lock = threading.RLock()
 
     @contextmanager
@@ -69,11 +69,11 @@ class Peers:
         self._tell({"served": asdict(served)})
 
     def assume(self, pair: Pair) -> None:
-        """Tell the others what a private value is taken for. Only within a turn."""
+        """Tell the others with which surrogate a private value is paired. Only within a turn."""
         self._tell({"pair": asdict(pair)})
 
     def assumed(self) -> Sequence[Pair]:
-        """Return what the others told since this was asked last. Only within a turn."""
+        """Return what the others reported since the last call. Only within a turn."""
         heard, self._assumed = self._assumed, []
         return heard
 
@@ -86,11 +86,11 @@ class Peers:
                 self._tell({"left": json.loads(report_to_json(told))})
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)
 
     def joined(self, report: Report) -> Report:
-        """Return the first process's report with what the others told."""
+        """Return the first process's report with what the others reported."""
         with self.turn():
             pass
         left = tuple(item for told in self._left_by.values() for item in told.divergences)
@@ -103,7 +103,7 @@ class Peers:
         return any(b'"left"' in line for line in self._lines(0))
 
     def without_the_first(self, run_id: str, steps: int) -> Report | None:
-        """Return what the others told, if the first process will write no report; None if none of them left."""
+        """Return what the others reported if the first process will not write a report; None if none of them left."""
         with self.turn() as used:
             served = tuple(used.values())
         told = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))

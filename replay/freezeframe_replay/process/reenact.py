@@ -40,7 +40,7 @@ _LOOK_EVERY_S: Final = 1.0
 _PATIENCE_S: Final = 5.0
 """How long a program may go on after one of its processes diverged."""
 _PLACEHOLDER: Final = "replay"
-"""Stands for a recorded key: clients refuse to be built without one, and in a replay none is ever sent."""
+"""Replaces a recorded key: clients cannot be created without one, and a replay never sends any."""
 
 
 def reenact(
@@ -64,15 +64,15 @@ def reenact(
         command: what to start; by default the recorded function is called, or the recorded command started, with the
             recorded input.
         cwd: working directory of the program (default: this one).
-        env: variables laid over this process's own.
-        ignore: key components that must not decide, for example ``body.temperature``; short for a policy of that alone.
+        env: variables added to this process's own, which they override.
+        ignore: key components that must not decide, for example ``body.temperature``; short for a policy with only that.
         policy: what the replay may do besides answering from the recording (default: nothing).
-        at_commit: run the code of the recorded commit, checked out into a worktree for as long as the replay takes.
+        at_commit: run the code of the recorded commit, checked out into a worktree for the time of the replay.
         timeout_s: seconds after which the program is ended.
-        quiet: keep the program's own standard output away from ours.
-        keys: directory of the keys with which private values are compared (default: that of the data directory, seen from
+        quiet: keep the program's standard output out of ours.
+        keys: directory of the keys for comparing private values (default: that of the data directory, as found from
             `cwd`). Without the recording's key, values of the program's own are only paired with surrogates.
-        spans: file that the replay is recorded to, as the run that it is; `kept.kept_run` makes a fixture of it.
+        spans: file to which the replay is recorded as a run; `kept.kept_run` makes a fixture of it.
 
     Raises:
         FixtureError: the fixture cannot be read.
@@ -126,23 +126,23 @@ def reenact(
 
 
 def _fenced(policy: Policy, scratch: Path, spans: Path | None) -> tuple[Policy, dict[str, str]]:
-    """Return the policy and the variables with which a program that must not write still has a place for temporary files."""
+    """Return the policy and the variables that give a program that must not write a place for temporary files."""
     if Fence.WRITES not in policy.fences:
         return policy, {}
-    # What a program puts into temporary files is gone with the replay, and so no effect.
+    # Temporary files disappear with the replay, so writing them has no effect.
     temporary = scratch / "tmp"
     temporary.mkdir()
     kept = () if spans is None else (str(spans.resolve()),)
     allowed = replace(policy, allow_paths=(*policy.allow_paths, str(temporary), *kept))
-    # A late import would write byte code, and be stopped.
+    # A late import would write byte code and be stopped.
     return allowed, {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _with_exit(report: Report, ended: subprocess.CompletedProcess[str]) -> Report:
-    """Return the report with what the way that the program ended says of it."""
+    """Return the report with what the program's exit adds to it."""
     unasked = all(item.kind is DivergenceKind.MISSING_CALL for item in report.divergences)
     if ended.returncode and report.steps and not report.served and unasked:
-        # It ended in an error before its first question: that says nothing about the recorded steps.
+        # It ended in an error before its first call: that says nothing about the recorded steps.
         report = replace(report, entered=False, divergences=())
     if not report.entered:
         warning = f"the program exited with status {ended.returncode} before its entry point: {_tail(ended.stderr)}"
@@ -154,7 +154,7 @@ def _with_exit(report: Report, ended: subprocess.CompletedProcess[str]) -> Repor
 
 
 def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int | None:
-    """Return the exit status that the outcome does not tell: 0 if it does, None if the recorded one is unknown."""
+    """Return the exit status that the outcome does not show: 0 if it does, None if the recorded one is unknown."""
     if report.outcome is not None and values.is_exception(report.outcome):
         return 0
     came_to = values.decode(report.outcome) if report.outcome and fixture.entry.kind is EntryKind.COMMAND else None
@@ -163,7 +163,7 @@ def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int | No
 
 
 def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
-    """A command's input is its command line and what it reads: the replay gives it both, unless it starts another one."""
+    """Return how far the input was compared. The replay gives a command all of its input, unless it starts another."""
     return Check.GIVEN if is_own and fixture.entry.kind is EntryKind.COMMAND else report.input_check
 
 
@@ -181,14 +181,14 @@ def _entry_command(fixture: Fixture) -> list[str]:
 
 
 def _stdin(fixture: Fixture) -> bytes:
-    """Return what the recorded command read from standard input, nothing if it read none."""
+    """Return what the recorded command read from standard input, empty if it read nothing."""
     given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
     read = given.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(given, dict) else None
     return read.encode() if isinstance(read, str) else read or b""
 
 
 def _environment(fixture: Fixture) -> dict[str, str]:
-    """Return the variables that put the program where the run was: the recorded ones, and its time zone."""
+    """Return the variables that reproduce the run's environment: the recorded ones, and its time zone."""
     recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
     variables = {name: _PLACEHOLDER if value == SECRET_REMOVED else value for name, value in recorded.items()}
     zone = fixture.environment.get(genai.TIMEZONE)
@@ -198,7 +198,7 @@ def _environment(fixture: Fixture) -> dict[str, str]:
 
 
 def _own(fixture: Fixture, policy: Policy) -> dict[str, str]:
-    """Return what wins over the recorded variables where calls go out: the caller's own keys and addresses."""
+    """Return what overrides the recorded variables if calls go out: the caller's own keys and addresses."""
     recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
     return {name: os.environ[name] for name in recorded if policy.goes_live and name in os.environ}
 
@@ -212,9 +212,9 @@ def _run(
     stdin: bytes,
     peers: Peers,
 ) -> subprocess.CompletedProcess[str] | None:
-    """Return how the program ended; None if it had to be ended, since it waits for one of its processes that is gone."""
+    """Return how the program ended; None if it had to be ended because it waits for one of its processes that is gone."""
     try:
-        # A file and no pipe: the program may read as much of it as it likes, and no one has to write meanwhile.
+        # A file, not a pipe: the program may read as much of it as it likes, and no one has to write meanwhile.
         with tempfile.TemporaryFile() as given:
             given.write(stdin)
             given.seek(0)
@@ -227,7 +227,7 @@ def _run(
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
-                start_new_session=True,  # its own group: what the program starts ends with it
+                start_new_session=True,  # its own group: processes that the program starts end with it
             )
     except OSError as error:
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
@@ -245,7 +245,7 @@ def _run(
 
 
 def _wait(process: subprocess.Popen[str], timeout_s: float, peers: Peers) -> tuple[str, str] | None:
-    """Return what the program printed. A pool whose worker ended by a miss may wait for its result forever: then, None."""
+    """Return what the program printed. A pool may wait forever for a worker that a miss ended: then None."""
     deadline_s = time.monotonic() + timeout_s
     left_at_s = None
     while True:

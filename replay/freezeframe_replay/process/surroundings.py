@@ -1,4 +1,4 @@
-"""Surroundings: where the run was recorded against where it is replayed. Said as warnings; checked out on demand."""
+"""Surroundings: where the run was recorded and where it is replayed. Reported as warnings; checked out on demand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGITS = 12
 
 
 def surroundings_warnings(fixture: Fixture, directory: Path) -> list[str]:
-    """Return what is otherwise here than in the run: Python, packages, lock file, commit; one line each."""
+    """Return what differs here from the run: Python, packages, lock file, commit; one line each."""
     recorded = fixture.environment
     found = [
         _python(recorded.get(genai.RUNTIME_VERSION, "")),
@@ -72,9 +72,9 @@ def _commit(recorded: Mapping[str, str], directory: Path) -> str:
 
 @contextmanager
 def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Path, list[str]]]:
-    """Check the recorded commit out beside the repository of `directory`, in a worktree that is gone after the block.
+    """Check the recorded commit out next to the repository of `directory`, in a worktree that is removed after the block.
 
-    Yields the directory in the worktree that `directory` is in the repository, and warnings.
+    Yields the directory in the worktree that corresponds to `directory`, and warnings.
 
     Raises:
         ReplayError: no commit was recorded, there is no repository here, or it does not hold the commit.

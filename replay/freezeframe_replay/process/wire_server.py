@@ -1,10 +1,10 @@
 """WireServer: a recorded run's provider as a real HTTP server, for programs in any language. Serves, never forwards.
 
-An SDK is led here by its base URL. Model calls are answered with the recorded bytes, chunk borders and ends; the tools of the
-program are its own, and run. Which task asked cannot be seen from outside, so that requests that are equal are answered in the
-order in which they come; a client that knows better says so in the header ``x-freezeframe-lane``.
+Its base URL points an SDK here. Model calls are answered with the recorded bytes, chunk borders and ends; the program's tools
+run for real. Which task asked cannot be seen from outside, so equal requests are answered in the order in which they come; a
+client that knows better says so in the header ``x-freezeframe-lane``.
 
-A miss is answered with status 424 and ``x-should-retry: false``: SDKs try 409, 429 and 5xx again.
+A miss is answered with status 424 and ``x-should-retry: false``: SDKs retry after 409, 429 and 5xx.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SEAM: Final = "wire"
 LANE_HEADER: Final = "x-freezeframe-lane"
 MISS_STATUS: Final = 424
 _HOP_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"connection", b"keep-alive"})
-"""True of the connection that was, not of this one."""
+"""Headers that applied to the recorded connection, not to this one."""
 
 
 def servable(fixture: Fixture) -> Fixture:
-    """Return the part of a run that a server can answer: its HTTP, the models that its tools asked included.
+    """Return the part of a run that a server can answer: its HTTP, including the model calls of its tools.
 
-    The tools of a program in another process run, and so do the calls that they make; only those of models come here.
+    The tools of a program in another process run, and so do their calls; only their model calls come here.
     """
     steps = [step for step in fixture.steps if step.exchange.kind is Kind.MODEL]
     steps += [step for step in fixture.askable if step.exchange.request.method and step.exchange.kind is not Kind.MODEL]
@@ -47,7 +47,7 @@ def servable(fixture: Fixture) -> Fixture:
 
 
 def environment_for(url: str, fixture: Fixture) -> dict[str, str]:
-    """Return the variables that lead the SDKs of a program to the server at `url`, with keys that stand for none."""
+    """Return the variables that point a program's SDKs to the server at `url`, with placeholder keys."""
     recorded = dict(base for step in reversed(fixture.steps) if (base := _recorded_base(step.exchange)) is not None)
     keys = {name: "replay" for row in PROVIDERS for name in row.credentials}
     bases = {name: f"{url}{recorded.get(row.name, path)}" for row in PROVIDERS for name, path in row.bases}
@@ -55,7 +55,7 @@ def environment_for(url: str, fixture: Fixture) -> dict[str, str]:
 
 
 def _recorded_base(exchange: Exchange) -> tuple[str, str] | None:
-    """Return the provider of a request's dialect and what stands before the call in its path, if SDKs can be told that."""
+    """Return the provider of a request's dialect and the path before the call, if SDKs can be configured with it."""
     dialect = dialect_named(exchange.dialect)
     path = urlsplit(exchange.request.url).path
     if dialect is None or not dialect.call_path or not path.endswith(dialect.call_path):
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet: the report says what was asked."""
+        """Log nothing: the report says what was asked."""
 
     def handle_any(self) -> None:
         """Answer a request of any method."""
@@ -151,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in http.served_headers(exchange):
             if name.lower() not in _HOP_HEADERS:
                 self.send_header(name.decode("latin-1"), value.decode("latin-1"))
-        ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever became of the answer in it
+        ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever happened to the answer in it
         if ended and len(response.chunks) <= 1:
             self.send_header("content-length", str(len(response.body)))
             self.end_headers()

@@ -1,1 +1,1 @@
-"""What is said of runs and replays: outlines, comparisons, verdicts, and the ways to write them."""
+"""Descriptions of runs and replays: outlines, comparisons, verdicts, and the ways to write them."""

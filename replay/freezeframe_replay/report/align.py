@@ -1,7 +1,7 @@
-"""Align: two runs laid side by side, step by step, and what changed in each pair. Pure.
+"""Align: two runs side by side, step by step, and what changed in each pair. Pure.
 
-Steps are paired within a lane, so that the order in which tasks and threads happened to ask does not count: first those with
-equal request keys, in order; what stands between two such pairs is paired by kind and name; the rest was added or removed.
+Steps are paired within a lane, so the order in which tasks and threads happened to ask does not count: first those with
+equal request keys, in order; steps between two such pairs are paired by kind and name; the rest was added or removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 CHANGES_SHOWN: Final = 20
-"""Differences kept of one step; a prompt that was replaced differs in many places."""
+"""Differences kept per step; a replaced prompt differs in many places."""
 
 
 NO_INPUT: Final = "the input (not recorded)"
@@ -34,7 +34,7 @@ NO_OUTCOME: Final = "the outcome (not recorded)"
 
 
 class How(StrEnum):
-    """How two steps stand to each other."""
+    """How two steps relate to each other."""
 
     SAME = "same"
     CHANGED = "changed"
@@ -51,17 +51,17 @@ class Side:
     step: int
     name: str
     model: str | None = None
-    """The model that answered, if it says so, else the one that was asked."""
+    """The model that answered, if it says so, else the requested one."""
     tokens: tuple[int, int] | None = None
     """Input and output."""
     cost_usd: float | None = None
-    """At list price; None if the model has none."""
+    """At list price; None if the model's price is unknown."""
     ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A step of each run, or of one of them. Time and tokens are told and never make a pair `changed`."""
+    """A step of each run, or of one of them. Time and tokens are reported and never make a pair `changed`."""
 
     how: How
     kind: Kind
@@ -91,7 +91,7 @@ class Comparison:
 
     @property
     def alike(self) -> bool:
-        """Return whether the runs asked, were answered, and ended alike."""
+        """Return whether the runs asked, were answered and ended in the same way."""
         return self.compared and self.first is None and not self.input and not self.outcome
 
     @property
@@ -102,7 +102,7 @@ class Comparison:
 
 def compare_runs(before: Fixture, after: Fixture) -> Comparison:
     """Return the two runs side by side, in the order of the first run's steps."""
-    # Under one key a value has one surrogate in both runs, and another surrogate is another value.
+    # Under one key, a value has one surrogate in both runs, and a different surrogate is a different value.
     same_key = before.redaction.key_id == after.redaction.key_id
     aliases: tuple[Alias, Alias] = (str, str) if same_key else (make_alias(before.redaction), make_alias(after.redaction))
     return Comparison(
@@ -131,7 +131,7 @@ def _not_compared(before: Fixture, after: Fixture) -> Iterator[str]:
 
 
 def align(before: Fixture, after: Fixture) -> list[tuple[Step | None, Step | None]]:
-    """Return the steps of both runs in pairs, ordered as the first run; an added step follows the one that it came after."""
+    """Return the steps of both runs in pairs, ordered as the first run; an added step follows the one before it."""
     placed: list[tuple[tuple[int, int], tuple[Step | None, Step | None]]] = []
     left, right = keyed_anew(before), keyed_anew(after)
     for lane in sorted({step.exchange.lane for step in [*left, *right]}):
@@ -195,7 +195,7 @@ def _asked(exchange: Exchange, alias: Alias) -> Any:
 
 
 def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias) -> Any:
-    """Return what decides how the program goes on: of a model its messages, without ids and the borders of chunks."""
+    """Return what decides how the program continues: for a model, its messages without ids and chunk borders."""
     response, answer = exchange.response, dict[str, Any]()
     if response.status is not None:
         answer["status"] = response.status
@@ -210,7 +210,7 @@ def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias)
 
 
 def _said(step: Step | None) -> dict[str, AttributeValue]:
-    """Return what the wire dialect reads in a model's answer."""
+    """Return what the wire dialect reads from a model's answer."""
     if step is None or step.exchange.kind is not Kind.MODEL:
         return {}
     request, response = step.exchange.request, step.exchange.response

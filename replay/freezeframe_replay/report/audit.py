@@ -2,9 +2,9 @@
 
 ::
 
-    record.jsonl     canonical JSON; line 1 the run, then one line an exchange; each holds the SHA-256 of the line before it
+    record.jsonl     canonical JSON; line 1 the run, then one line per exchange; each holds the SHA-256 of the line before it
     seal.json        how many lines, and the SHA-256 of the last
-    seal.sig         where a key was given: the Ed25519 signature of seal.json
+    seal.sig         if a key was given: the Ed25519 signature of seal.json
     public_key.pem   and the key that checks it
     check.py         checks all but the signature; the standard library only
     README.txt       what this is, how to check it, what it proves
@@ -62,11 +62,11 @@ def write_audit(fixture: Fixture, directory: Path, *, key: Path | None = None) -
 
     Args:
         fixture: the run.
-        directory: made if need be; must be empty, so that nothing else is taken for a part of the record.
+        directory: created if needed; must be empty, so that nothing else is taken for part of the record.
         key: an Ed25519 private key in PEM, ``openssl genpkey -algorithm ed25519 -out key.pem``.
 
     Raises:
-        ConfigError: the key cannot be read, or is of another kind.
+        ConfigError: the key cannot be read, or is of a different kind.
         FixtureError: the directory cannot be written, or is not empty.
     """
     signer = None if key is None else _load_key(key)
@@ -86,7 +86,7 @@ def write_audit(fixture: Fixture, directory: Path, *, key: Path | None = None) -
     }
     if signer is not None:
         written |= {"seal.sig": signer.sign(sealed.encode()), "public_key.pem": _public_pem(signer)}
-    written["seal.json"] = sealed.encode()  # last: a folder with a seal is whole
+    written["seal.json"] = sealed.encode()  # last: a folder with a seal is complete
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):

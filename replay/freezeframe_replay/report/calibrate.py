@@ -1,4 +1,4 @@
-"""Calibrate: what varies by itself between two recordings of the same input. Pure.
+"""Calibrate: what varies anyway between two recordings of the same input. Pure.
 
 Steps after the first answer that differs are left out: their requests differ because the run does. What the program says and
 asks (messages, prompts, arguments) is never relaxed, however much it varies: ignoring it would make every run the same.
@@ -29,21 +29,21 @@ class Calibration:
     compared: int
     """Steps looked at."""
     varying: Mapping[str, int]
-    """Component -> steps in which it differed, and nothing that came before it did: it can be ignored."""
+    """Component -> steps in which it differed although nothing before them did: it can be ignored."""
     content: Mapping[str, int]
     """The same for components that are the question itself: these stay."""
     same_input: bool
 
 
 def why_incomparable(found: Calibration) -> str | None:
-    """Return why the two recordings say nothing about what varies by itself, or None if they do."""
+    """Return why the two recordings say nothing about what varies anyway, or None if they do."""
     if not found.same_input:
         return "the two runs had different input, which may explain what varies"
     return None if found.compared else "the two runs have no step in common"
 
 
 def calibrate(one: Fixture, other: Fixture) -> Calibration:
-    """Return what varied between the two recordings by itself."""
+    """Return what varied between the two recordings anyway."""
     varying: Counter[str] = Counter()
     content: Counter[str] = Counter()
     compared = 0

@@ -40,7 +40,7 @@ class Node:
 
     depth: int
     step: int | None
-    """Number of the step as replay reports name it; None for spans that are no exchange."""
+    """Number of the step as replay reports name it; None for spans that are not exchanges."""
     inside: int | None = None
     """Step that answers for this one in a replay."""
     kind: str
@@ -56,13 +56,13 @@ class Node:
     lane: str = ""
     span_id: str
     request: str | None = None
-    """Body as text, or what another instrumentation tells was asked; set where the outline was asked for whole."""
+    """Body as text, or the request as another instrumentation reports it; set if the whole outline was requested."""
     response: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KitRow:
-    """One field of the replay kit and on how many of the spans that it concerns it is."""
+    """One field of the replay kit, and how many of the spans that need it have it."""
 
     name: str
     level: int
@@ -73,14 +73,14 @@ class KitRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """A run as it is shown."""
+    """A run in the form that is shown."""
 
     run_id: str
     name: str
     status: RunStatus
     start_time_unix_nano: int
     ms: float
-    """Of an unfinished run: until it was last heard of."""
+    """For an unfinished run: until its last sign of life."""
     entry_kind: str | None
     entry_target: str
     entry_file: str | None
@@ -89,19 +89,19 @@ class Outline:
     outcome: str
     """``returned "..."``, ``raised KeyError: 'x'``, or ``not recorded``."""
     who: Mapping[str, str]
-    """Those of user, tenant, session, run that are known."""
+    """The known ones of user, tenant, session, run."""
     environment: Mapping[str, str]
     nodes: tuple[Node, ...]
     kit: tuple[KitRow, ...] = ()
     level: int | None = None
     level_means: str = ""
     missing: tuple[str, ...] = ()
-    """Names of the kit fields that are not whole, those of the lowest level first."""
+    """Names of the kit fields that are incomplete, those of the lowest level first."""
     gaps: tuple[str, ...] = ()
     cold: bool = False
     """Whether the run cannot be re-enacted by itself."""
     advice: tuple[str, ...] = ()
-    """What closes those of the gaps that keep it from the next level."""
+    """What closes the gaps that keep it from the next level."""
 
     @property
     def steps(self) -> int:
@@ -110,7 +110,7 @@ class Outline:
 
 
 def outline_run(run: Run, *, full: bool = False) -> Outline:
-    """Return the outline of a run of the store; `full` adds the bodies of its exchanges."""
+    """Return the outline of a run from the store; `full` adds the bodies of its exchanges."""
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
     exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
     reached = readiness(run)
@@ -132,7 +132,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
 
 
 def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
-    """Return the outline of a fixture. It holds exchanges only, so that neither spans nor readiness are known."""
+    """Return the outline of a fixture. It holds only exchanges, so spans and readiness are not known."""
     depth: dict[int, int] = {}
     nodes: list[Node] = []
     for step in fixture.steps:
@@ -163,7 +163,7 @@ def _nodes(run: Run, numbers: Mapping[str, int], exchanges: Mapping[str, Exchang
         parent = "" if parent == span.span_id else parent
         children[parent].append(span)
     shown: set[str] = set()
-    # spans that name each other as parents hang below no root: they are listed after the tree, not lost
+    # spans that name each other as parents are below no root: they are listed after the tree, not lost
     todo = [(span, 0) for span in reversed(children[""])]
     rest = iter(run.spans)
     while True:
@@ -267,7 +267,7 @@ def _detail(exchange: Exchange, model: str | None) -> str:
 
 
 def _tokens(span: SpanRecord) -> tuple[int, int] | None:
-    """Return the counts; None if none were made: instrumentations write 0 and 0 for a stream that came without its usage."""
+    """Return the counts; None if none were made: instrumentations write 0 and 0 for a stream without its usage."""
     into, out = span.integer(genai.USAGE_INPUT_TOKENS), span.integer(genai.USAGE_OUTPUT_TOKENS)
     return (into or 0, out or 0) if into or out else None
 
@@ -277,7 +277,7 @@ def _ms(start_ns: int, end_ns: int) -> float:
 
 
 def _body(part: Request | Response) -> str:
-    """Return a body as a person reads it: without its content-encoding, or what it is where it is no text."""
+    """Return a body in readable form: without its content-encoding, or a description if it is not text."""
     if part.omitted:
         return f"<not kept: {part.omitted}>"
     try:
@@ -322,7 +322,7 @@ def call_text(name: str, text: str) -> str:
 
 
 def input_text(text: str) -> str:
-    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. It may be cut, so no JSON."""
+    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. It may be cut: it is not JSON."""
     if text.endswith("…"):
         return _CUT_ARGUMENTS.sub(lambda cut: f"{cut['name']}=" if cut["name"] else "", text)
     shown = call_text("", text)
@@ -343,7 +343,7 @@ def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
 
 
 def error_text(text: str) -> str:
-    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty if it is none."""
+    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty if it is not one."""
     try:
         node: Any = json.loads(text)
     except ValueError:
@@ -370,7 +370,7 @@ def _untagged(value: Any) -> Any:
 
 
 def _environment(attributes: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the code ran on, under names for people."""
+    """Return the environment of the code, with readable names."""
     dirty = str(attributes.get(genai.VCS_DIRTY, "")).lower() == "true"
     commit = str(attributes.get(genai.VCS_REVISION, ""))
     rows = {

@@ -15,10 +15,10 @@ from freezeframe_schemas.fixture import Fixture
 
 
 class Expect(StrEnum):
-    """What the test asks of the code."""
+    """What the test requires of the code."""
 
     CHANGED = "changed"
-    """That it behaves otherwise than recorded: for a run that went wrong."""
+    """That it behaves differently than recorded: for a run that went wrong."""
     IDENTICAL = "identical"
     """That it re-enacts the run exactly: for a run to keep."""
 

@@ -18,13 +18,13 @@ from freezeframe_schemas.verdict import Verdict, headline, title, verdict
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
 ID_DIGITS: Final = 12
-"""Digits of a run's id that are shown where it need not be whole: enough to name one among millions."""
+"""Digits of a run's id that are shown if it need not be whole: enough to name one among millions."""
 _LABEL: Final = 14
 _CELL: Final = 72
 """Columns after which a cell of the tree is cut."""
 _NAME: Final = 2
 _READABLE_NAME: Final = 40
-"""Which column of the tree the name is, and how much of it is shown before other columns are left out."""
+"""The column of the name in the tree, and how much of it is shown before other columns are left out."""
 _STEPS_SHOWN: Final = 40
 _LATER_SHOWN: Final = 5
 
@@ -103,8 +103,8 @@ def table_text(
     Args:
         header: the columns' names.
         rows: one text for each column.
-        right: columns that stand right-aligned.
-        cell_width: where cells are cut.
+        right: right-aligned columns.
+        cell_width: the width at which cells are cut.
         fit: a column, and the width that the table gets by cutting this column's cells further (not below 20).
     """
     aligned = set(right)
@@ -155,14 +155,14 @@ def _head(outline: Outline, width: int) -> str:
 
 
 def took(outline: Outline) -> str:
-    """Return how long a run took, or when one that has no end was last heard of."""
+    """Return how long a run took, or when one without an end gave its last sign of life."""
     if outline.status is not RunStatus.UNFINISHED:
         return f"took {duration(outline.ms)}"
     return f"last heard from {duration(outline.ms)} later"
 
 
 def how_far(outline: Outline) -> str:
-    """Return how far a run that has no end came; empty for any other."""
+    """Return how far a run without an end got; empty for any other."""
     if outline.status is not RunStatus.UNFINISHED:
         return ""
     steps = [node for node in outline.nodes if node.step is not None]
@@ -202,7 +202,7 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
 
 
 def _for_narrow(rows: list[tuple[str, ...]], width: int, *, lanes: bool) -> list[tuple[str, ...]]:
-    """Return header and rows without what is dispensable where names would become unreadable: lanes, if all is one; tokens;
+    """Return header and rows. If names would become unreadable, leave out lanes (if there is only one), tokens, and
     the middle of a long status."""
 
     def fits() -> bool:
@@ -225,7 +225,7 @@ def _indented(node: Node) -> str:
 
 
 def _kit_text(outline: Outline, width: int) -> str:
-    """Return the level that is reached, what is carried whole for each level, and what is not, one a line."""
+    """Return the level reached, and what is complete and what is not for each level, one per line."""
     carried: dict[int, list[str]] = defaultdict(list)
     for row in outline.kit:
         carried[row.level] += [row.name] if row.present == row.expected else []
@@ -247,7 +247,7 @@ def _hanging(text: str, width: int) -> str:
 
 
 def _labelled(label: str, text: str, width: int) -> str:
-    """Return the text next to its label, wrapped under itself."""
+    """Return the text next to its label, with its lines aligned."""
     return textwrap.fill(text, width, initial_indent=f"{label:<{_LABEL}}", subsequent_indent=" " * _LABEL)
 
 
@@ -257,7 +257,7 @@ def _labelled(label: str, text: str, width: int) -> str:
 def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "") -> str:
     """Return what a replay found: its headline, and unless `quiet` every step that was served or the divergences.
 
-    `again` is how the run is named in a command that is advised; by default it is the start of its id.
+    `again` names the run in suggested commands; by default it is the start of its id.
     """
     return printable(headline(report)) if quiet else "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS]))
 
@@ -298,7 +298,7 @@ def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
 
 
 def unquoted(text: str) -> str:
-    """Return what a JSON string says, so that a body is not shown with its quotes escaped; other text as it is."""
+    """Return a JSON string decoded, so that a body is not shown with its quotes escaped; other text unchanged."""
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -327,7 +327,7 @@ def _live(report: Report, width: int) -> Iterable[str]:
 
 def _outcome(report: Report, width: int) -> Iterable[str]:
     text = "" if report.outcome is None else outcome_text(report.outcome)
-    # where our own exception ended the program, the divergence above has said so
+    # if our own exception ended the program, the divergence above has said so
     if text and not text.startswith("raised ReplayMiss"):
         yield short(f"  outcome: {text}", width)
 

@@ -1,1 +1,1 @@
-"""Where recorded runs come from."""
+"""The sources of recorded runs."""

@@ -1,6 +1,6 @@
-"""Runs from other backends than ours: the spans of one trace, from wherever the agent's OTLP went.
+"""Runs from backends other than ours: the spans of one trace, from wherever the agent's OTLP went.
 
-A replay needs nothing but the spans, so any backend will do that gives back every attribute as it was sent. `BACKENDS` lists
+A replay needs only the spans, so any backend will do that returns every attribute as it was sent. `BACKENDS` lists
 those that are read over HTTP; the lists and the SQL of `runs`, `sql` and `store` need our own tables.
 """
 
@@ -56,7 +56,7 @@ class Backend:
     """A backend that is read over HTTP."""
 
     form: str
-    """Form of its URL; ``+https`` in place of ``+http`` is TLS."""
+    """Form of its URL; ``+https`` instead of ``+http`` means TLS."""
     what: str
     documents: Callable[[str, str, str, Get], Iterator[Any]]
     """Scheme and host, path without a slash at its end, trace id -> documents with the trace's spans, as `otlp` reads them."""
@@ -72,13 +72,13 @@ BACKENDS: Final[Mapping[str, Backend]] = {
         documents=_otlp,
     ),
 }
-"""What stands before ``+http`` in the URL -> the backend."""
+"""The part before ``+http`` in the URL -> the backend."""
 
 URLS: Final[Mapping[str, str]] = {
     **{backend.form: backend.what for backend in BACKENDS.values()},
     "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
 }
-"""Form of the URL -> what is behind it. With TLS: ``+https``, ``clickhouses``."""
+"""Form of the URL -> what it addresses. With TLS: ``+https``, ``clickhouses``."""
 
 
 def is_backend(url: str) -> bool:
@@ -91,15 +91,15 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
     """Return the spans of a trace, by start.
 
     Args:
-        url: of a form in `URLS`.
+        url: a URL of a form in `URLS`.
         run: a trace id; other backends know no other names of runs.
         environ: where `HEADERS_VARIABLE` is read.
 
     Raises:
-        ConfigError: the URL is of no such form.
-        RunError: the name is no trace id, or the backend holds no such trace.
-        RetryableStoreError: it does not answer, or says that it cannot now.
-        PermanentStoreError: it refuses, or answers with something else than spans.
+        ConfigError: the URL has none of these forms.
+        RunError: the name is not a trace id, or the backend does not have that trace.
+        RetryableStoreError: it does not answer, or says that it cannot at the moment.
+        PermanentStoreError: it refuses, or answers with something other than spans.
         WireError: the spans have a form that OTLP does not allow.
     """
     trace_id = run.lower()
@@ -130,7 +130,7 @@ def _documents(backend: Backend, url: str, trace_id: str, headers: Mapping[str, 
 
 
 def _get(url: str, headers: Mapping[str, str]) -> Any:
-    """Return the JSON value at the URL. The answer's text is in no error: it may hold what the run said."""
+    """Return the JSON value at the URL. The answer's text is not in any error: it may hold the run's content."""
     request = urllib.request.Request(url, headers={"accept": "application/json", **headers})  # noqa: S310  # http or https, above
     shown = shown_address(url)
     try:
@@ -155,7 +155,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect is an error: urllib would send the backend's key to wherever it points."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Follow none."""
+        """Follow no redirect."""
 
 
 def _opener(host: str) -> urllib.request.OpenerDirector:

@@ -1,6 +1,6 @@
-"""Spans out of the tables of the OpenTelemetry Collector's ClickHouse exporter.
+"""Spans from the tables of the OpenTelemetry Collector's ClickHouse exporter.
 
-Source: opentelemetry-collector-contrib ``exporter/clickhouseexporter``, ``traces_table.sql``. Every value is text there;
+Source: opentelemetry-collector-contrib ``exporter/clickhouseexporter``, ``traces_table.sql``. Every value there is text;
 links keep no flags, and scopes no attributes.
 """
 
@@ -31,8 +31,8 @@ def load_exported_spans(url: str, trace_id: str) -> list[SpanRecord]:
     """Return the spans of a trace from the table that ``?table=`` names, each once.
 
     Raises:
-        ConfigError: the table's name is none.
-        StoreError: the server does not answer, has no such table, or one of the exporter's JSON kind.
+        ConfigError: the table's name is not valid.
+        StoreError: the server does not answer, has no such table, or it is of the exporter's JSON kind.
     """
     table = parse_qs(urlsplit(url).query).get("table", [""])[0]
     if not _NAME.fullmatch(table):

@@ -1,6 +1,6 @@
-"""A fixture packed as ``.tar.gz``, as the replay service gives it (``/api/runs/ID/fixture``), read without trusting it.
+"""A fixture packed as ``.tar.gz``, as the replay service returns it (``/api/runs/ID/fixture``), read without trusting it.
 
-Nothing is written under a name of the archive's: only ``manifest.json``, ``steps.json`` and ``blobs/<sha256>`` are taken, in
+Nothing is written under a name from the archive: only ``manifest.json``, ``steps.json`` and ``blobs/<sha256>`` are accepted, in
 one folder or none; links, other files, paths that lead elsewhere and more than `LIMIT_BYTES` unpacked are refused.
 """
 
@@ -24,7 +24,7 @@ _FILE: Final = re.compile(r"manifest\.json|steps\.json|blobs/[0-9a-f]{64}")
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether the path is a file that is named like an archive."""
+    """Return whether the path is a file with an archive's name."""
     return path.name.endswith(SUFFIXES) and path.is_file()
 
 
@@ -32,7 +32,7 @@ def load_fixture_archive(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> Fixtu
     """Return the fixture in an archive.
 
     Raises:
-        FixtureError: not a gzipped tar, it holds something else than one fixture, or the fixture is damaged.
+        FixtureError: it is not a gzipped tar, holds something other than one fixture, or the fixture is damaged.
     """
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         directory = Path(scratch)
@@ -67,12 +67,12 @@ def _unpack(archive: tarfile.TarFile, path: Path, directory: Path) -> None:
         if len(folders) > 1 or (directory / name).exists():
             raise FixtureError(f"{path}: it also holds {member.name!r:.100}, expected the files of one fixture")
         content = archive.extractfile(member)
-        assert content is not None  # of a regular file
+        assert content is not None  # always one for a regular file
         (directory / name).write_bytes(content.read())
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends in an error once more than a limit was read: what a small archive unpacks to may fill a disk."""
+    """A stream that raises once more than a limit was read: a small archive may unpack to a full disk."""
 
     def __init__(self, stream: gzip.GzipFile, path: Path, limit_bytes: int) -> None:
         self._stream = stream

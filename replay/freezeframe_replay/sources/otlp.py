@@ -1,4 +1,4 @@
-"""OTLP/JSON as backends give it back: in their own wrappers, with fields in snake case, nulls, and ids in base64. Pure.
+"""OTLP/JSON as backends return it: in their own wrappers, with fields in snake case, nulls, and ids in base64. Pure.
 
 Sources: the HTTP APIs of Jaeger (``/api/v3/traces/{id}``), Grafana Tempo (``/api/traces/{id}``, ``/api/v2/traces/{id}``) and
 Phoenix (``/v1/projects/{project}/spans/otlpv1``).
@@ -25,7 +25,7 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
     """Return the spans of one JSON value that holds OTLP in any of the forms above.
 
     Raises:
-        WireError: a field has a form that OTLP does not allow; the message names where.
+        WireError: a field has a form that OTLP does not allow; the message says where.
     """
     try:
         value: Any = _plain(document)
@@ -49,7 +49,7 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
 
 
 def _of_list(items: list[Any]) -> list[SpanRecord]:
-    """Return the spans of a list of documents, each as a line of a file would be."""
+    """Return the spans of a list of documents, each read like a line of a file."""
     spans: list[SpanRecord] = []
     for number, item in enumerate(items, 1):
         if isinstance(item, list):
@@ -62,7 +62,7 @@ def _of_list(items: list[Any]) -> list[SpanRecord]:
 
 
 def _described(value: Any) -> str:
-    """Return what a JSON value is, without its content."""
+    """Describe a JSON value without its content."""
     if isinstance(value, dict):
         names = sorted(map(str, cast("dict[Any, Any]", value)))
         return f"an object with {', '.join(names[:5])[:100]}" if names else "an empty object"
@@ -70,7 +70,7 @@ def _described(value: Any) -> str:
 
 
 def _refuse_jaeger(data: Any) -> None:
-    """Jaeger's older API, and the button of its page that downloads a trace, use their own form."""
+    """Jaeger's older API, and the download button of its page, use their own form."""
     first: Any = data[0] if isinstance(data, list) and data else None
     if isinstance(first, dict) and {"traceID", "spans"} <= first.keys():
         raise WireError("found Jaeger's own JSON, expected OTLP/JSON", do="ask it at /api/v3/traces in place of /api/traces")

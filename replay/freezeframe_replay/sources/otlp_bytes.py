@@ -1,5 +1,5 @@
 """OTLP as protobuf, in a file: one ``ExportTraceServiceRequest`` (or ``TracesData``, which has the same form), or several, each
-behind its length in four bytes, as the file exporter of the OpenTelemetry Collector writes them (``format: proto``). Pure.
+after its length in four bytes, as the file exporter of the OpenTelemetry Collector writes them (``format: proto``). Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def spans_of_bytes(body: bytes) -> list[SpanRecord]:
     """Return the spans of OTLP protobuf.
 
     Raises:
-        WireError: the bytes are not OTLP, hold no span, or one that cannot be read.
+        WireError: the bytes are not OTLP, or hold no span, or an unreadable one.
     """
     for pieces in ([body], _framed(body)):
         try:
@@ -33,7 +33,7 @@ def spans_of_bytes(body: bytes) -> list[SpanRecord]:
 
 
 def _framed(body: bytes) -> list[bytes] | None:
-    """Return the messages of a file in which each stands behind its length; None if it is not such a file."""
+    """Return the messages of a file in which each follows its length; None if it is not such a file."""
     pieces: list[bytes] = []
     try:
         pieces.extend(_pieces(body))

@@ -1,6 +1,6 @@
-"""Attributes out of a backend that keeps every value as text, with the types that they were sent with. Pure.
+"""Attributes from a backend that keeps every value as text, with the types with which they were sent. Pure.
 
-Only attributes that the store has a column for get their type back: those are all that a replay asks for as anything but text.
+Only attributes with a column in the store get their type back: a replay needs no others as anything but text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _array(text: str) -> tuple[AttributeValue, ...]:
 
 
 _READERS: Final[Mapping[str, Callable[[str], AttributeValue]]] = {"Int": int, "Float": float, "Bool": _truth, "Array": _array}
-"""How a column's type is read, by how it begins (inside ``Nullable``)."""
+"""How a column's type is read, by its beginning (inside ``Nullable``)."""
 _TYPES: Final[Mapping[str, Callable[[str], AttributeValue]]] = {
     column.attribute: read
     for column in (*ATTRIBUTE_COLUMNS, *RESOURCE_COLUMNS)

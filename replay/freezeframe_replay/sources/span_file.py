@@ -1,7 +1,7 @@
-"""Runs out of a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them, or one
-document, as the HTTP APIs of backends answer it.
+"""Runs from a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them, or one
+document, as the HTTP APIs of backends return it.
 
-OTLP as protobuf is read, too. Nothing redacts such a file; it is for the machine that it was recorded on.
+OTLP as protobuf is read, too. Such a file is not redacted; it is for the machine on which it was recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def split_name(text: str) -> tuple[Path, str] | None:
 
 
 def load_run_of_file(path: Path, run: str = "") -> Run:
-    """Return a run of the file: the one whose id starts with `run` (or is the caller's own id), else the newest.
+    """Return a run of the file: the one whose id starts with `run` (or is the caller's own id); the newest by default.
 
     Raises:
         RunError: no such run, or several.
@@ -63,7 +63,7 @@ def load_runs_of_file(path: Path) -> list[Run]:
 
 
 def _spans_of(path: Path) -> Iterator[SpanRecord]:
-    """Yield the spans of every line; of a file that is one document over many lines, those of the document; or of protobuf."""
+    """Yield the spans of every line; of the document, if the file is one document over many lines; or of protobuf."""
     if not _is_text(path):
         try:
             yield from spans_of_bytes(path.read_bytes())

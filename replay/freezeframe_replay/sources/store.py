@@ -1,6 +1,6 @@
-"""RunStore: runs out of the store, by SQL over HTTP. The same for the collector's embedded store and a ClickHouse server.
+"""RunStore: runs from the store, by SQL over HTTP. The same for the collector's embedded store and a ClickHouse server.
 
-Reads only. What it returns is what was stored, byte for byte: each piece of a payload is checked against its hash.
+Read-only. It returns exactly what was stored, byte for byte: each piece of a payload is checked against its hash.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
     """Open the store at ``http://127.0.0.1:8123`` or ``clickhouse://user:password@host:8123/database``.
 
     Args:
-        url: where; ``https`` and ``clickhouses`` speak TLS. The database is ``freezeframe`` unless the path or ``?database=``
+        url: ``https`` and ``clickhouses`` use TLS. The database is ``freezeframe`` unless the path or ``?database=``
             names another.
         tenant: see only this tenant's runs; None sees all.
 
     Raises:
-        ConfigError: the URL is of no such form.
+        ConfigError: the URL has neither form.
         RetryableStoreError: nothing answers there.
     """
     return RunStore(connect(url, database=DATABASE), tenant=tenant)
 
 
 def connect(url: str, *, database: str) -> Client:
-    """Return a client of the ClickHouse at the URL; `database` is the one where the URL names none.
+    """Return a client of the ClickHouse at the URL; `database` is used if the URL names none.
 
     Raises:
-        ConfigError: the URL is of no such form.
+        ConfigError: the URL does not have a known form.
         RetryableStoreError: nothing answers there.
     """
     parts = split_address(url)
@@ -95,7 +95,7 @@ def connect(url: str, *, database: str) -> Client:
     import clickhouse_connect
     from clickhouse_connect.driver.exceptions import Error
 
-    logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())  # what it says is raised, too
+    logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())  # its message is also in the exception
 
     port = parts.port or (8443 if secure else 8123)
     password = unquote(parts.password or "") if parts.username else token_of(parts.hostname, port, READER) or ""
@@ -119,7 +119,7 @@ def connect(url: str, *, database: str) -> Client:
 
 
 def _why(error: BaseException) -> str:
-    """Return what the operating system said, if that is the reason; else what the driver says."""
+    """Return what the operating system said, if that is the reason; else the driver's message."""
     cause: BaseException | None = error
     while cause is not None:
         found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", str(cause))
@@ -167,7 +167,7 @@ class RunStore:
             run: trace id, a unique prefix of one (4 hex digits or more), the caller's own run id, ``last`` or ``last-failed``.
 
         Raises:
-            RunError: no such run, or several; the message names near ones.
+            RunError: no such run, or several; the message names similar ones.
             WireError: the stored run is damaged.
         """
         rows: list[dict[str, Any]] = []
@@ -182,7 +182,7 @@ class RunStore:
         """Return the trace id that `run` names; see `load_spans`.
 
         Raises:
-            RunError: no such run, or several; the message names near ones.
+            RunError: no such run, or several; the message names similar ones.
         """
         if run in {LAST, LAST_FAILED}:
             found = self.list_runs(limit=1, statuses=(RunStatus.FAILED,) if run == LAST_FAILED else ())
@@ -239,16 +239,16 @@ class RunStore:
 
         Args:
             limit: how many at most.
-            statuses: only with one of these; any where empty.
-            service: of this service.
-            user: of this user (a surrogate where the policy redacts it).
-            since: started at or after.
-            until: started before.
+            statuses: only with one of these; any if empty.
+            service: only of this service.
+            user: only of this user (a surrogate if the policy redacts it).
+            since: started at or after this time.
+            until: started before this time.
             where: a further condition in SQL over the view ``runs``.
             parameters: values for ``{name:Type}`` in `where`.
 
         Raises:
-            PermanentStoreError: the condition is no SQL, or names no column.
+            PermanentStoreError: the condition is not valid SQL, or names an unknown column.
         """
         tests = ["1", *([f"({where})"] if where else [])]
         values: dict[str, Any] = dict(parameters or {})
@@ -265,7 +265,7 @@ class RunStore:
                 tests.append(f"start_time {sign} {{{name}:DateTime64(6)}}")
                 values[name] = moment
         condition, values = self._where(" AND ".join(tests), values)
-        # the newest are nearly always of the last day: only if that gives too few are all days read
+        # the newest are nearly always from the last day: all days are read only if that day has too few
         columns: list[str] = []
         rows: list[Sequence[Any]] = []
         for window in (f"run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY AND {condition}", condition):
@@ -293,13 +293,13 @@ class RunStore:
     def _load(self, trace_id: str) -> tuple[list[dict[str, Any]], dict[bytes, bytes]]:
         """Return a run's rows of spans, and its payload pieces by hash; both empty if there is no such run."""
         where, parameters = self._where(RUN_PLACE, {"trace_id": trace_id})
-        # PREWHERE: for the engine to find that plan costs as much as to follow it. One thread each: a run is a few granules
-        # of a hundred columns, and waking threads for them costs more than it saves
+        # PREWHERE: finding that plan costs the engine as much as running it. One thread each: a run is a few granules of 100
+        # columns, and waking threads for them costs more than it saves
         how = f"PREWHERE {where} SETTINGS max_threads = 1"
         with ThreadPoolExecutor(1) as beside:
             pieces = beside.submit(self._rows, f"SELECT body FROM piece_rows {how}", parameters)
             rows = self._rows(f"SELECT {span_select()} FROM span_rows {how}", parameters)
-        # a piece is found by the hash of what it holds: a damaged one is not found
+        # a piece is looked up by the hash of its content, so a damaged one is not found
         return rows, {piece_hash(piece["body"]): piece["body"] for piece in pieces.result()}
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:

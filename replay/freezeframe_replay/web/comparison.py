@@ -22,8 +22,8 @@ def comparison_body(found: Comparison) -> str:
 
 
 def comparison_page(found: Comparison) -> str:
-    """Return a self-contained page: a file that may be kept or sent."""
-    # frame-ancestors holds in a header only, and a browser complains about it in a page
+    """Return a self-contained page: a file that can be kept or sent."""
+    # frame-ancestors works only in a header, and a browser complains about it in a page
     policy = content_security_policy().replace("; frame-ancestors 'none'", "")
     head = f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">'
     return page(f"{found.before[:8]} and {found.after[:8]}", comparison_body(found), head=head)
@@ -97,7 +97,7 @@ def _pair(pair: Pair) -> str:
 
 
 def _both(texts: Iterable[str]) -> str:
-    """Return the value of both runs, once where it is the same."""
+    """Return the value of both runs, once if it is the same."""
     known = [text for text in dict.fromkeys(texts) if text]
     return " → ".join(text if "&gt;" in text else shown(text) for text in known)
 

@@ -1,8 +1,8 @@
 """Who may see the replay service's runs: programs that show the reader's token, and browsers that came by a link.
 
-The token itself never reaches a browser. A command that can read it asks for a link, which opens the pages once, within some
-minutes; from then on a cookie does, until the service ends. Cookies do not know ports: a server of another user on this machine
-can be shown this one, if its address is opened in the same browser. That is why the cookie opens these pages and nothing else.
+The token itself never reaches a browser. A command that can read it requests a link, which opens the pages once, within a few
+minutes; from then on a cookie does, until the service ends. Cookies ignore ports: a server of another user on this machine
+can receive this cookie if its address is opened in the same browser. That is why it opens these pages and nothing else.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Door:
         return f"/enter?code={code}"
 
     def enter(self, code: str) -> bool:
-        """Return whether the link with this code opens the pages; it does so once."""
+        """Return whether the link with this code opens the pages; it works once."""
         return self._links.pop(code, 0.0) > time.monotonic()
 
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunRow
 
 _DEEPEST: Final = 8
-"""Levels of the tree that are indented; deeper ones stand at this one."""
+"""Levels of the tree that are indented; deeper ones are shown at this one."""
 _BODY_LIMIT: Final = 200_000
 """Characters of a body that the page shows."""
 
 
 @cache
 def style() -> str:
-    """Return the style sheet that stands in every page."""
+    """Return the style sheet that every page contains."""
     return files("freezeframe_replay.web").joinpath("style.css").read_text(encoding="utf-8")
 
 
@@ -40,7 +40,7 @@ def content_security_policy() -> str:
 
 
 def runs_page(runs: Sequence[RunRow], filters: Mapping[str, str]) -> str:
-    """Return the list of runs, under the form that filters it."""
+    """Return the list of runs, below the form that filters it."""
     head = (
         "<tr><th>started<th>run<th>entry<th>input<th>result<th class=number>steps<th class=number>tokens"
         "<th class=number>time<th>status</tr>"
@@ -73,7 +73,7 @@ def _filter_form(filters: Mapping[str, str]) -> str:
 
 
 def closed_page(here: str) -> str:
-    """Return the page for a browser that did not use a link of this service; `here` is the address that it asked for."""
+    """Return the page for a browser that did not use a link of this service; `here` is the address that it requested."""
     return page(
         "closed",
         "<h1>Open this page with its link</h1><p><code>freezeframe status</code> prints a link that opens these pages in a"
@@ -83,7 +83,7 @@ def closed_page(here: str) -> str:
 
 
 def run_page(outline: Outline, *, token: str = "") -> str:
-    """Return the page of one run, made from a whole outline. `token` is what its form for a replay sends back."""
+    """Return the page of one run, built from a whole outline. Its form for a replay sends `token` back."""
     run = escape(outline.run_id)
     nav = (
         f'<nav><a href="/">all runs</a> · <a href="/api/runs/{quote(outline.run_id)}">as JSON</a> · '
@@ -109,7 +109,7 @@ def run_page(outline: Outline, *, token: str = "") -> str:
 
 
 def _actions(outline: Outline, token: str) -> str:
-    """Return the forms under the facts: replay this run, lay it beside another one."""
+    """Return the forms under the facts: replay this run, compare it with another one."""
     run = quote(outline.run_id)
     replay = (
         f'<form action="/runs/{run}/replay" method="post"><input type="hidden" name="token" value="{escape(token)}">'
@@ -126,13 +126,13 @@ def _actions(outline: Outline, token: str) -> str:
 
 
 def error_page(message: str, do: str | None) -> str:
-    """Return the page that stands where one could not be made."""
+    """Return the page shown instead of one that could not be built."""
     advice = f"<p>{shown(do)}</p>" if do else ""
     return page("error", f'<h1>freezeframe</h1><nav><a href="/">all runs</a></nav><p class="bad">{shown(message)}</p>{advice}')
 
 
 def page(title: str, body: str, *, head: str = "") -> str:
-    """Return a whole page around a body; `head` is our further markup for its head."""
+    """Return a whole page around a body; `head` is additional markup for its head."""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -141,7 +141,7 @@ def page(title: str, body: str, *, head: str = "") -> str:
 
 
 def shown(text: str) -> str:
-    """Return a text of a recording as a page may hold it: one printable line, escaped."""
+    """Return a text of a recording in the form that a page may hold: one printable line, escaped."""
     return escape(printable(text))
 
 
@@ -211,7 +211,7 @@ def _body(what: str, text: str | None) -> str:
 
 
 def _indented(text: str) -> str:
-    """Return a body of JSON as a person reads it, every other one as it is."""
+    """Return a JSON body in readable form, any other one unchanged."""
     if text[:1] not in ("{", "[") or len(text) > _BODY_LIMIT:
         return text
     try:

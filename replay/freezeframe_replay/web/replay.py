@@ -25,7 +25,7 @@ _MEANS: Final = {
 
 
 def replay_page(report: Report, folder: Path) -> str:
-    """Return the page of one replay; `folder` is where the code was run."""
+    """Return the page of one replay; `folder` is where the code ran."""
     found = verdict(report)
     run = escape(report.run_id)
     mark = "good" if found is Verdict.IDENTICAL else "bad"
@@ -38,7 +38,7 @@ def replay_page(report: Report, folder: Path) -> str:
     parts += [_divergence(item, first=item is report.first) for item in report.divergences]
     parts.append(f"<h2>Calls</h2><table><tr><th>step<th>call<th>answered</tr>{''.join(map(_made, report.made))}</table>")
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
-    # where our own exception ended the program, the divergence above has said so
+    # if our own exception ended the program, the divergence above has said so
     if outcome and not outcome.startswith("raised ReplayMiss"):
         parts.append(f"<h2>Outcome</h2><pre>{escape(outcome)}</pre>")
     parts += _warnings(report.warnings)
