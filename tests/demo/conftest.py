@@ -18,7 +18,7 @@ def provider() -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def shop(tmp_path: Path, provider: dict[str, str]) -> Iterator[Shop]:
-    """A shop at 3 PM, whose spans go nowhere: nobody listens on the exporter's port."""
+    """A shop at 3 PM, whose spans go nowhere: no one listens on the exporter's port."""
     directory = tmp_path / "world"
     subprocess.run([sys.executable, EXAMPLE / "world.py", directory, "set", "3pm"], check=True)
     with serving("pricing_api.py", str(directory)) as addresses:

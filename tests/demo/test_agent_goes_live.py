@@ -1,4 +1,4 @@
-"""The order-lookup agent, fixed, goes on live from where it leaves the recording, and answers about the right order."""
+"""The order-lookup agent, fixed, goes on live once it leaves the recording, and answers about the right order."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ NEEDED = frozenset({"get_price", "file_note"})
 def test_the_fixed_agent_reaches_the_right_answer_with_all_but_the_named_tools_frozen(
     shop: Shop, variant: str, tmp_path: Path
 ) -> None:
-    """In each style: the model is asked for real, and of the shop the two named tools."""
+    """In each style: the model is asked for real, and so are the shop's two named tools."""
     code = copy_example(tmp_path / "code")
     assert "A-1057" in shop.ask(variant=variant, example=code, spans=tmp_path / "spans.jsonl")
     before = shop.calls()

@@ -1,6 +1,6 @@
 """`make demo` from outside: it ends well, and what it leaves behind bears out what it said.
 
-One demo is played for all tests of this file, in a directory of its own.
+One demo is played for all tests of this file, in its own directory.
 """
 
 import base64
@@ -21,7 +21,7 @@ from freezeframe_schemas.fixture import load_fixture
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
-# Runs the agent as `python agent.py` does, and writes down every chunk of every response that an SDK gets to see.
+# Runs the agent like `python agent.py`, and writes down every chunk of every response that an SDK gets to see.
 _LISTENER = """
 import base64, json, os, runpy, sys
 import httpx2
@@ -118,7 +118,7 @@ def old_code(played: Played) -> Played:
 
 
 def test_the_demo_ends_well_with_every_claim_checked(played: Played) -> None:
-    """Exit code 0; the seven parts and the last lines are there; plain text where no terminal is."""
+    """Exit code 0; the seven parts and the last lines are there; plain text if there is no terminal."""
     assert played.returncode == 0, played.output
     for number in range(1, 8):
         assert f"━━ {number}  " in played.output
@@ -137,7 +137,7 @@ def test_nothing_runs_after_the_demo(played: Played) -> None:
 
 
 def test_no_customer_data_is_in_any_byte_of_the_data_directory(played: Played) -> None:
-    """Neither the customer's own words nor anything shaped like an e-mail that is no surrogate."""
+    """Neither the customer's own words nor anything shaped like an e-mail that is not a surrogate."""
     secrets = [*re.findall(rb"[\w.]+@[\w.-]+", MESSAGE.encode()), b"Keller", b"415 555 2671", b"4539 1488"]
     for root in (played.directory / "freezeframe", played.fixture):
         for path in (path for path in root.rglob("*") if path.is_file()):
@@ -193,7 +193,7 @@ def test_the_exported_test_is_red_on_the_old_code_and_green_on_the_fixed(old_cod
 
 
 def test_a_false_claim_ends_the_demo_with_an_error(tmp_path: Path) -> None:
-    """Where the commands are missing, the demo says which one failed, and its exit code is 1."""
+    """If the commands are missing, the demo says which one failed, and its exit code is 1."""
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); from stage import ClaimError, Stage; from pathlib import Path\n"
         "with Stage({}, Path.cwd()) as stage:\n    stage.claim('two is three', 2 == 3, '2')\n"

@@ -23,7 +23,7 @@ def test_at_3pm_the_agent_answers_with_another_customers_order(shop: Shop, varia
 @pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_in_the_healed_world_the_same_agent_is_right(shop: Shop, variant: str) -> None:
-    """The crime is gone: one candidate, a price, the customer's own order."""
+    """The fault is gone: one candidate, a price, the customer's own order."""
     shop.set("healed")
     answer = shop.ask(variant=variant)
     assert "A-1042" in answer
@@ -33,7 +33,7 @@ def test_in_the_healed_world_the_same_agent_is_right(shop: Shop, variant: str) -
 @pytest.mark.long
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_fix_is_right_at_3pm(shop: Shop, variant: str, tmp_path: Path) -> None:
-    """The patch that comes with the example applies, and mends the agent in every style."""
+    """The patch that comes with the example applies, and fixes the agent in every style."""
     fixed = copy_example(tmp_path / "fixed")
     fix(fixed)
     answer = shop.ask(variant=variant, example=fixed)
@@ -43,7 +43,7 @@ def test_the_fix_is_right_at_3pm(shop: Shop, variant: str, tmp_path: Path) -> No
 
 @pytest.mark.long
 def test_the_agent_says_what_to_set_when_it_has_no_provider(shop: Shop) -> None:
-    """Without addresses it names the two variables, and calls nobody."""
+    """Without addresses it names the two variables, and calls no one."""
     with pytest.raises(AssertionError, match="set OPENAI_BASE_URL and ANTHROPIC_BASE_URL"):
         Shop(directory=shop.directory, environment={}).ask()
     assert shop.calls() == {}

@@ -123,7 +123,7 @@ def test_chunk_borders_vary_between_streams(provider: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("encoding", ["float", "base64"])
 def test_embeddings_of_like_texts_are_near(client: openai.OpenAI, encoding: str) -> None:
-    """A question lies nearer to the text that shares its words."""
+    """A question is nearer to the text that shares its words."""
     texts = ["can I return the bowl", "returns are free", "parcels take two days"]
     data = client.embeddings.create(
         model="text-embedding-3-small", input=texts, encoding_format="float" if encoding == "float" else "base64"

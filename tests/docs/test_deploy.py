@@ -1,4 +1,4 @@
-"""What lies in `deploy/` is accepted by what it is for, as far as that can be tried here."""
+"""The files in `deploy/` are accepted by the programs that they are for, as far as that can be tried here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_servers_configuration_has_no_faults(capsys: pytest.CaptureFixture[s
 
 
 def test_what_is_commented_out_in_it_is_known_too(tmp_path: Path) -> None:
-    """Its files are not there, and that is all that is wrong with it."""
+    """Its files are missing, and nothing else is wrong with it."""
     text = re.sub(r"^# (\w+ = )", r"\1", (DEPLOY / "collector.toml").read_text(), flags=re.MULTILINE)
     for key in re.findall(r'= "(/etc/freezeframe/[\w.]+)"', text):
         (tmp_path / Path(key).name).write_text("")
@@ -67,7 +67,7 @@ def test_the_pods_configuration_has_no_faults_and_its_probes_are_pages(tmp_path:
 
 
 def test_the_tokens_recipe_makes_a_file_that_is_read(tmp_path: Path) -> None:
-    """The shell lines of `deploy/README.md`, run as they stand."""
+    """The shell lines of `deploy/README.md`, run unchanged."""
     import subprocess
 
     from freezeframe_collector.auth import Authenticator

@@ -19,7 +19,7 @@ NAMED = set(re.findall(r"`([a-z0-9_-]+)`", PAGE)) | set(re.findall(r'"([a-z0-9_]
 
 
 def fields_of(value: Any) -> set[str]:
-    """Return the names of our own fields in a manifest or step; what lies inside a recorded body is not ours."""
+    """Return the names of the format's own fields in a manifest or step, without those inside a recorded body."""
     if isinstance(value, list):
         return set[str]().union(*(fields_of(item) for item in value))
     if not isinstance(value, dict):

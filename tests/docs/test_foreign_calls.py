@@ -1,4 +1,4 @@
-"""``docs/foreign-calls.md``: what the store reads of each recorded scenario, as the golden file of calls has it.
+"""``docs/foreign-calls.md``: what the store reads of each recorded scenario, according to the golden file of calls.
 
 To accept a change: delete the page, run the test, which writes it and fails once, and read the difference as text.
 """

@@ -1,4 +1,4 @@
-"""The guides, taken as they stand: their files are written, their commands typed, and what they say is printed is printed.
+"""The guides, followed literally: their files are written, their commands typed, and what they say is printed is printed.
 
 In a guide, a block of Python that begins with ``# NAME.py`` is that file; in a block of ``console``, each line after ``$`` is
 typed, the lines after it are found in what it prints, and ``# exit code N`` names another exit code than 0.

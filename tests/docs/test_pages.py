@@ -26,7 +26,7 @@ def name(path: Path) -> str:
 
 
 def code_of(path: Path) -> list[str]:
-    """Return the pieces of a page that are set as code: fenced lines and backticks; of another file, its lines."""
+    """Return the pieces of a page that are set as code: fenced lines and backticks; of any other file, its lines."""
     text = path.read_text()
     if path.suffix != ".md":
         return text.splitlines()
@@ -136,7 +136,7 @@ def test_the_glossary_is_in_order() -> None:
 
 
 def test_the_licence_is_whole() -> None:
-    """And it is the one that the package's metadata name."""
+    """And it is the one that the package's metadata names."""
     text = (ROOT / "LICENSE").read_text()
     assert PYPROJECT["project"]["license"] == "Apache-2.0"
     assert "Version 2.0, January 2004" in text

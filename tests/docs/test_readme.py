@@ -1,4 +1,4 @@
-"""The README's first steps, taken as they stand."""
+"""The README's first steps, followed literally."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CAPTURE = (ROOT / "docs/capture.md").read_text()
 
 @pytest.mark.long
 def test_the_lines_of_code_run(tmp_path: Path) -> None:
-    """The Python block, with spans to a file in place of a collector; and one call, so that a run comes out."""
+    """The Python block, with spans to a file in place of a collector; and one call, so that there is a run."""
     block = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert block is not None
     program = tmp_path / "agent.py"
@@ -37,7 +37,7 @@ def test_the_table_of_what_is_captured_names_every_seam() -> None:
 
 
 def test_no_library_is_named_both_as_captured_and_as_not() -> None:
-    """Once a seam exists, the line that says otherwise goes."""
+    """Once a seam exists, the line that says otherwise must go."""
     uncaptured = CAPTURE.partition("## What is not")[2].partition("## ")[0].lower()
     lines = [line for line in uncaptured.splitlines() if "not in the table" not in line]
     wrong = {seam.distribution for seam in SEAMS if re.search(rf"\b{seam.distribution.lower()}\b", "\n".join(lines))}

@@ -1,4 +1,4 @@
-"""The page of thirty scenarios names tests that are there, for each scenario and for its change."""
+"""The page of thirty scenarios names tests that exist, for each scenario and for its change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_every_named_test_is_there() -> None:
 
 
 def test_every_case_of_the_scenarios_is_on_the_page() -> None:
-    """But for two that are no scenario of the thirty: generators, and a tool that uses requests."""
+    """Except two that are not among the thirty: generators, and a tool that uses requests."""
     source = (ROOT / SHORT["S"]).read_text(encoding="utf-8")
     cases = set(re.findall(r"^    (\w+): Case\(", source, re.MULTILINE))
     told = {case for row in rows() for _, _, case in NAMED.findall(" ".join(row[2:])) if case}

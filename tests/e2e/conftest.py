@@ -1,4 +1,4 @@
-"""The whole way for real: example agent -> OTLP -> collector (redacts) -> embedded ClickHouse -> SQL -> fixture."""
+"""End to end for real: example agent -> OTLP -> collector (redacts) -> embedded ClickHouse -> SQL -> fixture."""
 
 from __future__ import annotations
 

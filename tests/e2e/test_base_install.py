@@ -18,11 +18,11 @@ class Hidden:
 
 sys.meta_path.insert(0, Hidden())
 """
-"""Of a start-up module: what is hidden cannot be imported in the process and those that it starts."""
+"""A start-up module: what is hidden cannot be imported in the process or in those that it starts."""
 
 
 def run_without(hidden: set[str], folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of ours in an environment where these libraries are not installed."""
+    """Run a freezeframe command in an environment without these libraries."""
     (folder / "sitecustomize.py").write_text(HIDING.format(hidden=hidden))
     return subprocess.run(
         [sys.executable, *command],
@@ -65,7 +65,7 @@ def test_a_library_that_is_not_installed_is_named_with_what_brings_it(
 
 @pytest.mark.long
 def test_a_replay_without_what_moves_its_clock_says_so(tmp_path: Path) -> None:
-    """The program is started in a process of its own: its reason comes through."""
+    """The program is started in a separate process: its reason comes through."""
     (tmp_path / "agent.py").write_text("import freezeframe\n\n\n@freezeframe.run\ndef answer(x):\n    return x\n")
     record = "import freezeframe; freezeframe.instrument(file='run.jsonl'); import agent; agent.answer(1)"
     assert run_without(set(), tmp_path, "-c", record).returncode == 0

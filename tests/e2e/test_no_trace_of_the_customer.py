@@ -1,4 +1,4 @@
-"""Nothing that tells who the customer is reaches the disk: not in the store, not in the log, not in a fixture."""
+"""Nothing that reveals who the customer is reaches the disk: not in the store, not in the log, not in a fixture."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRIVATE = (
 
 
 def found_in(directory: Path) -> list[str]:
-    """Return where any private value stands in the bytes of any file below the directory."""
+    """Return where any private value occurs in the bytes of any file below the directory."""
     return [
         f"{path.relative_to(directory)}: {value.decode()}"
         for path in sorted(directory.rglob("*"))

@@ -1,4 +1,4 @@
-"""The README's way with an agent that is not the demo's: an openai-agents script with one line of ours, or with none."""
+"""The README's way with an agent that is not the demo's: an openai-agents script with one line of freezeframe, or with none."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def call(*command: str, cwd: Path, environment: dict[str, str]) -> subprocess.Co
 @pytest.mark.long
 @pytest.mark.parametrize("lines", ["import freezeframe; freezeframe.instrument()", ""], ids=["one line", "no line"])
 def test_a_script_of_openai_agents_is_one_run_that_replays(lines: str, tmp_path: Path, provider: dict[str, str]) -> None:
-    """Its framework loads half a web server (by way of mcp), and it is a script all the same."""
+    """Its framework loads half a web server (by way of mcp), but it is still a script."""
     (tmp_path / "agent.py").write_text(AGENT.format(line=lines))
     question = "Hi, this is Maria Keller (maria@keller.example). Where is my order?"
     launch = [] if lines else ["-m", "freezeframe._cli", "run", "--", sys.executable]

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 two_variants = pytest.mark.parametrize("variant", ["stream", "langgraph"])
-"""For what does not depend on how the agent asks its model."""
+"""For tests that do not depend on how the agent asks its model."""
 
 
 def play(fixture: Fixture) -> Report:
@@ -85,7 +85,7 @@ def test_every_model_response_is_served_with_the_recorded_bytes_and_borders(thea
             for step in models:
                 request, response = step.exchange.request, step.exchange.response
                 with client.stream(request.method, request.url, content=request.body, headers=dict(request.headers)) as live:
-                    # in this order: one read past a stream that the agent had closed early is a miss
+                    # in this order: reading on past a stream that the agent closed early is a miss
                     pieces = [piece for _, piece in zip(response.chunks, live.iter_raw(), strict=False)]
                 assert live.status_code == response.status
                 assert pieces == [chunk.data for chunk in response.chunks]
@@ -147,7 +147,7 @@ def test_a_changed_answer_of_the_last_model_is_a_changed_outcome(theatre: Theatr
 
 @two_variants
 def test_a_run_replays_the_same_through_the_exporters_layout(theatre: Theatre, variant: str) -> None:
-    """A reader that knows only the OpenTelemetry Collector's tables gets all of the run, and a replay of it is identical."""
+    """A reader that knows only the OpenTelemetry Collector's tables gets the whole run, and a replay of it is identical."""
     recorded = theatre.runs[variant]
     port = json.loads((theatre.data / "ports.json").read_text())["clickhouse"]
     url = f"clickhouse://127.0.0.1:{port}/freezeframe?table=otel_traces"

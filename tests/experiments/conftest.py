@@ -1,4 +1,4 @@
-"""An agent that asks a model which order to track, and a model on loopback whose name says how it answers."""
+"""An agent that asks a model which order to track, and a model on loopback that answers as its name says."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Provider:
     fingerprint: str = "fp_1"
 
     def answer(self, body: dict[str, Any]) -> str:
-        """Say what the model says: by its name, another order, other words, or a refusal."""
+        """Return what the model says: depending on its name, another order, other words, or a refusal."""
         self.asked.append(body)
         if self.say is not None:
             return self.say(body)
@@ -165,7 +165,7 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Agent:
-    """The agent, in a folder of its own."""
+    """The agent, in a separate folder."""
     (tmp_path / "agent.py").write_text(AGENT)
     return Agent(root=tmp_path)
 

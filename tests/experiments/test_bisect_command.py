@@ -1,4 +1,4 @@
-"""`freezeframe bisect` names the first commit whose code leaves a run, and leaves the checkout as it was."""
+"""`freezeframe bisect` names the first commit whose code leaves a run, and does not change the checkout."""
 
 from __future__ import annotations
 

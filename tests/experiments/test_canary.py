@@ -1,4 +1,4 @@
-"""Recorded questions asked again: what drifted is named, and a key goes to no host that is not the provider's."""
+"""Recorded questions asked again: what drifted is named, and a key goes to no host except the provider's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Provider(Protocol):
 
 
 def question(url: str = "https://api.openai.com/v1/chat/completions", **fields: Any) -> Exchange:
-    """Return a call as the model on loopback answers it."""
+    """Return a call with the answer of the model on loopback."""
     call = model_call("say that all is well", "", model="m")
     body = json.dumps({**json.loads(call.request.body), **fields}).encode()
     answer = {

@@ -68,7 +68,7 @@ def test_code_that_tracks_another_order_changes_the_target_and_nothing_else(
 def test_code_that_words_an_argument_otherwise_changes_no_target(
     question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The call cannot be answered from the recording, which is said, and is no change of target."""
+    """The call cannot be answered from the recording, which is reported, and is not a change of target."""
     agent.edit('note=f"asked by {question}"', 'note=f"on behalf of {question}"')
     _, found = experiment(capsys, str(question))
     assert {row["structure"]["aspect"] for row in found["rows"]} == {"cut"}

@@ -97,7 +97,7 @@ def test_results_lose_an_item_turn_empty_or_fail(run: Fixture) -> None:
 
 
 def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
-    """Small letters have no lower case, equal items no other order, two bytes no other border."""
+    """Small letters have no lower case, equal items have no other order, two bytes have no other border."""
     short = model_call("a", "1")
     short = replace(short, response=replace(short.response, chunks=(Chunk(data=b"{"), Chunk(data=b"}"))))
     run = freeze(build_run(make_run(short, tool_call("look", ["x", "x"]))))
@@ -118,7 +118,7 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The model is held to its words; this agent takes the first order of the list itself."""
+    """The model's words stay; this agent takes the first order of the list itself."""
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], Path("run"))
     assert main(["fuzz", "run", "--aim", "result", "--rounds", "90", "-o", "flips", "--json"]) == 3

@@ -1,4 +1,4 @@
-"""An edit of a request is in the field where its wire dialect has it; where none is known, the edit is refused."""
+"""An edit of a request is in the field where its wire dialect has it; if none is known, the edit is refused."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ if __name__ == "__main__":
 
 
 class Model(BaseHTTPRequestHandler):
-    """Hands over, refunds, and says what happened; each answer has words of its own."""
+    """Hands over, refunds, and says what happened; each answer has different words."""
 
     count = 0
     lock = threading.Lock()
@@ -156,7 +156,7 @@ def test_a_handoff_is_reenacted_and_a_changed_second_agent_diverges_at_its_first
 
 
 def test_sub_agents_in_threads_each_get_their_own_answers(tmp_path: Path, model_url: str) -> None:
-    """All three ask the same first question; which answer is whose is told by who started them."""
+    """All three ask the same first question; the answers are told apart by who started the agents."""
     fixture = record(tmp_path, THREADS, model_url)
     report = reenact(fixture, cwd=tmp_path)
     assert report.identical

@@ -133,7 +133,7 @@ def recorded(folder: Path) -> Fixture:
 
 @pytest.fixture
 def ran(folder: Path) -> Path:
-    """Where nodes leave their names."""
+    """The file in which nodes leave their names."""
     (folder / "ran").write_text("")
     return folder / "ran"
 
@@ -150,7 +150,7 @@ def test_each_border_between_supersteps_is_recorded(recorded: Fixture) -> None:
 
 @pytest.mark.parametrize("kind", ["async", "saver"])
 def test_a_replay_from_the_middle_runs_the_later_nodes_only_and_ends_as_recorded(folder: Path, ran: Path, kind: str) -> None:
-    """Called in both ways, and with a checkpointer of its own."""
+    """Called in both ways, and with its own checkpointer."""
     recorded = record(folder, kind)
     ran.write_text("")
     report = reenact(begin_at(recorded, 4), cwd=folder)

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]  # starts a collector
 
 
 _ONCE_RED: Final = (129, 154)
-"""Each was called diverged once although nothing had changed: tasks in the order of their ends, and a deadline."""
+"""Each was once called diverged although nothing had changed: tasks in the order of their ends, and a deadline."""
 
 
 @pytest.fixture(scope="module")

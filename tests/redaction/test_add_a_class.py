@@ -42,7 +42,7 @@ print("held", name, len(detector.examples))
 
 
 def test_the_page_on_adding_a_class_adds_one_that_keeps_the_laws(tmp_path: Path) -> None:
-    """Its code blocks, put into the two files that it names and into no other, make a class that is found, replaced and known."""
+    """Its code blocks, put into the two files that it names and no other, make a class that is found, replaced and known."""
     copy_package(freezeframe_redaction, tmp_path)
     assert len(follow("pii-class.md", tmp_path)) == 2
     done = run_with([tmp_path / "collector", ROOT / "tests" / "redaction"], _LAWS, *sorted(CLASSES))

@@ -1,4 +1,4 @@
-"""Surrogates are counted that stand for several values."""
+"""Surrogates that stand for several values are counted."""
 
 from __future__ import annotations
 

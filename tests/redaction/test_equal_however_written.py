@@ -49,7 +49,7 @@ def test_a_phone_number_has_one_surrogate_wherever_it_stands(redactor: Redactor,
     ],
 )
 def test_a_spelled_number_has_the_surrogate_of_its_digits_in_its_own_language(redactor: Redactor, said: str, like: str) -> None:
-    """What the surrogate says is what the digits would have become; a second pass changes nothing."""
+    """The surrogate spells what the digits would have become; a second pass changes nothing."""
     made = str(redactor.redact(said).value)
     expected = _digits(str(redactor.redact("call 415-867-3309").value))
     assert made.endswith(spoken.spell_out(expected, like))
@@ -57,14 +57,14 @@ def test_a_spelled_number_has_the_surrogate_of_its_digits_in_its_own_language(re
 
 
 def test_a_spelled_social_security_number_has_the_surrogate_of_its_digits(redactor: Redactor) -> None:
-    """As for telephones."""
+    """As for phone numbers."""
     made = str(redactor.redact("my social: five three six, two two, eight seven one three").value)
     assert spoken.digits_in(made.partition(": ")[2]) == _digits(str(redactor.redact("SSN 536-22-8713").value))
 
 
 @pytest.mark.parametrize("text", ['{"zip": 94117}', '{"address": {"postal_code": 10115}}'])
 def test_a_postcode_that_is_a_json_number_stays_one(redactor: Redactor, text: str) -> None:
-    """A second pass knows it again."""
+    """A second pass recognises it."""
     made = str(redactor.redact(text).value)
     assert made != text
     assert redactor.redact(made).value == made
@@ -81,7 +81,7 @@ def test_only_the_random_values_of_a_cookie_are_replaced(redactor: Redactor) -> 
 
 @pytest.mark.parametrize("pair", [["2128834417", "6468834418"], ["x-api-key", "q7Gm2kVx9TzP4sLw8RnB"]])
 def test_two_strings_in_a_list_are_a_header_only_where_the_first_names_something(redactor: Redactor, pair: list[str]) -> None:
-    """Two telephone numbers are two; a header's name speaks for its value."""
+    """Two phone numbers are two; a header's name says what its value is."""
     made = json.loads(str(redactor.redact(json.dumps({"phones": pair})).value))
     assert pair[1] != made["phones"][1]
     assert (pair[0] == made["phones"][0]) == (pair[0] == "x-api-key")

@@ -80,7 +80,7 @@ def test_a_value_split_over_frames_is_replaced_and_botocore_reads_the_frames(pay
 
 
 def test_a_stream_without_a_finding_stays_byte_exact_also_where_it_breaks_off() -> None:
-    """The last frame never came whole."""
+    """The last frame is incomplete."""
     body = b"".join(_frame("chunk", _converse(text)) for text in ("All is ", "well", "."))
     for cut in (body, body[:-7]):
         assert _through(cut, (len(cut),))[genai.RESPONSE_BODY] == cut

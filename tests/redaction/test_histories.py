@@ -1,4 +1,4 @@
-"""Agents send their history with every turn: what it becomes does not depend on what is remembered of it."""
+"""Agents send their history with every turn: what it becomes does not depend on what is remembered."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _agree(*texts: str) -> None:
 
 
 def test_a_bracket_in_a_text_ends_no_list() -> None:
-    """The earlier text goes on with a bracket at a place that lies inside a string."""
+    """The earlier text goes on with a bracket at a position that is inside a string."""
     head = '{"messages":[{"content":"' + _LONG + '"},"a }'
     _agree(head + '] b"]}', head + ',{",":","}] b"]}')
 

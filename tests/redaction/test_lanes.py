@@ -1,4 +1,4 @@
-"""Triggers are put to the engine in parts, and find what the whole finds."""
+"""Triggers are given to the engine in parts, and find what the whole finds."""
 
 from __future__ import annotations
 

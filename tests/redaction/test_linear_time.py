@@ -1,8 +1,8 @@
 """No text, document or span, however hostile, takes more than time in proportion to its length.
 
-Measured as CPU time of this thread, because most work is done by engines in C whose steps nobody can count: an input four times as
-long may take eight times as long. What is linear takes four times, what is quadratic sixteen; the least of several runs is taken,
-so a busy machine does not decide.
+Measured as CPU time of this thread, because engines in C whose steps no one can count do most of the work: an input four times
+as long may take eight times as long. What is linear takes four times, what is quadratic sixteen; the least of several runs is
+taken, so a busy machine does not decide.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIMES = 4
 _MOST = 8.0
 """Times as long for an input `_TIMES` as long; between 4 (linear) and 16 (quadratic)."""
 _CHEAP_S = 0.02
-"""What takes less at the larger size is not worth a second look."""
+"""Work that takes less at the larger size is not worth a second look."""
 
 Work = Callable[[Any], object]
 Make = Callable[[int], Any]
@@ -51,7 +51,7 @@ def _redact_span_twice(span: SpanRecord) -> object:
 
 
 def _redact_again(text: str) -> object:
-    """As a replay does: every surrogate in the text is known beforehand."""
+    """Like a replay: every surrogate in the text is known beforehand."""
     redacted = Redactor(POLICY, KEY).redact(text)
     return Redactor(POLICY, KEY, surrogates=redacted.surrogates).redact(redacted.value)
 
@@ -63,7 +63,7 @@ def _alias(text: str) -> object:
 
 @pytest.fixture(autouse=True)
 def _what_there_is_already() -> Iterator[None]:
-    """Take what other tests left out of the collections below: thousands of them, each through the whole heap."""
+    """Exclude what other tests left from the collections below: there are thousands, each through the whole heap."""
     gc.collect()
     gc.freeze()
     yield
@@ -71,7 +71,7 @@ def _what_there_is_already() -> Iterator[None]:
 
 
 def _cost(work: Work, value: Any, runs: int) -> float:
-    """Return the CPU seconds of the fastest run, without those of the collector of garbage."""
+    """Return the CPU seconds of the fastest run, without those of the garbage collector."""
     least = float("inf")
     for _ in range(runs):
         gc.collect()
@@ -130,7 +130,7 @@ def _fillings(example: Example) -> Iterator[Make]:
 @pytest.mark.long
 @pytest.mark.parametrize("family", sorted({detector.find.__module__ for detector in ALL}))
 def test_no_detector_takes_more_than_linear_time(family: str) -> None:
-    """Of each example the words before its value, and the value but for its end, over and over: near misses all."""
+    """Of each example, the words before its value, and the value without its end, over and over: all near misses."""
     slow: list[str] = []
     seen: set[str] = set()
     for detector in ALL:
@@ -158,7 +158,7 @@ def test_no_detector_takes_more_than_linear_time_whatever_is_repeated(detector: 
 @pytest.mark.soak
 @pytest.mark.timeout(36_000)
 def test_nor_do_pieces_of_several_examples_in_turn() -> None:
-    """Seeded: what one detector leaves half read is what another begins with."""
+    """Seeded: another detector begins with what one left half read."""
     rnd = random.Random(20)
     pieces = sorted({unit for detector in ALL for example in detector.examples for unit in _units(example) if unit})
     slow: list[str] = []
@@ -173,7 +173,7 @@ def test_nor_do_pieces_of_several_examples_in_turn() -> None:
 
 
 def _letters(number: int) -> str:
-    """Return five letters, others for each number below twelve million."""
+    """Return five letters, different ones for each number below twelve million."""
     word = ""
     for _ in range(5):
         number, rest = divmod(number, 26)
@@ -302,7 +302,7 @@ _SPANS: dict[str, tuple[int, Make]] = {
 
 @pytest.mark.long
 def test_a_text_may_hold_very_many_findings() -> None:
-    """A text of 16 MB has half a million: settling them was quadratic, which only so many show."""
+    """A text of 16 MB has half a million: settling them was quadratic, which only such numbers show."""
 
     def make(count: int) -> list[tuple[Candidate, str]]:
         return [(Candidate(40 * i, 40 * i + 10 + i * 7 % 29, "EMAIL"), "email") for i in range(count)]
@@ -328,6 +328,6 @@ def test_no_span_takes_more_than_linear_time(name: str, work: Work) -> None:
 @pytest.mark.parametrize("name", ["e-mails in a list", "e-mails in one text", "names in a list"])
 @pytest.mark.parametrize("work", [_redact_again, _alias])
 def test_nor_does_what_is_redacted_already(name: str, work: Work) -> None:
-    """With as many surrogates known as the text holds."""
+    """All surrogates that the text holds are known."""
     size, make = _TEXTS[name]
     assert _is_linear(work, make, size // 2)

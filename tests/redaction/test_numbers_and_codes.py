@@ -1,4 +1,4 @@
-"""Numbers stay numbers, and short codes get surrogates of their own."""
+"""Numbers stay numbers, and short codes get their own surrogates."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_number_of_somebody_in_an_attribute_is_replaced_by_a_number(redactor: 
     "text", ['{"otp": 482913}', '{"cvv": 123}', '{"password": 12345678}', '{"type": "pin", "number": 4482}']
 )
 def test_codes_that_are_json_numbers_stay_numbers(redactor: Redactor, text: str) -> None:
-    """What has letters for a surrogate elsewhere has digits here, once and for all."""
+    """A value whose surrogate has letters elsewhere has one of digits here, and keeps it."""
     once = redactor.redact(text).value
     assert once != text
     assert isinstance(once, str)
@@ -80,7 +80,7 @@ def test_codes_are_told_apart_without_the_key(redactor: Redactor) -> None:
     ],
 )
 def test_a_sibling_says_what_a_value_is(redactor: Redactor, text: str) -> None:
-    """Fields written as rows name their values beside them."""
+    """Fields written as rows name the values next to them."""
     assert redactor.redact(text).value != text
 
 
@@ -96,7 +96,7 @@ def test_a_policy_without_people_reads_tables(redactor: Redactor) -> None:
 
 @pytest.mark.parametrize("between", [" ", ",", ", ", "\n", ":80 ", " - "])
 def test_addresses_close_to_each_other_are_all_found(redactor: Redactor, between: str) -> None:
-    """Each is found whole, whatever stands a few characters before it: a version, another address."""
+    """Each is found whole, whatever is a few characters before it: a version, another address."""
     text = between.join(["v1.2.3.4", "31.97.30.81", "8.8.8.8", "9.9.9.9", "1.1.1.1"])
     found = [text[finding.start : finding.end] for finding in redactor.redact(text).findings]
     assert found == ["31.97.30.81", "8.8.8.8", "9.9.9.9", "1.1.1.1"]

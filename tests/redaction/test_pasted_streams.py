@@ -53,7 +53,7 @@ def test_the_same_events_twice_are_two_streams(redactor: Redactor) -> None:
 
 
 def test_text_around_pasted_events_is_read_as_well(redactor: Redactor) -> None:
-    """Lines that are no event keep their place, and are redacted like any text."""
+    """Lines that are not events keep their place, and are redacted like any text."""
     made = str(redactor.redact(f"The tool printed:\n{EVENTS}Call me at 415-867-3309.").value)
     assert made.startswith("The tool printed:\nevent: delta\ndata: {")
     assert "415-867-3309" not in made
@@ -62,7 +62,7 @@ def test_text_around_pasted_events_is_read_as_well(redactor: Redactor) -> None:
 
 @pytest.mark.parametrize("text", ['{"phone": 14158673309.0}', '{"rows": [{"phone": 4158673309.0, "score": 4158673.25}]}'])
 def test_a_phone_number_that_a_spreadsheet_made_a_float_is_replaced(redactor: Redactor, text: str) -> None:
-    """It stays a float; a measurement stays as it is."""
+    """It stays a float; a measurement is unchanged."""
     made = str(redactor.redact(text).value)
     assert "58673309" not in made
     assert made.count(".0") == text.count(".0")

@@ -1,4 +1,4 @@
-"""Every place of a span that can hold somebody's data, and every spelling that it can have there."""
+"""Every place of a span that can hold private data, and every spelling that it can have there."""
 
 from __future__ import annotations
 

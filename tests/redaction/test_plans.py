@@ -24,7 +24,7 @@ def _library(number: str, region: str | None) -> bool:
 @given(st.sampled_from(_CODES), st.text("0123456789", min_size=5, max_size=12))
 @settings(max_examples=examples(1500), deadline=None)
 def test_any_international_number_is_assigned_or_not_as_the_library_says(code: int, rest: str) -> None:
-    """Every country code, any digits behind it."""
+    """Every country code, any digits after it."""
     assert is_assigned(f"{code}{rest}") == _library(f"+{code}{rest}", None)
 
 

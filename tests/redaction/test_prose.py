@@ -78,7 +78,7 @@ def _read(text: str, *found: tuple[str, str, float]) -> set[tuple[str, str]]:
 
 
 def test_pieces_of_words_become_whole_names_and_addresses() -> None:
-    """Initials and commas join what belongs together; a town alone is nobody's address."""
+    """Initials and commas join what belongs together; a town alone is not an address."""
     assert _read(
         "Ann B. Lee moved to 12 Elm Road, Springfield; Paris is nice",
         ("An", "GIVEN_NAME", 0.9),
@@ -111,12 +111,12 @@ def test_pieces_of_words_become_whole_names_and_addresses() -> None:
     ],
 )
 def test_what_a_word_looks_like_decides_how_sure_the_model_must_be(text: str, word: str, chance: float, is_found: bool) -> None:
-    """The model reads small letters; a capital within a sentence and a list that knows the word are evidence beside it."""
+    """The model reads small letters; a capital within a sentence and a list that has the word are further evidence."""
     assert _read(text, (word, "SURNAME", chance)) == ({("PERSON", word)} if is_found else set())
 
 
 def test_the_rest_of_a_name_is_found_with_it() -> None:
-    """Half a name would tell whose it is."""
+    """Half a name would reveal whose it is."""
     found = _read("Please ask Robert Chisewa about it", ("Robert", "GIVEN_NAME", 0.9), ("Chisewa", "SURNAME", 0.05))
     assert found == {("PERSON", "Robert Chisewa")}
 
@@ -138,7 +138,7 @@ def test_code_is_not_read_as_prose() -> None:
 
 
 def test_a_policy_that_asks_for_a_model_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It never runs without, in silence."""
+    """It never runs silently without it."""
     monkeypatch.setattr(prose, "_PACKAGE", "no_such_package_of_weights")
     prose.load_model.cache_clear()
     try:
@@ -152,7 +152,7 @@ def test_a_policy_that_asks_for_a_model_that_is_not_there_says_what_to_install(m
 @pytest.mark.long
 @installed
 def test_the_model_finds_a_name_that_rules_do_not_see_and_the_hot_path_leaves_it_out() -> None:
-    """Also inside JSON, and alike in a second redactor."""
+    """Also inside JSON, and the same in a second redactor."""
     assert Redactor(POLICY, KEY, hot=True).redact(UNSEEN).value == UNSEEN
     made = str(Redactor(POLICY, KEY).redact(UNSEEN).value)
     assert "Warrane" not in made
@@ -215,7 +215,7 @@ def test_prose_is_read_under_the_policy_of_the_key_and_not_of_the_tenant_that_a_
 @pytest.mark.long
 @installed
 def test_a_span_that_cannot_be_read_is_refused_without_its_text() -> None:
-    """Not stored as it is."""
+    """It is not stored unread."""
     sink = _Sink()
     reader = ProseReader(sink, Policies(default=POLICY), KeyRing(directory=_nowhere(), keys=(KEY,)))
     with pytest.raises(PermanentStoreError, match="span 2222222222222222: cannot be read") as caught:

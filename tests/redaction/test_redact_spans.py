@@ -93,7 +93,7 @@ def test_every_text_of_a_span_is_redacted(redactor: Redactor) -> None:
 
 
 def test_a_body_in_an_unusual_place_or_form_is_redacted(redactor: Redactor) -> None:
-    """On an event, and as an array: nothing is passed over for its name."""
+    """On an event, and as an array: nothing is skipped because of its name."""
     event = Event(time_unix_nano=1, name="x", attributes={genai.REQUEST_BODY: f"to {MAIL}"})
     span = _span(**{genai.RESPONSE_BODY: (f"to {MAIL}", 1)})
     assert "smith" not in repr(redactor.redact_span(replace(span, events=(event,))))
@@ -160,7 +160,7 @@ def test_borders_that_cut_events_anywhere_stay_in_place(redactor: Redactor) -> N
 
 
 def test_a_line_end_that_only_unicode_knows_does_not_cut_an_event(redactor: Redactor) -> None:
-    """JavaScript writes U+2028 into JSON strings as it is; the value that is split around it is still one."""
+    """JavaScript writes U+2028 into JSON strings unescaped; the value that is split around it is still one."""
     chunks = [
         chunk.replace(b"SEPARATOR", "\u2028".encode()) for chunk in _openai("first lineSEPARATORto bob.", "smith@gm", "ail.com")
     ]
@@ -291,14 +291,14 @@ def test_a_compressed_body_in_base64_is_redacted_as_its_bytes_are(redactor: Reda
 
 
 def test_a_body_that_cannot_be_read_is_left_out_and_named(redactor: Redactor) -> None:
-    """Fail closed: an encoding that nobody knows may hide anything."""
+    """Fail closed: an unknown encoding may hide anything."""
     made = redactor.redact_span(_exchange(b"\x8b\x01secret", (8,), ("content-encoding", "x-unknown")))
     assert genai.RESPONSE_BODY not in made.attributes
     assert "x-unknown" in str(made.attributes[genai.RESPONSE_BODY_OMITTED])
 
 
 def test_headers_are_read_by_their_names(redactor: Redactor) -> None:
-    """A credential in a header of its own is masked, although the name stands in another string."""
+    """A credential in its own header is masked, although the name is in another string."""
     headers = json.dumps([["x-api-key", "q7Gm2kVx9TzP4sLw8RnB"], ["content-type", "application/json"]])
     made = redactor.redact_span(_span(**{genai.REQUEST_HEADERS: headers}))
     text = str(made.attributes[genai.REQUEST_HEADERS])

@@ -147,7 +147,7 @@ def _hold(document: tuple[str, list[str]]) -> None:
     text, planted = document
     result = REDACTOR.redact(text)
     made = str(result.value)
-    # No planted value survives (a value that is a surrogate by chance, one in a thousand, is its own business).
+    # No planted value survives (except a value that is a surrogate by chance, one in a thousand).
     assert [value for value in planted if value in made] == [], made
     # Redacting again changes nothing.
     assert _redact(made) == made
@@ -159,7 +159,7 @@ def _hold(document: tuple[str, list[str]]) -> None:
             pass
         else:
             assert _shape(json.loads(made)) == _shape(before)
-    # What is no finding is byte-exact: the text between the findings is in the result, in order.
+    # What is not a finding is byte-exact: the text between the findings is in the result, in order.
     at = 0
     position = 0
     for finding in sorted(result.findings, key=lambda finding: finding.start):
@@ -187,7 +187,7 @@ def test_the_laws_hold(document: tuple[str, list[str]]) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(36_000)
 def test_the_laws_hold_over_a_million_leaves() -> None:
-    """The same over documents of ten leaves, seeded, so that a failure can be made again: its seed is in the message."""
+    """The same over documents of ten leaves, seeded, so that a failure can be reproduced: its seed is in the message."""
     for seed in range(_MILLION // 10):
         document = _document_of(random.Random(seed), 10)
         try:
@@ -219,7 +219,7 @@ def _document_of(rnd: random.Random, leaves: int) -> tuple[str, list[str]]:
 @given(st.lists(_leaves(), min_size=2, max_size=6), st.randoms())
 @_SETTINGS
 def test_the_result_does_not_depend_on_order_or_company(leaves: list[tuple[str, list[str]]], rnd: random.Random) -> None:
-    """A leaf redacts alike alone, in a batch, in another order, and in a fresh redactor."""
+    """A leaf is redacted the same alone, in a batch, in another order, and in a fresh redactor."""
     texts = [text for text, _ in leaves]
     together = REDACTOR.redact(tuple(texts)).value
     rnd.shuffle(order := list(range(len(texts))))

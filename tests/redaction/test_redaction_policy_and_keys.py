@@ -78,7 +78,7 @@ def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
 def test_a_policy_is_written_as_a_file_that_gives_it_again(
     classes: frozenset[str], allow: frozenset[str], keys: list[str], model_tier: bool
 ) -> None:
-    """Whoever finds a policy's text in the store can redact as it did: the same name, the same hash."""
+    """With a policy's text from the store one can redact as it did: the same name, the same hash."""
     custom = CustomClass(name="BADGE", pattern=r'EMP-"\d{6}', keys=tuple(keys), example='EMP-"123456')
     policy = Policy(
         name="acme",
@@ -271,7 +271,7 @@ def test_the_vault_reveals_logs_and_forgets(tmp_path: Path) -> None:
 
 
 def test_what_several_values_share_is_nobodys_original() -> None:
-    """Days of a year all become its first: whichever was sealed, it would be wrong for the others."""
+    """All days of a year become its first: whichever was sealed, it would be wrong for the others."""
     redactor = Redactor(load_policy(), KEY, keep_originals=True)
     made = redactor.redact("born 1990-03-04, mail Bob@gmail.com, then bob@gmail.com")
     originals = redactor.originals_of([*made.surrogates, "another"])
@@ -341,7 +341,7 @@ def test_counts_and_keys_are_written_for_scripts_too(
 def test_somebody_who_waits_at_a_terminal_is_told_how_far_it_is(
     terminal: bool, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """And nobody else: a log would fill with it. The last line needs no end."""
+    """And no one else: a log would fill with it. The last line needs no end."""
     (tmp_path / "in.jsonl").write_text("\n".join(['{"text":"' + "a " * 100_000 + '"}'] * 12))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     status, out, err = _run(["in.jsonl"], monkeypatch, capsys, tmp_path)

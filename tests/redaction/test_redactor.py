@@ -32,7 +32,7 @@ _LONG = 50_000
 
 
 _AT_ONCE: Final = 40
-"""Cases of one test: a test of its own for each of thousands costs more than the case."""
+"""Cases of one test: a separate test for each of thousands costs more than the case."""
 
 
 def _adversarial() -> Iterator[Any]:
@@ -57,7 +57,7 @@ def test_hostile_input_is_masked_and_nothing_else_is(redactor: Redactor, cases: 
 
 
 def _fault(redactor: Redactor, case: dict[str, Any]) -> str:
-    """Return what is wrong with the case as it is redacted, nothing where all is as it says."""
+    """Return what is wrong with the case as it is redacted, an empty text if all is as it says."""
     out = redactor.redact(case["input"]).value
     assert isinstance(out, str)
     seen = [value for value in case["must_mask"] if value in out]
@@ -255,12 +255,12 @@ def test_nothing_that_the_redactor_says_holds_a_value(redactor: Redactor) -> Non
     [("ghp_htADkvwcFHBJvK2xxxxG7qnJ8muwm9yzhB37", False), ("ghp_xxxxxxxxxxxxxxxxxxxx1234xxxxxxxxxxxx", True)],
 )
 def test_a_token_with_a_few_x_in_a_row_is_none_of_the_documentation(redactor: Redactor, token: str, kept: bool) -> None:
-    """Found by a million generated leaves: one random token of half a million has four."""
+    """Found with a million generated leaves: one random token in half a million has four."""
     assert (token in str(redactor.redact(f"key {token} leaked").value)) == kept
 
 
 def test_a_table_is_read_to_its_last_row(redactor: Redactor) -> None:
-    """The heading speaks for every row, however far below it stands."""
+    """The heading applies to every row, however far below it is."""
     rows = [f"{index},0824{index * 7:06d}" for index in range(2000)]
     out = redactor.redact("\n".join(["id,phone", *rows])).value
     assert isinstance(out, str)
@@ -269,7 +269,7 @@ def test_a_table_is_read_to_its_last_row(redactor: Redactor) -> None:
 
 
 def test_the_surrogate_of_a_name_with_an_apostrophe_has_one(redactor: Redactor) -> None:
-    """A program that puts ``repr`` of a text into a prompt writes other quotes around a text with an apostrophe."""
+    """A program that puts the ``repr`` of a text into a prompt writes different quotes around a text with an apostrophe."""
     text = "this is Tom O'Brien."
     made = str(redactor.redact(text).value)
     assert "Brien" not in made

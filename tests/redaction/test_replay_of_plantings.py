@@ -1,4 +1,4 @@
-"""Somebody's data in every shape that a request or an answer can have: recorded, redacted, frozen, and replayed exactly.
+"""Private data in every shape that a request or an answer can have: recorded, redacted, frozen, and replayed exactly.
 
 The live side of the replay has the person's own data; the fixture has surrogates only, and no key.
 """
@@ -137,7 +137,7 @@ def world() -> Iterator[_World]:
 
 
 def _agent(world: _World, question: dict[str, Any]) -> Callable[[], str]:
-    """Ask; send on what was answered; say what came of it."""
+    """Ask; send on what was answered; return the result."""
 
     def handle() -> str:
         with httpx.Client(trust_env=False) as client:
@@ -148,7 +148,7 @@ def _agent(world: _World, question: dict[str, Any]) -> Callable[[], str]:
 
 
 def _spelled(answer: str) -> str:
-    """Return what the deltas of a stream spell, as an SDK does; any other answer as it is."""
+    """Return what the deltas of a stream spell, as an SDK does; any other answer unchanged."""
     if not answer.startswith("data: "):
         return answer
     events = [json.loads(line[6:]) for line in answer.split("\n") if line.startswith("data: {")]
@@ -183,7 +183,7 @@ def _check(world: _World, question: dict[str, Any], answer: Answer, folder: Path
 
 
 def _readable(content: bytes) -> bytes:
-    """Return the bytes with the compressed and the base64 among them undone as well."""
+    """Return the bytes, with those that are compressed or in base64 decoded as well."""
     found = [content]
     for token in content.replace(b"\\n", b"").split(b'"'):
         try:

@@ -1,4 +1,4 @@
-"""Whatever a JSON text looks like, a redacted one differs from it in the values that were found, and in no other byte."""
+"""Whatever a JSON text looks like, a redacted one differs from it only in the values that were found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _spell_char(char: str, way: str, rnd: st.DataObject) -> str:
 
 
 def _string(chunks: Chunks, way: str, rnd: st.DataObject) -> Chunks:
-    """Return the chunks of the JSON string that spells the chunks."""
+    """Return the chunks of the JSON string that spells these chunks."""
     spelled = [Chunk("".join(_spell_char(char, way, rnd) for char in text), is_value) for text, is_value in chunks]
     return [Chunk('"'), *spelled, Chunk('"')]
 
@@ -153,7 +153,7 @@ def test_an_equal_text_in_another_spelling_does_not_stand_in_for_a_value() -> No
 
 
 def _find_nothing(raw: str, pending: object) -> None:
-    """Stand in for the search, so that every token is read."""
+    """Replace the search, so that every token is read."""
     del raw, pending
 
 
@@ -189,7 +189,7 @@ def test_searching_and_counting_agree(rnd: st.DataObject, way: str) -> None:
     ],
 )
 def test_the_last_leaf_can_be_changed_alone(text: str) -> None:
-    """Where its text, or what looks like it, stands in the document twice: as a key, spelled otherwise, between two strings."""
+    """Even if its text, or what looks like it, is in the document twice: as a key, spelled differently, between two strings."""
     node = walk.plant(text, KeyContexts())
     leaf = node.leaves[-1]
     leaf.edits = [(0, len(leaf.text), "changed")]

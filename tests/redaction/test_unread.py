@@ -1,6 +1,6 @@
 """A span that takes too long to redact: what was not read in time is a keyed hash, and the span says so.
 
-The clock of these tests goes on by one whenever it is looked at, so a deadline is a number of steps.
+The clock of these tests advances by one whenever it is read, so a deadline is a number of steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A value is found whatever stands right before it: another value of its kind, a row or a line that is alike."""
+"""A value is found whatever is right before it: another value of its kind, a similar row or line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freezeframe_redaction.detectors import ALL
 REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
 _EXAMPLES = [(detector, example) for detector in ALL for example in detector.examples]
 _ALONE = frozenset(["secret: phrase of words", "name: key of a person's name", "secret: backup codes", "segment of HL7"])
-"""Whose values go on to the end of the line, so that what follows there is theirs."""
+"""Their values go on to the end of the line, so what follows there belongs to them."""
 
 
 def _redacted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Two runs laid beside each other: what belongs together is paired, and what changed is named."""
+"""Two runs side by side: what belongs together is paired, and what changed is named."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_each_step_of_both_runs_is_in_exactly_one_pair(one: list[Exchange], othe
 def test_a_fixture_that_an_earlier_version_keyed_is_paired_as_ever_and_whole(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What a version reads of a body decides about keys: those in a fixture are compared with no others."""
+    """What a version reads of a body decides its keys: those in a fixture are compared with no others."""
     after = fixture_of(tool_call("look", 3), model_call("a", "1"), model_call("b", "2"))
     before = replace(after, steps=tuple(replace(step, key=f"{step.number:032x}") for step in after.steps))
     assert compare_runs(before, after).alike

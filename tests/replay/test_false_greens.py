@@ -1,4 +1,4 @@
-"""Ways to be called identical without being it, or to hide what was not compared: each was possible once."""
+"""Ways to be called identical without being so, or to hide what was not compared: each was once possible."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def line(fixture: Fixture, folder: Path, source: str, *command: str) -> str:
 
 
 def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None:
-    """What a whole process raised is its outcome, as what it printed is."""
+    """What a whole process raised is its outcome, like what it printed."""
     fixture = record(tmp_path, SCRIPT)
     assert fixture.entry.error is not None
     assert line(fixture, tmp_path, SCRIPT) == "identical: 1 of 1 step and the outcome"
@@ -64,7 +64,7 @@ def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None
 
 
 def test_steps_that_were_left_out_by_raising_show_where_no_outcome_was_recorded(tmp_path: Path) -> None:
-    """Another outcome stands for the steps that it left out; where there is none to compare, they are missing."""
+    """A different outcome accounts for the steps that it left out; if there is none to compare, they are missing."""
     fixture = record(tmp_path, FUNCTION)
     unknown = replace(fixture, entry=replace(fixture.entry, output=None))
     assert line(unknown, tmp_path, FUNCTION) == "identical, except the outcome (not recorded): 2 of 2 steps"
@@ -113,7 +113,7 @@ def test_another_command_in_place_of_the_recorded_one_was_not_given_its_input(tm
 
 
 def test_what_a_worker_process_relaxed_is_named(tmp_path: Path) -> None:
-    """The first process writes the report; what the others found otherwise is on its line, too."""
+    """The first process writes the report; what the others found different is on its line, too."""
     source = FUNCTION.replace(
         '    return track("AC-2")["place"]',
         "    import multiprocessing\n"

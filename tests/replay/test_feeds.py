@@ -97,7 +97,7 @@ def test_a_uuid_more_than_recorded_is_a_new_one() -> None:
 
 
 def test_a_uuid_that_a_tool_drew_is_not_given_to_the_next_who_asks() -> None:
-    """A replay does not run the tool, so nobody would take its reading."""
+    """A replay does not run the tool, so no one would take its reading."""
 
     @freezeframe.tool
     def book() -> str:

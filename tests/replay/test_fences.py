@@ -1,4 +1,4 @@
-"""A hermetic replay starts no program and leaves no file behind: what is tried is stopped, named, and cannot be swallowed."""
+"""A hermetic replay starts no program and leaves no file behind: an attempt is stopped, named, and cannot be swallowed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str | None], Path]:
-    """What each act met behind the fences, and the folder that it was done in."""
+    """What each act met inside the fences, and the folder in which it was done."""
     folder = tmp_path_factory.mktemp("fenced")
     for name in ("folder", "allowed"):
         (folder / name).mkdir()
@@ -154,7 +154,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Fixture:
 
 
 def replay(fixture: Fixture, folder: Path, act: str, policy: Policy) -> Report:
-    """Let the program do one thing more, and replay it."""
+    """Make the program do one more thing, and replay it."""
     (folder / "agent.py").write_text(AGENT.replace("pass  # ACT", act))
     return reenact(fixture, cwd=folder, policy=policy)
 

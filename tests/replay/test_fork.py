@@ -1,4 +1,4 @@
-"""A fork is the run with one thing changed: everything before is served as recorded, and the change is what the code sees."""
+"""A fork is the run with one thing changed: everything before it is served as recorded, and the code sees the change."""
 
 from __future__ import annotations
 

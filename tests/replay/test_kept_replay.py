@@ -1,4 +1,4 @@
-"""A replay that went on live is kept as a run of its own: from then on the fix replays offline, whatever client asked."""
+"""A replay that went on live is kept as a separate run: from then on the fix replays offline, whatever client asked."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def fix(folder: Path, old: str = '"keller")[0]', new: str = '"keller")[1]') -> N
 
 
 def keep(origin: Fixture, folder: Path, policy: Policy = LIVE) -> tuple[Report, Fixture]:
-    """Replay and keep what it came to."""
+    """Replay, and keep the result."""
     spans = folder / "kept.jsonl"
     report = reenact(origin, cwd=folder, policy=policy, spans=spans)
     return report, kept_run(origin, spans, report)
@@ -220,7 +220,7 @@ def test_what_a_redacted_run_came_to_is_redacted_as_it_was(provider: Provider, t
 
 
 def test_the_runs_own_key_gives_its_own_surrogates(provider: Provider, tmp_path: Path) -> None:
-    """A name that stands in the code, too, is the same person in what was served and in what was asked live."""
+    """A name that is also in the code is the same person in what was served and in what was asked live."""
     record(tmp_path, ["by_requests"])
     ring = load_or_create_keys(tmp_path / "keys")
     redactor = Redactor(load_policy("strict"), ring.current())
@@ -245,7 +245,7 @@ def test_a_replay_that_was_cut_short_is_not_kept(provider: Provider, tmp_path: P
 
 
 def test_a_hermetic_replay_can_be_kept(provider: Provider, tmp_path: Path) -> None:
-    """What the recording of the replay itself does, at its fences, is no act of the program."""
+    """What the recording of the replay itself does, at its fences, is not an act of the program."""
     record(tmp_path, ["by_requests"])
     origin = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
     fix(tmp_path)

@@ -1,6 +1,6 @@
-"""What readiness says of a run is true when it is replayed: level 6 is identical in another process, a cold case cannot start.
+"""What readiness says about a run is true in its replay: level 6 is identical in another process, a cold case cannot start.
 
-Small programs, each recorded by a process of its own in a repository with a commit, and replayed by another.
+Small programs, each recorded by one process in a repository with a commit, and replayed by another.
 """
 
 # ruff: noqa: E501  (programs as one reads them, a line each)
@@ -48,7 +48,7 @@ def marked_read():
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program, and what is to be said of its run."""
+    """A program, and what must be said about its run."""
 
     source: str
     level: int = 6
@@ -76,7 +76,7 @@ class Request(collections.UserDict):
 """
 MAIN = "if __name__ == '__main__':\n    answer('where?')\n"
 PROGRAMS = {
-    # nothing outside the process but what is marked
+    # nothing outside the process except what is marked
     "plain": Program(source=entry("random.random()")),
     "marked tools": Program(source=entry("marked_read()")),
     "the program's own file of the commit": Program(source=entry("look(Path('prompt.txt').read_text())")),
@@ -220,7 +220,7 @@ PROGRAMS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reaches:
-    """A function that reaches outside the process, and what is to be said of its run."""
+    """A function that reaches outside the process, and what must be said about its run."""
 
     body: str
     gap: GapKind
@@ -274,7 +274,7 @@ REACHES = {
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """A port of somebody who answers nothing."""
+    """A port where nothing answers."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -282,7 +282,7 @@ def port() -> Iterator[int]:
 
 
 def record(folder: Path, port: int, source: str, arguments: tuple[str, ...] = ("agent.py",), stdin: str = "") -> Path:
-    """Run the program in a repository of its own; return the file with its spans."""
+    """Run the program in a separate repository; return the file with its spans."""
     (folder / "elsewhere").mkdir()
     (folder / "elsewhere" / "elsewhere.txt").write_text("1")
     home = folder / "agent"

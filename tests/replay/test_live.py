@@ -1,4 +1,4 @@
-"""A fixed agent goes on live from where it leaves the recording: the model is asked, tools stay frozen unless named."""
+"""A fixed agent goes on live once it leaves the recording: the model is asked, tools stay frozen unless named."""
 
 from __future__ import annotations
 

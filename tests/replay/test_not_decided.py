@@ -1,4 +1,4 @@
-"""What a replay does not decide by is named: objects that cannot be written down, fields that only inform."""
+"""What does not decide a replay is named: objects that cannot be written down, fields that only inform."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def with_fields(**fields: Any) -> Exchange:
 
 
 def test_a_field_that_only_informs_is_named_where_it_differs() -> None:
-    """`user` and `metadata` do not decide which answer is given, and are no part of what was compared."""
+    """`user` and `metadata` do not decide which answer is given, and are not part of what was compared."""
     assert line(with_fields(user="u1"), asked=with_fields(user="u1")) == WHOLE
     assert line(with_fields(user="u1"), asked=with_fields(user="u2")) == (
         "identical, except body.user in 1 step (ignored): 1 of 1 step and the outcome"

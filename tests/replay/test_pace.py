@@ -1,4 +1,4 @@
-"""Racing tasks are answered in the recorded order, whatever order they asked in."""
+"""Racing tasks are answered in the recorded order, in whatever order they asked."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _tree(values: PrivateValues, tree: Any) -> Any:
 
 
 def test_what_all_secrets_of_a_kind_begin_with_is_no_sign_of_a_surrogate() -> None:
-    """Else another token would be taken for one that the program made of the recorded one, and not be compared."""
+    """Otherwise another token would be taken for one that the program made from the recorded one, and not be compared."""
     tokens = [f"github_pat_{letter * 22}_{letter * 59}" for letter in "kM"]
     made = Redactor(load_policy("strict"), KEY).redact(f"token {tokens[0]}")
     values = PrivateValues(Redaction(policy="strict@x", surrogates=made.surrogates), KEY)

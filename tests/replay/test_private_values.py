@@ -74,7 +74,7 @@ class Stage:
         (self.folder / "agent.py").write_text(text, encoding="utf-8")
 
     def record(self, body: str, *, question: str = "hello", **variables: str) -> Fixture:
-        """Record a run and redact it; the fixture holds no private value, and the key lies in the folder `keys`."""
+        """Record a run and redact it; the fixture holds no private value, and the key is in the folder `keys`."""
         self.write(body)
         spans = self.folder / "spans.jsonl"
         environment = {**os.environ, "PROVIDER": self.provider.url, "FREEZEFRAME_FILE": str(spans), **variables}
@@ -108,7 +108,7 @@ def surrogate_of(fixture: Fixture, class_name: str) -> str:
 
 
 def without_originals(report: Report) -> str:
-    """Return all that a report says of divergences, which must hold no value."""
+    """Return all that a report says about divergences, which must hold no value."""
     text = repr((report.divergences, report.uncompared, report.ambiguous))
     assert not [value for value in (ANNA, BERT, CLEO, "Lindenstra", "Ahornweg") if value in text]
     return text
@@ -176,7 +176,7 @@ return ask(f"{question}: {found[0]['email']}, {found[0]['phone']}") + ask("not "
 
 
 def test_values_that_the_program_sorts_diverge_with_the_reason(stage: Stage) -> None:
-    """Surrogates do not sort as their originals do. Whether that is all cannot be told, so it is not called identical."""
+    """Surrogates do not sort like their originals. Whether nothing else differs is not known, so it is not called identical."""
     body = "return ask(' '.join(sorted(customer(n)['email'] for n in (0, 1))))"
     fixture = stage.record(body)
     reports = [
@@ -312,7 +312,7 @@ def answer"""
 
 @pytest.mark.parametrize("named", [1, 2])
 def test_equal_requests_that_redaction_made_different_get_their_own_answers_and_are_named(stage: Stage, named: int) -> None:
-    """A name is seen in one span only, since what was answered there says whose it is: the requests are equal no more."""
+    """A name is seen in one span only, since the answer there says whose it is: the requests are no longer equal."""
     agent = stage.with_tools(LOOKUP if named == 1 else LOOKUP.replace("pop(0)", "pop()"))
     fixture = agent.record("return [lookup('Quillfeather'), lookup('Quillfeather')]")
     requests = [step.exchange.request.body for step in fixture.steps]

@@ -78,7 +78,7 @@ def test_forked_workers_answer_from_the_recording_each_step_once(how: str, provi
 
 @pytest.mark.parametrize("how", ["executor", "pool"])
 def test_what_a_worker_asks_otherwise_is_the_divergence(how: str, provider: Provider, tmp_path: Path) -> None:
-    """Also where the program waits for ever for the worker: a pool does."""
+    """Even if the program waits for the worker for ever, like a pool."""
     fixture = record(tmp_path, provider, how)
     provider.stop()
     (tmp_path / "agent.py").write_text(AGENT.replace('"content": text', '"content": text.replace("b", "B")'))
@@ -107,7 +107,7 @@ if __name__ == "__main__":
 
 
 def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_path: Path) -> None:
-    """A queue gives tasks to whoever is free, so a worker may meet them in another order than the one that is recorded."""
+    """A queue gives tasks to whoever is free, so a worker may get them in another order than the recorded one."""
     (tmp_path / "turns.py").write_text(TAKES_TURNS)
     (tmp_path / "agent.py").write_text(AGENT)
     environ = {**os.environ, "PROVIDER": provider.url, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
@@ -119,7 +119,7 @@ def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_
 
 
 def test_a_python_that_the_program_starts_is_in_the_replay_and_not_on_the_network(provider: Provider, tmp_path: Path) -> None:
-    """Spawned workers are runs of their own in the recording, so that what they ask is not in this one."""
+    """Spawned workers are separate runs in the recording, so what they ask is not in this one."""
     fixture = record(tmp_path, provider, "spawn")
     asked = len(provider.requests)
     report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)

@@ -73,7 +73,7 @@ class Provider:
         self._thread.join()
 
     def let(self, prompt: str) -> bool:
-        """Wait until `prompt` may be answered; False where it never is."""
+        """Wait until `prompt` may be answered; False if it never may."""
         with self._changed:
             self._came.append(prompt)
             self._changed.notify_all()
@@ -125,7 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @dataclass(slots=True, kw_only=True)
 class World:
-    """What a program meets: the provider's address, and whether its last prompt is another one than recorded."""
+    """What a program meets: the provider's address, and whether its last prompt differs from the recorded one."""
 
     url: str
     changed: bool = False
@@ -308,7 +308,7 @@ async def a_thread_behind_a_task_is_left(world: World) -> Any:
 
 
 def _racers() -> list[asyncio.Task[str]]:
-    """Start two calls of a tool: B answers, and some turns of the loop later A does. Nothing is asked in between."""
+    """Start two calls of a tool: B answers, and A some turns of the loop later. Nothing is asked in between."""
     answered = asyncio.Event()
 
     @freezeframe.tool
@@ -501,12 +501,12 @@ def _call(program: Program, world: World) -> Any:
 
 
 def record(program: Program, rules: Mapping[str, tuple[str, ...]]) -> tuple[Fixture, Any, str]:
-    """Run the program once against a provider of its own, which is gone afterwards."""
+    """Run the program once against a separate provider, which is gone afterwards."""
     with Provider(rules) as provider, capture() as captured:
         outcome = _call(program, World(url=provider.url))
         recorder = _port.recorder()
         assert recorder is not None
-        recorder.finish_all()  # as at the end of a process
+        recorder.finish_all()  # like the end of a process
         spans = captured.spans
     return freeze(build_run(spans)), outcome, provider.url
 

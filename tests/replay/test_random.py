@@ -1,4 +1,4 @@
-"""Random numbers: a program draws what it would draw without us, and each task and thread of a replay draws what it drew."""
+"""Random numbers: a program draws what it would draw anyway, and each task and thread of a replay draws what it drew."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def replay(agent: Agent, fixture: Fixture) -> tuple[Report, Any]:
 
 
 def shuffled(threads: list[threading.Thread]) -> list[threading.Thread]:
-    """In an order that is not the program's, drawn from nowhere that anybody watches."""
+    """In an order that is not the program's, drawn from a source that no one watches."""
     return sorted(threads, key=lambda _: secrets.token_bytes(4))
 
 
@@ -62,7 +62,7 @@ def shuffled(threads: list[threading.Thread]) -> list[threading.Thread]:
 
 
 def in_threads() -> Any:
-    """Threads that take turns at the generator as the scheduler likes."""
+    """Threads that take turns at the generator as the scheduler decides."""
     drawn: dict[int, list[float]] = {}
     start = threading.Barrier(4)
 

@@ -29,7 +29,7 @@ def sample(conversations: dict[str, list[Row]]) -> dict[str, list[Row]]:
 
 @pytest.fixture(scope="module")
 def everything() -> list[Checked]:
-    """All conversations, taken the whole way once."""
+    """All conversations, played, recorded, frozen and replayed once."""
     return check(load_conversations().items())
 
 

@@ -1,4 +1,4 @@
-"""A recorded program is run again in a process of its own, with the recorded input, clock, randomness and environment."""
+"""A recorded program is run again in a separate process, with the recorded input, clock, randomness and environment."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def record(folder: Path, source: str, *arguments: str, **environ: str) -> Fixtur
 
 
 def is_running(pid: int) -> bool:
-    """Tell whether the process is there, and more than an entry that its parent has not taken yet."""
+    """Return whether the process exists and is not just a zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -240,7 +240,7 @@ def test_a_program_that_does_not_end_is_ended_with_what_it_started(tmp_path: Pat
     with pytest.raises(ReplayError, match="did not finish within"):
         reenact(fixture, ["sh", "-c", f"{sleeper} & echo $! > pid; wait"], cwd=tmp_path, timeout_s=3)
     pid = int((tmp_path / "pid").read_text())
-    while is_running(pid):  # a kill is delivered in its own time; one that never comes runs into the test's time limit
+    while is_running(pid):  # a kill is delivered in its own time; if it never comes, the test's time limit ends the wait
         time.sleep(0.01)
 
 

@@ -1,6 +1,6 @@
-"""Scenarios in which replays are known to break, with the real SDKs: each re-enacted exactly, and with one change named right.
+"""Scenarios in which replays are known to break, with the real SDKs: each re-enacted exactly, and one change in each named.
 
-Recorded against a provider whose every answer is another one, replayed with the provider gone.
+Recorded against a provider that never gives the same answer twice, replayed with the provider gone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from freezeframe_schemas.run import build_run
 
 @dataclass(slots=True)
 class World:
-    """What a scenario's code meets: the provider's address, a changed mind or not, and marks that side effects leave."""
+    """What a scenario's code meets: the provider's address, a changed mind or not, and the marks that side effects leave."""
 
     url: str
     changed: bool = False
@@ -361,7 +361,7 @@ class Case:
     """Faults that the provider commits, and what the scenario's change must be called, at which step."""
 
     step: int | None
-    """The step's number; where threads race for it, that of the first step of `lane` in the recording."""
+    """The step's number; if threads race for it, that of the first step of `lane` in the recording."""
     lane: Lane | None = None
     kind: DivergenceKind = DivergenceKind.REQUEST_CHANGED
     faults: tuple[str, ...] = ()
@@ -401,7 +401,7 @@ every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scena
 
 
 def record(scenario: Scenario, faults: Iterable[str] = ()) -> tuple[Fixture, Any, World]:
-    """Run the scenario once against a provider of its own, which is gone afterwards."""
+    """Run the scenario once against a separate provider, which is gone afterwards."""
     with Provider() as provider, capture(record_hosts=("127.0.0.1",)) as captured:
         provider.faults.extend(faults)
         world = World(url=provider.url)
@@ -525,7 +525,7 @@ def test_as_completed_in_a_pool_gives_each_future_its_own_answer() -> None:
 
 
 def test_a_client_without_a_seam_is_stopped_and_named(tmp_path: Any) -> None:
-    """In a process of its own: the fence stays up until the process ends."""
+    """In a separate process: the fence stays up until the process ends."""
     import subprocess
     import sys
 

@@ -1,4 +1,4 @@
-"""Scenarios that need time, another process or a server of their own: each re-enacted, and one change in each named."""
+"""Scenarios that need time, another process or their own server: each re-enacted, and one change in each named."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     of_days = tuple(replace(chunk, offset_ns=chunk.offset_ns * 10**7) for chunk in response.chunks)
     exchange = replace(step.exchange, response=replace(response, chunks=of_days))
     report, _ = replay(agent, replace(fixture, steps=(replace(step, exchange=exchange),)))
-    assert report.identical  # and is here: it did not wait for what would take days
+    assert report.identical  # and the test got here: it did not wait for days
 
 
 def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:

@@ -38,7 +38,7 @@ def session_of(spans: list[Any], **options: Any) -> ReplaySession:
 
 
 def answer_to(session: ReplaySession, call: Call) -> Exchange:
-    """Return the session's answer; without a policy that says so nothing goes live."""
+    """Return the session's answer; nothing goes live without a policy that says so."""
     answer = session.respond(call)
     assert answer is not None
     return answer
@@ -228,7 +228,7 @@ def test_an_exception_instead_of_the_answer_is_the_divergence_and_not_the_calls_
 
 
 def test_a_run_that_its_caller_ended_is_said_to_be_that() -> None:
-    """A browser that goes away cancels the request; nobody cancels the replay."""
+    """A browser that goes away cancels the request; no one cancels the replay."""
     run = make_run(model_call("a", "1"))
     run[0] = run[0].with_attributes({genai.ERROR_CHAIN: values.encode_exception(CancelledError())})
     session = session_of(run)

@@ -1,4 +1,4 @@
-"""Where a run was recorded and where it is replayed: differences are said, and the recorded commit can be checked out."""
+"""Where a run was recorded and where it is replayed: differences are reported, and the recorded commit can be checked out."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long  # imports the SDK
 
 
 def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
-    """Take runs the whole way; return how many steps were served."""
+    """Record, redact, freeze and replay the runs; return how many steps were served."""
     recorded, url = record(runs)
     redactor = Redactor(load_policy("strict"), KEY)
     served = 0

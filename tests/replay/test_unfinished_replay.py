@@ -23,7 +23,7 @@ from freezeframe_schemas.verdict import Verdict, exit_code, headline, verdict
 
 
 def cut_short(*exchanges: Exchange, without: int | None = None, **options: Any) -> Run:
-    """Return a run of these calls whose entry span never came, nor the call number `without`."""
+    """Return a run of these calls without its entry span, and without the call number `without`."""
     entry, *steps = make_run(*exchanges, **options)
     pending = replace(
         entry,

@@ -1,4 +1,4 @@
-"""A script without `@freezeframe.run` is a run as a whole: what it draws from the world is given again in a replay, too."""
+"""A script without `@freezeframe.run` is a run as a whole: what it gets from outside is given again in a replay, too."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def served(fixture: Fixture) -> Generator[tuple[str, ReplaySession]]:
 
 
 def loop(url: str, question: str = "Ship AC-1.") -> dict[str, Any]:
-    """As agent.mjs does it, with a recorded tool."""
+    """The same as agent.mjs, with a recorded tool."""
 
     @freezeframe.tool
     def ship(order: str) -> dict[str, str]:
@@ -193,7 +193,7 @@ def test_a_stream_that_its_sdk_read_to_its_last_event_ends_properly_for_every_cl
 
 @pytest.fixture(scope="session")
 def node_agent() -> Path:
-    """The agent in JavaScript, with its SDK installed beside it."""
+    """The agent in JavaScript, with its SDK installed next to it."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("needs node and npm")
     if not (NODE / "node_modules" / "openai").exists():

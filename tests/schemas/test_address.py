@@ -1,4 +1,4 @@
-"""Addresses of stores: read, refused and shown without what is secret in them."""
+"""Addresses of stores: read, refused and shown without their secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freezeframe_schemas.errors import ConfigError
 @given(user=st.text(), password=st.text())
 @example(user="me", password="open/sesame?#@:[")
 def test_neither_user_nor_password_is_shown(user: str, password: str) -> None:
-    """Whatever is in them, also what ends them too early."""
+    """Whatever is in them, even characters that end them too early."""
     written = f"clickhouse://{user}:{password}@host:8123/database?ca=/a/file#part"
     assert shown_address(written) == "clickhouse://***@host:8123/database"
 

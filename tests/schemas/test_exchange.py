@@ -52,7 +52,7 @@ def test_an_exchange_survives_the_wire(exchange: Exchange) -> None:
 
 @given(exchange=exchanges())
 def test_the_body_is_text_where_it_can_be_and_no_attribute_is_bytes(exchange: Exchange) -> None:
-    """SQL and people read text; Phoenix drops a span with an attribute of bytes, MLflow keeps what Python calls it."""
+    """SQL and people read text; Phoenix drops a span with an attribute of bytes, MLflow keeps its Python repr."""
     attributes = exchange_attributes(exchange)
     assert not any(isinstance(value, bytes) for value in attributes.values())
     for name, body in ((genai.REQUEST_BODY, exchange.request.body), (genai.RESPONSE_BODY, exchange.response.body)):
@@ -62,7 +62,7 @@ def test_the_body_is_text_where_it_can_be_and_no_attribute_is_bytes(exchange: Ex
 
 @given(exchange=exchanges())
 def test_a_body_in_base64_becomes_its_bytes(exchange: Exchange) -> None:
-    """What the collector stores: the same exchange, the body as it was, and no word of an encoding."""
+    """What the collector stores: the same exchange, the body as it was, and no mention of an encoding."""
     plain = with_plain_bodies(span_of(exchange))
     assert exchange_from_span(plain) == exchange
     assert not any(name.endswith(".encoding") for name in plain.attributes)

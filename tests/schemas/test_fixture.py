@@ -113,7 +113,7 @@ def test_another_projects_manifest_is_refused(written: Path) -> None:
 
 
 def test_an_edited_step_is_refused(written: Path) -> None:
-    """A recording that someone mended by hand proves nothing."""
+    """A recording that someone edited by hand proves nothing."""
     path = written / "steps.json"
     path.write_text(path.read_text().replace('"AC-1"', '"AC-2"'))
     with pytest.raises(FixtureError, match="digest"):
@@ -141,7 +141,7 @@ def test_an_edited_blob_is_refused(written: Path) -> None:
 
 
 def test_a_blob_is_read_from_the_blobs_folder_only(written: Path) -> None:
-    """A fixture from a stranger cannot make the reader open another file, its digest being right all the same."""
+    """A fixture from a stranger cannot make the reader open another file, even if its digest is right."""
     from freezeframe_schemas import fixture as format_v1
 
     steps = json.loads((written / "steps.json").read_text())

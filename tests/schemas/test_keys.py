@@ -88,7 +88,7 @@ def repr_of(value: Any) -> Any:
 
 @given(field=text, first=json_value, second=json_value)
 def test_one_changed_field_is_the_one_component_that_differs(field: str, first: Any, second: Any) -> None:
-    """So that a miss can say which field the code asked otherwise."""
+    """So that a miss can say which field of the request changed."""
     assume(canonical_json(first) != canonical_json(second))
     before, after = key_of({**BODY, field: first}), key_of({**BODY, field: second})
     assert before.digest != after.digest

@@ -1,4 +1,4 @@
-"""Tokens of a data directory: made once, readable by their owner, and shown to the collector that they belong to alone."""
+"""Tokens of a data directory: made once, readable by their owner, and shown only to the collector that they belong to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def data_directory(tmp_path: Path, *, pid: int | None = None) -> Path:
 
 
 def test_a_token_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
-    """Of several at the same time, too."""
+    """Even if several processes ask at the same time."""
     with ThreadPoolExecutor(8) as threads:
         made = set(threads.map(load_or_create_token, [tmp_path] * 32, [SENDER] * 32))
     assert made == {read_token(tmp_path, SENDER)}
@@ -70,7 +70,7 @@ def test_nobody_else_is_shown_the_token(tmp_path: Path, host: str, port: int) ->
 
 
 def test_whoever_takes_the_port_of_a_killed_collector_is_not_shown_the_token(tmp_path: Path) -> None:
-    """It left its notes behind."""
+    """The killed collector left its notes behind."""
     killed = subprocess.Popen([sys.executable, "-c", ""])
     killed.wait()
     data = data_directory(tmp_path, pid=killed.pid)

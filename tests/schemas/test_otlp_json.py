@@ -48,6 +48,6 @@ def test_an_attribute_in_a_resource_keeps_its_type() -> None:
     ids=["array", "object for array", "trace id", "time", "span"],
 )
 def test_what_is_not_otlp_is_refused(request_value: Any) -> None:
-    """Never a Python error from the inside, and never a span made up."""
+    """Never an internal Python error, and never an invented span."""
     with pytest.raises(WireError):
         spans_from_otlp_json(request_value)

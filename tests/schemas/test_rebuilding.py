@@ -1,4 +1,4 @@
-"""What does not come back from tagged JSON as it was is named by its place and class."""
+"""What does not come back from tagged JSON unchanged is named by its place and class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay's report crosses from the replayed process to its parent as JSON, and arrives as it was."""
+"""A replay's report crosses from the replayed process to its parent as JSON, and arrives unchanged."""
 
 from __future__ import annotations
 

@@ -69,9 +69,9 @@ def test_a_run_that_carries_the_whole_kit_can_be_hermetic() -> None:
 
 @pytest.mark.parametrize("field", [field for field in KIT if field.scope not in OPERATION_IN], ids=lambda field: field.name)
 def test_each_field_of_the_kit_is_missed_by_name(field: KitField) -> None:
-    """One field broken by hand: the level falls to the one below it, and the field is named with the spans that lack it."""
+    """One field broken by hand: the level falls below the field's, and the field is named with the spans that lack it."""
     attributes = field.attributes
-    if genai.RESPONSE_BODY in attributes:  # chunk sizes without the chunks would be a contradiction, not a lack
+    if genai.RESPONSE_BODY in attributes:  # chunk sizes without the chunks would be a contradiction, not a missing field
         attributes = (*attributes, genai.RESPONSE_CHUNK_SIZES)
     found = ready(without(complete_run(), attributes, field.scope))
     expected = {other.name for other in KIT if other.scope is field.scope and set(other.attributes) <= set(attributes)}
@@ -84,7 +84,7 @@ def test_each_field_of_the_kit_is_missed_by_name(field: KitField) -> None:
 @pytest.mark.parametrize("attribute", [genai.REQUEST_BODY_OMITTED, genai.RESPONSE_BODY_OMITTED])
 @pytest.mark.parametrize(("kind", "level"), [(Kind.MODEL, 2), (Kind.TOOL, 1), (Kind.RETRIEVAL, 1)])
 def test_a_body_that_was_not_kept_makes_a_cold_case(kind: Kind, level: int, attribute: str) -> None:
-    """The attribute is there and empty; what it stood for is not."""
+    """The attribute is there but empty; the body is gone."""
     spans = [
         span.with_attributes({attribute: "over limit: 41943040 bytes"}) if scope_of(span) == kind else span
         for span in complete_run()
@@ -156,7 +156,7 @@ def test_a_run_that_its_caller_ended_is_not_hermetic(error: BaseException) -> No
 
 
 def test_a_span_that_was_not_read_in_time_keeps_a_run_from_being_re_enacted() -> None:
-    """Unless no replay asks for that span."""
+    """Except if no replay asks for that span."""
     entry, *others = complete_run()
     unread = {genai.REDACTION_UNREAD: "redaction took too long"}
     found = ready([entry.with_attributes(unread), *others])
@@ -199,7 +199,7 @@ def test_exchanges_stand_in_the_order_of_issue_not_of_their_ends() -> None:
 
 
 def test_a_call_inside_a_call_belongs_to_the_outermost() -> None:
-    """A replay answers the outer call, so neither of those inside is asked for."""
+    """A replay answers the outer call, so neither of the inner ones is asked for."""
     run = build_run(make_run(tool_call("outer", 1), tool_call("middle", 2), model_call("inner", "x"), inside={1: 0, 2: 1}))
     outer, middle, inner = (exchange.span_id for exchange in run.exchanges)
     assert run.enclosing == {middle: outer, inner: outer}
@@ -214,7 +214,7 @@ def test_spans_of_two_traces_are_no_run() -> None:
 
 
 def test_the_entry_is_the_marked_span_wherever_it_hangs() -> None:
-    """A web framework's server span is the root; the function marked by `freezeframe.run` lies below it."""
+    """A web framework's server span is the root; the function marked by `freezeframe.run` is below it."""
     entry, *others = complete_run()
     server = replace(entry, span_id="f" * 16, name="POST /ask", attributes={}, start_time_unix_nano=0)
     run = build_run([server, replace(entry, parent_span_id=server.span_id), *others])
@@ -228,7 +228,7 @@ def test_the_root_is_the_entry_where_none_is_marked() -> None:
 
 
 def test_an_orphan_is_told() -> None:
-    """Its parent was sampled away, or has not come yet."""
+    """Its parent was sampled away, or has not arrived yet."""
     spans = [replace(span, parent_span_id="9" * 16) if span.name == "lookup" else span for span in complete_run()]
     (gap,) = build_run(spans).gaps
     assert "lookup" in gap.text
@@ -241,7 +241,7 @@ def test_a_result_that_cannot_be_rebuilt_is_told() -> None:
 
 
 def test_a_circle_of_parents_ends() -> None:
-    """Nobody sends one on purpose; a reader must not hang on it."""
+    """No one sends one on purpose; a reader must not hang on it."""
     first, second = make_run(tool_call("a", 1), tool_call("b", 2))[1:]
     run = build_run([replace(first, parent_span_id=second.span_id), replace(second, parent_span_id=first.span_id)])
     assert len(run.exchanges) == 2

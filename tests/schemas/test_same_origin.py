@@ -1,4 +1,4 @@
-"""Requests of programs and of our own pages are answered, those of somebody else's pages are not."""
+"""Requests of programs and of the service's own pages are answered, those of foreign pages are not."""
 
 from __future__ import annotations
 

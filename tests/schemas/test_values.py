@@ -34,7 +34,7 @@ class Point(NamedTuple):
 
 
 class ToolError(Exception):
-    """An error with a required argument and state of its own."""
+    """An error with a required argument and its own state."""
 
     def __init__(self, code: int, *, retry_after_s: float) -> None:
         super().__init__(f"code {code}")
@@ -43,7 +43,7 @@ class ToolError(Exception):
 
 
 def typed(value: Any) -> Any:
-    """Return the value with the type of each part beside it: `1 == True == 1.0` must not pass for equal."""
+    """Return the value with the type of each part next to it: `1 == True == 1.0` must not pass as equal."""
     if isinstance(value, dict):
         return ("dict", [(typed(key), typed(item)) for key, item in value.items()])
     if isinstance(value, set | frozenset):
@@ -75,7 +75,7 @@ def test_encoding_again_gives_the_same_text(value: Any) -> None:
 
 @given(text=st.text())
 def test_no_text_passes_for_an_object_that_cannot_be_rebuilt(text: str) -> None:
-    """A tool may well return text that speaks of ``{"$type": "opaque"}``."""
+    """A tool may well return text that contains ``{"$type": "opaque"}``."""
     quoted = [text, '{"$type": "opaque"}', {'"$type": "opaque"': 1}]
     assert not values.is_opaque(values.encode(quoted))
     assert values.decode(values.encode({"$type": "opaque"})) == {"$type": "opaque"}
@@ -103,7 +103,7 @@ def test_infinities_and_nan_survive() -> None:
 
 
 def test_a_subclass_of_a_json_type_comes_back_as_that_type() -> None:
-    """The class is not kept where only its content decides."""
+    """The class is not kept if only its content decides."""
     assert values.decode(values.encode(OrderedDict(a=1))) == {"a": 1}
 
 

@@ -1,4 +1,4 @@
-"""What is said of a report: never more than was compared, with what was not compared on the same line."""
+"""What is said about a report: never more than was compared, with what was not compared on the same line."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_where_nothing_was_compared_the_exit_code_is_125_and_the_reason_is_said(
 
 
 def test_json_says_what_the_other_doors_say() -> None:
-    """Scripts read the verdict, and need not make it from the report's parts."""
+    """Scripts read the verdict, and need not compute it from the report's parts."""
     report = replace(WHOLE, outcome_check=Check.NOT_RECORDED)
     said = json.loads(judged_to_json(report))
     assert (said["verdict"], said["headline"]) == ("identical", headline(report))

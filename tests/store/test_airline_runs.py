@@ -1,4 +1,4 @@
-"""Recorded agent runs come out of the store whole enough to replay exactly."""
+"""Recorded agent runs come out of the store complete enough to replay exactly."""
 
 from __future__ import annotations
 

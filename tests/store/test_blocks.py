@@ -91,7 +91,7 @@ def test_answers_and_errors_come_in_blocks_where_asked_for(facade_url: str) -> N
     status, body = ask(facade_url, b"SELECT nope", compress="1")
     assert status == 404
     assert decode_blocks(body, LIMIT).startswith(b"Code: 47")
-    # clickhouse-jdbc reads what is forbidden as text, whatever it asked for
+    # clickhouse-jdbc reads a refusal as text, whatever it asked for
     status, body = ask(facade_url, b"SELECT * FROM file('/etc/passwd')", compress="1")
     assert status == 403
     assert body.startswith(b"Code: 497")

@@ -1,8 +1,8 @@
-"""Calls of models that other instrumentations tell of, beside what the provider really answered: each counts once.
+"""Model calls that other instrumentations report, compared with what the provider really answered: each counts once.
 
-The golden file says, for each recorded scenario, what is not as it was, how many calls of tools are told, and by which agents;
-``docs/foreign-calls.md`` is made of it. To accept a change: delete it, run the test, which
-writes it and fails once, and read the difference as code.
+The golden file says, for each recorded scenario, what differs from the truth, how many tool calls are reported, and by which
+agents; ``docs/foreign-calls.md`` is made from it. To accept a change: delete it, run the test, which writes it and fails once,
+and read the difference as code.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ RECORDED = TESTS / "data" / "otlp"
 GOLDEN = TESTS / "golden" / "calls.json"
 SCENARIOS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
 TRUTH: dict[str, list[tuple[str, str, int, int]]] = json.loads((RECORDED / "truth.json").read_text())
-"""Of each conversation: model asked for, model that answered, tokens in and out of every call."""
+"""For each conversation: model asked for, model that answered, tokens in and out of every call."""
 DATABASE = "told_calls"
 PRICES = {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10), "claude-sonnet-4": (3, 15), "gemini-2.5-flash": (0.3, 2.5)}
 
@@ -62,7 +62,7 @@ def decoded_batches(scenario: str) -> Iterable[list[SpanRecord]]:
 
 @pytest.fixture(scope="module")
 def stored(store: Store) -> Iterator[tuple[Store, dict[str, str]]]:
-    """Put every recorded scenario into a database, the first requests of all, then the second; return each trace's scenario."""
+    """Put every recorded scenario into a database, all first requests, then the second ones; return each trace's scenario."""
     made = Store(store.engine, database=DATABASE)
     made.migrate()
     scenario_of: dict[str, str] = {}
@@ -103,7 +103,7 @@ def test_each_call_of_a_model_counts_once_and_what_is_lost_of_it_is_written_down
 
 
 def _lost(found: list[Any], truth: list[tuple[str, str, int, int]]) -> list[str]:
-    """Return what of the calls is not as it was, by name."""
+    """Return what differs from the real calls, by name."""
     if len(found) != len(truth):
         return [f"{len(found)} calls of {len(truth)}"]
     ok = [row for row in found if row[-1] == "ok"]
@@ -121,7 +121,7 @@ def _lost(found: list[Any], truth: list[tuple[str, str, int, int]]) -> list[str]
 
 @pytest.mark.parametrize("view", ["runs", "steps"])
 def test_runs_and_steps_count_the_calls_that_model_calls_has(stored: tuple[Store, dict[str, str]], view: str) -> None:
-    """Three views, one definition of what speaks of the same call: they agree for every run."""
+    """Three views, one definition of what reports the same call: they agree for every run."""
     store, _ = stored
     calls = (
         "trace_id, model_calls AS calls, input_tokens AS tokens_in, output_tokens AS tokens_out"
@@ -145,7 +145,7 @@ SAID = (
 
 
 def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(store: Store) -> None:
-    """Late spans, late traces, log records first: one batch in order and pieces in any order come to the same."""
+    """Late spans, late traces, log records first: one batch in order and pieces in any order give the same result."""
     draw = random.Random(15)
     cases = [arbitrary_tellings(draw, number) for number in range(100)]
     together, apart = (Store(store.engine, database=f"{DATABASE}_{name}") for name in ("together", "apart"))
@@ -168,7 +168,7 @@ def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(st
 
 
 def arbitrary_tellings(draw: random.Random, number: int) -> list[SpanRecord]:
-    """Return spans and log records of one service that tell of calls, in up to three traces: alike, overlapping, nested."""
+    """Return spans and log records of one service that report calls, in up to three traces: similar, overlapping, nested."""
     spans: list[SpanRecord] = []
     traces = [f"{number * 3 + trace:032x}" for trace in range(draw.randint(1, 3))]
     for index in range(draw.randint(2, 9)):
@@ -204,7 +204,7 @@ def arbitrary_tellings(draw: random.Random, number: int) -> list[SpanRecord]:
 
 
 def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
-    """They are copied out of their day with its spans; what was blank beside them stays blank."""
+    """They are copied out of their day with its spans; what was blank next to them stays blank."""
     own = Store(store.engine, database=f"{DATABASE}_kept")
     own.migrate()
     for number, spans in enumerate(decoded_batches("oaiagents-twice-oi")):

@@ -1,6 +1,6 @@
-"""One suite, three clients as they come: clickhouse-connect, @clickhouse/client from npm, and curl.
+"""One suite, three unchanged clients: clickhouse-connect, @clickhouse/client from npm, and curl.
 
-The Node client is installed from npm into a temporary folder, so its half is for machines with npm and a registry.
+The Node client is installed from npm into a temporary folder, so its part is for machines with npm and a registry.
 """
 
 from __future__ import annotations

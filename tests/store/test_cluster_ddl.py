@@ -1,6 +1,6 @@
 """The schema on a cluster: what each statement becomes, parsed by the engine, and run by one node without its network.
 
-No cluster is at hand to run it on.
+There is no cluster to run it on.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def on_cluster(statement: str) -> str:
 @pytest.mark.long
 def test_every_statement_parses(store: Store) -> None:
     for name, statement in ALL:
-        # as text in hex, since the statement has quotes of both kinds
+        # as hex text, since the statement has quotes of both kinds
         rendered = on_cluster(statement).encode().hex()
         try:
             store.query(f"SELECT formatQuerySingleLine(unhex('{rendered}'))")
@@ -63,7 +63,7 @@ def test_a_run_lives_on_one_shard() -> None:
 
 
 def test_each_shard_answers_for_its_own_runs_where_a_view_has_subqueries_on_each_row() -> None:
-    """The engine allows none over Distributed tables: such a view is of a shard's parts, and a Distributed table is over it."""
+    """The engine allows none over Distributed tables: such a view is over a shard's parts, and a Distributed table over it."""
     (made,) = map(on_cluster, statements(distributed_views_sql()))
     assert made.endswith("AS `agents`.otel_traces_local ENGINE = Distributed('main', 'agents', 'otel_traces_local')")
     (view,) = [on_cluster(text) for name, text in ALL if name == "070_otel_traces" and text.startswith("CREATE")]
@@ -83,7 +83,7 @@ def test_parts_of_shards_have_a_path_each_and_whole_tables_one_for_all() -> None
 
 
 def test_what_is_carried_over_is_carried_on_every_shard() -> None:
-    """An INSERT is run by one node: on a cluster it reads and writes the parts of all shards, each run where it lies."""
+    """An INSERT is run by one node: on a cluster it reads and writes the parts of all shards, each run on its own shard."""
     (carried,) = [on_cluster(statement) for _, statement in ALL if statement.startswith("INSERT") and "{sfx}" in statement]
     assert carried.startswith("INSERT INTO FUNCTION cluster('main', 'agents', 'run_rows_local', cityHash64(trace_id))")
     assert "FROM cluster('main', 'agents', 'span_rows_local')" in carried
@@ -91,7 +91,7 @@ def test_what_is_carried_over_is_carried_on_every_shard() -> None:
 
 @pytest.mark.long
 def test_an_upgraded_cluster_has_new_columns_in_its_distributed_tables_too(tmp_path: Path) -> None:
-    """What is a column of a shard's part and not of the Distributed table before it cannot be asked for."""
+    """A column of a shard's part that the Distributed table in front of it lacks cannot be queried."""
     ended = subprocess.run([sys.executable, str(NODE), str(tmp_path)], capture_output=True, text=True, timeout=400, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     told = json.loads(ended.stdout)

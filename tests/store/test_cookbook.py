@@ -27,7 +27,7 @@ QUERIES = re.findall(r"```sql\n(.*?)```", COOKBOOK.read_text(encoding="utf-8"), 
 
 @pytest.fixture(scope="module")
 def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
-    # a list of surrogates that stands with the span, and one that is so long that it lies with the payloads
+    # a list of surrogates that is stored with the span, and one so long that it is stored with the payloads
     surrogates = [
         {"ann@x.example.com": "EMAIL"},
         {f"n{number}@x.example.com": "EMAIL" for number in range(30)} | {"Ann": "PERSON"},
@@ -93,7 +93,7 @@ def test_spans_say_when_they_were_stored(runs: RunStore) -> None:
 
 
 def in_chunks(span: SpanRecord) -> dict[str, AttributeValue]:
-    """Return what makes a model's answer one that came in two chunks; some the application stopped reading."""
+    """Return attributes that make a model's answer come in two chunks; some the application stopped reading."""
     body = span.attributes.get(genai.RESPONSE_BODY)
     if span.attributes.get(genai.EXCHANGE_KIND) != Kind.MODEL or not isinstance(body, str) or len(body) < 2:
         return {}

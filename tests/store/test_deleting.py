@@ -1,4 +1,4 @@
-"""What is deleted is gone: from every table, from the index, from the next backup, and does not come back by an earlier one."""
+"""What is deleted is gone: from every table, from the index, from the next backup, and no earlier one brings it back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.long  # each test fills a store of its own
 
 USER, TENANT = "anna#3f", "gone"
 SECRET = "xylophonequartz"
-"""A word that only the run has which is to go."""
+"""A word that only the run to be deleted has."""
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_the_next_backup_does_not_have_it_and_an_earlier_one_does_not_bring_it_b
 
 
 def test_a_run_that_was_deleted_by_itself_comes_back_from_a_backup(own: Store, tmp_path: Path) -> None:
-    """However often: the engine does not take its rows for some that are there."""
+    """However often: the engine does not take its rows for ones that it already has."""
     spans = own.query(f"SELECT * FROM {own.database}.spans ORDER BY trace_id, span_id")
     administer(own, {"action": "backup", "directory": str(tmp_path / "before")})
     for _ in range(2):

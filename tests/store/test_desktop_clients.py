@@ -153,7 +153,7 @@ def test_grafana_is_answered_as_clickhouse_go_asks(facade_url: str, run: str, na
         max_execution_time="60",
     )
     assert answer.status == 200, body
-    # a row of blocks: columns and rows of the first
+    # a sequence of blocks: columns and rows of the first
     assert gzip.decompress(body)[0] >= 1
 
 

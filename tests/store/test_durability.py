@@ -1,6 +1,6 @@
 """What the embedded store promises when things go wrong: a killed process, a damaged file, a second process, an odd end.
 
-Each store is a process's own, since one process opens one directory.
+Each store has its own process, since one process opens one directory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 pytestmark = pytest.mark.long
 
 SUPPORT = Path(__file__).parents[1] / "support"
-# acks each batch on stdout once `insert` has returned, as the collector takes its segment off the log then
+# acks each batch on stdout once `insert` has returned, when the collector would take its segment off the log
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[2])
@@ -81,7 +81,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
         writer.wait()
         writer.stdout.close()
         stats = answer(tmp_path, "stats")
-        # the batch that was under way may be there too, whole or in part: it is sent again under the same token
+        # the batch that was in progress may be there too, whole or in part: it is sent again under the same token
         assert stats["spans"] >= sum(acked.values()), f"round {round_}"
         assert answer(tmp_path, "check") == {"damaged": []}
 

@@ -1,4 +1,4 @@
-"""The views of exchanges, of what retrievals gave and of how responses came, against the spans that they speak of."""
+"""The views of exchanges, of what retrievals gave and of how responses came, against the spans that they describe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.long
 DATABASE = "exchanges"
 _numbers = itertools.count()
 LONG = 128
-"""Bytes from which on a text is stored by itself."""
+"""Size in bytes from which a text is stored separately."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def spans(own: Store) -> list[SpanRecord]:
 
 
 def in_three_chunks(span: SpanRecord) -> SpanRecord:
-    """Return an answer of a model as it comes streamed; any other span as it is."""
+    """Return a model's answer as it comes when streamed; any other span unchanged."""
     body = span.attributes.get(genai.RESPONSE_BODY)
     if span.attributes.get(genai.EXCHANGE_KIND) != Kind.MODEL or not isinstance(body, str) or len(body) < 10:
         return span
@@ -83,7 +83,7 @@ def test_an_exchange_is_a_row_with_its_step_kind_seam_and_sizes(own: Store, span
 
 
 def test_hashes_of_bodies_are_the_same_where_the_bodies_are(own: Store, spans: list[SpanRecord]) -> None:
-    """In whatever run: the same question asked again is found by it."""
+    """In whatever run: the same question asked again is found by its hash."""
     bodies: dict[bytes, set[str]] = {}
     hashes: dict[str, set[bytes]] = {}
     rows = {
@@ -146,7 +146,7 @@ DOCUMENTS = st.lists(
 def test_whatever_a_retriever_gives_its_chunks_are_rows_in_order(
     own: Store, documents: list[dict[str, Any]], ascii_only: bool
 ) -> None:
-    """Read from the template alone; or one row of rank 0, where that cannot be."""
+    """Read from the template alone; or one row of rank 0, if that is not possible."""
     trace_id = f"{next(_numbers):016x}" + "e" * 16
     source = next(span for span in agent_loops.agent_run(3, turns=4) if span.attributes.get(genai.EXCHANGE_KIND))
     span = replace(

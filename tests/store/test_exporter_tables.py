@@ -1,4 +1,4 @@
-"""Spans out of tables in the layout of the OpenTelemetry Collector's ClickHouse exporter: its own, and our view."""
+"""Spans from tables in the layout of the OpenTelemetry Collector's ClickHouse exporter: its own, and the store's view."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def row_of(span: SpanRecord) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def sent(store: Store) -> list[SpanRecord]:
-    """A recorded run, put into the exporter's table; its first span has an event and a link besides."""
+    """A recorded run, put into the exporter's table; its first span also has an event and a link."""
     lines = gzip.decompress(SENT.read_bytes()).splitlines()
     first, *others = [span for line in lines for span in spans_from_otlp_json(json.loads(line))]
     event = Event(time_unix_nano=first.start_time_unix_nano + 7, name="said", attributes={"words": "n = 1"})
@@ -124,9 +124,9 @@ def test_a_trace_that_is_not_there_and_a_table_that_is_none_are_named(sent: list
 
 
 def says(text: str, value: AttributeValue) -> bool:
-    """Tell whether a cell of the view is the value as text: JSON for arrays and maps, base64 for bytes, nothing for null."""
+    """Return whether a cell of the view is the value as text: JSON for arrays and maps, base64 for bytes, nothing for null."""
     if isinstance(value, float):
-        found = float(text.partition(":")[0])  # a NaN that is not the usual one has its bits behind a colon
+        found = float(text.partition(":")[0])  # a NaN that is not the usual one has its bits after a colon
         return found == value or (math.isnan(found) and math.isnan(value))
     if isinstance(value, tuple | list):
         return json.loads(text) == json.loads(to_cell(value)[1])

@@ -1,4 +1,4 @@
-"""What may be done over the facade besides reading: prices and pins by `admin`, and stopping one's own statement."""
+"""What may be done over the facade besides reading: prices and pins by `admin`, and stopping one's own statements."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_admin_inserts_prices_with_the_ordinary_client(admin: Any, store: Store)
 
 
 def test_a_price_that_is_set_back_is_the_price(facade_url: str, admin_token: str, store: Store) -> None:
-    """The engine drops a block that it has had; here the third says what the first did."""
+    """The engine drops a block that it has had; here the third has the same content as the first."""
     for price in (1.5, 2.5, 1.5):
         ask(
             facade_url,

@@ -1,4 +1,4 @@
-"""`freezeframe failures` and `dataset` over a store: failures alike are one group, and runs are chosen by SQL."""
+"""`freezeframe failures` and `dataset` over a store: similar failures are one group, and runs are chosen by SQL."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVICE = "failing-service"
 
 @pytest.fixture(scope="module")
 def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
-    """Forty runs of a service of their own."""
+    """Forty runs of a separate service."""
     spans = [
         replace(span, resource=replace(span.resource, attributes={**span.resource.attributes, genai.SERVICE_NAME: SERVICE}))
         for span in agent_loops.agent_runs(7000, 40)

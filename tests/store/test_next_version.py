@@ -1,4 +1,4 @@
-"""The next version's migration, made up here: what is stored is carried over, wherever the upgrade stops in between."""
+"""The next version's migration, made up here: what is stored is carried over, wherever the upgrade is interrupted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture
 def upgraded(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A database of this version with a run in it, met by a version that has one migration more, and another feed and view."""
+    """A database of this version with a run in it, opened by a version with one more migration, and another feed and view."""
     made = Store(store.engine, database=DATABASE)
     with monkeypatch.context() as this_version:
         feed, views = migrating.run_rows_sql(), migrating.views()

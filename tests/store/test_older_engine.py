@@ -18,7 +18,7 @@ pytestmark = pytest.mark.long
 
 TESTS = Path(__file__).parents[1]
 KEPT = TESTS / "data" / "store_of_chdb_26_7" / "store.tar.zst"
-# a process of its own: one process opens one directory
+# a separate process: one process opens one directory
 READER = """
 import json, sys
 sys.path.insert(0, sys.argv[2])

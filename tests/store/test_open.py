@@ -1,4 +1,4 @@
-"""Opening a store: what a DSN may say, and what is said of one that is wrong."""
+"""Opening a store: what a DSN may say, and the message for a wrong one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_bound_of_memory_that_is_none_is_refused(said: str) -> None:
 
 @pytest.mark.long
 def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) -> None:
-    """In a process of its own: the engine takes its settings when it starts."""
+    """In a separate process: the engine takes its settings when it starts."""
     program = (
         "import sys\nfrom freezeframe_collector.store import open_store\nstore = open_store(sys.argv[1])\n"
         "query = \"SELECT value FROM system.server_settings WHERE name = 'max_server_memory_usage'\"\n"

@@ -1,4 +1,4 @@
-"""A part of the embedded store that does not read is named, and the collector is not ready."""
+"""A part of the embedded store that cannot be read is named, and the collector is not ready."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _ended(collector: CollectorProcess) -> Generator[None]:
 def test_a_part_that_does_not_read_makes_the_collector_not_ready(tmp_path: Path) -> None:
     """One with a changed byte of its data, and one that the engine set aside at its start: body, status and metrics name both.
 
-    Spans are taken and stored all the same.
+    Spans are still taken and stored.
     """
     data = tmp_path / "data"
     collector = CollectorProcess(data)

@@ -22,7 +22,7 @@ COLUMNS = "user, client, statement, runs, outcome, error_code"
 
 @pytest.fixture
 def store(store: Store) -> Store:
-    """A database of its own, in which nobody has asked yet: a process has room for one embedded engine."""
+    """A separate database, in which no one has asked anything yet: a process has room for one embedded engine."""
     made = Store(store.engine, database=f"asked_{next(_NUMBER)}")
     made.migrate()
     return made
@@ -34,7 +34,7 @@ def logged(store: Store) -> list[tuple[Any, ...]]:
 
 @pytest.mark.long
 def test_what_is_asked_is_written_down_without_its_values(store: Store) -> None:
-    """Of two ids it names the one that is a run's: the other may be anything. What strangers send is not written down."""
+    """Of two ids, the log keeps the one that is a run's: the other may be anything. What strangers send is not written down."""
     spans = [*agent_loops.agent_runs(0, 1)]
     store.insert(spans, token="a-run")
     run, key = spans[0].trace_id, "0123456789abcdef" * 2

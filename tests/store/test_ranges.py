@@ -12,7 +12,7 @@ from freezeframe_collector.facade import ranges
 pytestmark = pytest.mark.long
 
 RANDOM = "SELECT number, rand64() AS chance, generateUUIDv4() AS id FROM numbers(200000) FORMAT Parquet"
-"""Each run of it gives other bytes."""
+"""Each execution gives different bytes."""
 
 
 def url_of(facade_url: str, sql: str) -> str:

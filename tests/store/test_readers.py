@@ -27,7 +27,7 @@ from freezeframe_collector.store.embedded import EmbeddedEngine
 pytestmark = pytest.mark.long
 
 BOMB = "SELECT extractAll(repeat('a', 1000000), '(.*?a){1000}')"
-"""Runs for minutes inside one call of a regular expression, where the engine never looks at its clock."""
+"""Runs for minutes inside one call of a regular expression, in which the engine never looks at its clock."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_clients_that_leave_take_their_statements_with_them(facade_url: str) -> 
 
 
 def test_errors_of_readers_hold_up_no_insert(store: Store, facade_url: str) -> None:
-    """An insert is checked by the faults that the engine met meanwhile, and a reader's are not the engine's."""
+    """An insert is checked by the errors that the engine counted meanwhile, and a reader's errors are not among them."""
     done = threading.Event()
 
     def fail() -> None:

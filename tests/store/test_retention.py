@@ -1,4 +1,4 @@
-"""Tokens, migrations, retention, backup: what the store keeps, and how it lets go. Deletion: `test_deleting`."""
+"""Tokens, migrations, retention, backup: what the store keeps, and how it deletes. Deletion: `test_deleting`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _names = iter(f"kept{number}" for number in range(1000))
 
 @pytest.fixture
 def own(store: Store) -> Iterator[Store]:
-    """A database of the test's own in the one embedded engine."""
+    """A separate database for the test in the one embedded engine."""
     made = Store(store.engine, database=next(_names))
     made.migrate()
     yield made
@@ -184,7 +184,7 @@ def test_tenants_have_their_own_days(own: Store) -> None:
 
 
 def test_a_tenant_with_fewer_days_loses_its_failed_runs_too_whenever_the_sweep_comes(own: Store) -> None:
-    """The days of a tenant are all its runs', however long nobody swept; pinned ones stay."""
+    """A tenant's days apply to all its runs, however long no sweep ran; pinned ones stay."""
     failed = {days: run_of(days, days_ago=days, failed=True, tenant="short") for days in (5, 20, 21)}
     for days, spans in failed.items():
         own.insert(spans, token=f"{days}")
@@ -217,7 +217,7 @@ def test_a_retention_that_makes_no_sense_is_refused_with_all_its_faults() -> Non
 
 
 def test_a_run_may_be_pinned_unpinned_and_pinned_again_and_all_of_it_is_in_audit(own: Store) -> None:
-    """The engine drops a block that it has had: it is told that these say something new."""
+    """The engine drops a block that it has had: it is told that these are new."""
     spans = run_of(1, days_ago=20)
     own.insert(spans, token="x")
     for pinned in (True, False, True, False, True):
@@ -229,7 +229,7 @@ def test_a_run_may_be_pinned_unpinned_and_pinned_again_and_all_of_it_is_in_audit
 
 
 def test_a_day_that_was_restored_is_swept_again(own: Store, tmp_path: Path) -> None:
-    """Its kept runs are copied as they were the first time, though the engine has had those very rows."""
+    """Its kept runs are copied as they were the first time, although the engine has already had those rows."""
     spans = run_of(2, days_ago=20, failed=True)
     own.insert(spans, token="x")
     backup(own, tmp_path / "b")
@@ -328,7 +328,7 @@ def test_a_store_that_stored_twice_shows_a_span_once(own: Store) -> None:
 
 
 def test_a_span_that_comes_twice_in_one_batch_is_shown_once(own: Store) -> None:
-    """Alone in its partition, in a part that no merge has seen: only FINAL can tell."""
+    """Alone in its partition, in a part that no merge has seen: only FINAL removes the copy."""
     spans = run_of(1, days_ago=0)
     own.insert([*spans, *spans], "a")
     db = own.database

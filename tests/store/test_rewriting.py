@@ -1,4 +1,4 @@
-"""Spans of a run put in the place of those that are stored: all of them, redacted, or none."""
+"""A run's stored spans are replaced: by all of the new ones, redacted, or not at all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _file(folder: Path, spans: Sequence[SpanRecord]) -> str:
 
 
 def _held(store: Store) -> tuple[int, int]:
-    """Return how many spans there are, and in how many rows the old word stands."""
+    """Return how many spans there are, and how many rows contain the old word."""
     _, counted = store.query(f"SELECT count() FROM {store.database}.span_rows FINAL")
     found = [
         store.query(f"SELECT countIf(position(toString(tuple(*)), 'xylophonequartz') > 0) FROM {store.database}.{table}")[1][0][

@@ -66,7 +66,7 @@ def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: Run
 )
 @given(kinds=st.lists(spans(), min_size=1, max_size=2))
 def test_spans_that_are_alike_come_out_as_they_went_in(store: Store, runs: RunStore, kinds: list[SpanRecord]) -> None:
-    """What repeats in a batch is written once for all its rows."""
+    """Repeated values in a batch are written once for all its rows."""
     batch = [replace(span, trace_id=f"a1a1{next(_serial):028x}") for _ in range(6) for span in kinds]
     store.insert(batch, token=batch[0].trace_id)
     for span in batch[:: len(batch) - 1]:

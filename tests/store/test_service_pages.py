@@ -1,4 +1,4 @@
-"""The replay service's pages over a real store: filters, a run, two runs beside each other, and the replay button."""
+"""The replay service's pages over a real store: filters, a run, two runs side by side, and the replay button."""
 
 from __future__ import annotations
 

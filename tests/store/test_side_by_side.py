@@ -22,7 +22,7 @@ FIRST = 91_000
 
 @pytest.mark.long
 def test_a_run_that_came_through_several_collectors_is_whole_and_counted_once(store: Store, facade_url: str) -> None:
-    """Each has a memory of its own of hours and pieces; a sender that got no answer sends to another one."""
+    """Each has its own memory of hours and pieces; a sender that got no answer sends to another one."""
     spans = list(agent_loops.agent_runs(FIRST, 12, turns=4))
     stores = [Store(store.engine) for _ in range(COLLECTORS)]
     shares = [
@@ -32,7 +32,7 @@ def test_a_run_that_came_through_several_collectors_is_whole_and_counted_once(st
     assert sum(map(len, shares)) > len(spans), "some spans came twice"
 
     def insert(number: int, share: Sequence[SpanRecord], token: str) -> None:
-        for _ in range(20):  # as a collector does: an engine that many use at once may not know whether it stored a batch
+        for _ in range(20):  # like a collector: an engine that many use at once may not know whether it stored a batch
             with contextlib.suppress(RetryableStoreError):
                 return stores[number].insert(share, token=token)
         raise AssertionError("20 attempts, none stored")

@@ -1,4 +1,4 @@
-"""Templates of payloads: exact by construction, the same whatever was cut before, and one text in all the forms it comes in."""
+"""Templates of payloads: exact by construction, the same whatever was cut before, and one text in all its forms."""
 
 from __future__ import annotations
 

@@ -52,13 +52,13 @@ def disks(collector: CollectorProcess) -> dict[str, int]:
 
 
 def still_hot(collector: CollectorProcess) -> bool:
-    """Tell whether a part of the old day lies on the disk of the new ones."""
+    """Return whether a part of the old day is on the disk of the new ones."""
     return bool(collector.rows(f"SELECT 1 FROM ({PARTS}) WHERE disk_name = 'hot' AND max_time < now() - INTERVAL 10 DAY"))
 
 
 @pytest.mark.long
 def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path, cold: Path) -> None:
-    """Those of before the option too; the runs are read as before, and stay readable where the option is taken away."""
+    """Days from before the option too; the runs are read as before, and stay readable if the option is removed."""
     data = tmp_path / "data"
     collector = CollectorProcess(data)
     assert collector.post([run_of(1, days_ago=20), run_of(2, days_ago=0)]).status_code == 200
@@ -77,7 +77,7 @@ def test_old_days_move_and_late_spans_of_theirs_go_there_at_once(tmp_path: Path,
     assert [int(age) > 3 for _, age in found] == [False, False, True, True]
     assert collector.stop() == 0
 
-    again = CollectorProcess(data)  # the option is gone, the days are where they are
+    again = CollectorProcess(data)  # the option is gone, the days stay where they are
     assert again.post([run_of(5, days_ago=30)]).status_code == 200
     again.flush()
     texts = again.rows("SELECT uniqExact(trace_id), countIf(body LIKE '%and so on%') FROM freezeframe.contents")
@@ -100,7 +100,7 @@ def test_a_disk_that_is_not_there_is_no_store_without_its_days(tmp_path: Path, c
 
     away = tmp_path / "not mounted"
     cold.rename(away)
-    cold.mkdir()  # what is left where a disk was mounted
+    cold.mkdir()  # what is left after a disk is unmounted
     assert "is its disk mounted?" in refusal(data)
     cold.rmdir()
     with pytest.raises(PermanentStoreError, match="is its disk mounted"):

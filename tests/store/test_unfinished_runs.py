@@ -57,7 +57,7 @@ def insert(store: Store, batches: Sequence[Sequence[SpanRecord]]) -> list[SpanRe
 
 
 def same_in_both(runs: RunStore, spans: Sequence[SpanRecord]) -> RunStatus:
-    """Return the run's status, after a look at whether SQL and Python say the same of it."""
+    """Return the run's status, after checking that SQL and Python give the same."""
     trace_id = spans[0].trace_id
     run = build_run(spans)
     [row] = runs.list_runs(where="trace_id = {t:String}", parameters={"t": trace_id})

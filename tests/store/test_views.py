@@ -1,4 +1,4 @@
-"""The views against the values that they speak of: Python and SQL say the same of the same run."""
+"""The views against the values that they show: Python and SQL say the same about the same run."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_readiness_in_sql_is_readiness_in_python_for_each_field_that_is_missing(
 
 
 def has(number: int, scope: Scope) -> bool:
-    """Tell whether a generated run has spans of a scope, and no failure, whose error would stand for an answer."""
+    """Return whether a generated run has spans of a scope, and no failure, whose error would count as an answer."""
     spans = agent_loops.agent_run(number, turns=4)
     clean = not any(genai.ERROR_TYPE in span.attributes for span in spans)
     return clean and bool(spans_in_scope(build_run(spans), scope))
 
 
 def some_run(seed: int) -> list[SpanRecord]:
-    """Return a run with a few things wrong: gaps of any kind, attributes lost, no tools, told by another instrumentation."""
+    """Return a run with a few faults: gaps of any kind, attributes lost, no tools, reported by another instrumentation."""
     rng = random.Random(seed)
     spans = kept(rng.randrange(100), f"{seed:08x}" + "abcd" * 6)
     if rng.random() < 0.3:

@@ -1,6 +1,6 @@
 """Every view over the demo, tau-bench, recorded OTLP of all instrumentations and a run made by hand: golden, row by row.
 
-Long texts and lists stand in the files as length and hash: that contents are whole, `test_round_trip` and `test_views` hold.
+Long texts and lists are in the files as length and hash: `test_round_trip` and `test_views` check that contents are whole.
 To accept a change: delete the golden file, run the test, which writes it and fails once, and read the difference as code.
 """
 
@@ -36,7 +36,7 @@ DEMO = TESTS / "data" / "demo_runs" / "streamed.traces.pb.gz"
 SHOWN = 30
 """Characters that are shown of a long text."""
 MANY = 6
-"""Items from which on a list is told by its length and hash."""
+"""Number of items from which a list is shown by its length and hash."""
 VIEWS = sorted({re.findall(r"VIEW \{db\}\.(\w+)", sql)[0] for _, sql in views()} - {"search"})
 DATABASE = "golden_views"
 DOCUMENTS = '[{"id": "chunk-7", "score": 0.5, "content": "thirty days"}, {"document_id": "returns.md", "content": "none"}]'
@@ -61,7 +61,7 @@ def filled(store: Store) -> Iterator[Store]:
 
 
 def airline_runs(count: int) -> Iterator[list[SpanRecord]]:
-    """Yield tau-bench's first runs as the seams would have recorded them: a call of the model a turn, and the tools."""
+    """Yield tau-bench's first runs as the seams would have recorded them: one model call per turn, and the tools."""
     for number, recorded in enumerate(airline.load_runs()[:count]):
         exchanges: list[Exchange] = []
         asked = ""
@@ -147,7 +147,7 @@ def digest(text: str) -> str:
 
 
 def is_told(value: Any) -> bool:
-    """Tell whether a cell says something: a row has a hundred columns, most of them empty."""
+    """Return whether a cell says something: a row has a hundred columns, most of them empty."""
     return value not in (None, "", 0, [], {}, "0")
 
 

@@ -1,6 +1,6 @@
 """Each wall around a reader holds with the others taken away, over every function that the engine has.
 
-What crosses a wall is asked of the kernel: a file outside that was opened or made, a server that was connected to.
+The kernel says what crosses a wall: a file outside that was opened or created, a server that was connected to.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ needs_a_sandbox = pytest.mark.skipif(why_no_sandbox() is not None, reason=str(wh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of an attack."""
+    """The outcome of an attack."""
 
     attack: Attack
     ran: bool
     text: str
     seen: Sequence[str]
-    """What it did outside of the store."""
+    """What it did outside the store."""
 
     @property
     def crossed(self) -> bool:
@@ -48,7 +48,7 @@ class Outcome:
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[socket.socket]:
-    """A server that accepts nobody: who connects waits in its queue, and is counted there."""
+    """A server that accepts no one: connections wait in its queue, and are counted there."""
     with socket.create_server(("127.0.0.1", 0), backlog=4000) as server:
         yield server
 
@@ -62,7 +62,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory, listener: socket.socket) -
 
 @pytest.fixture(autouse=True)
 def unchanged(store: Store, outside: Outside) -> Iterator[None]:
-    """Whatever a reader tries, the tables stay as they were; a file that one wall alone lets through is removed."""
+    """Whatever a reader tries, the tables do not change; a file that one wall alone lets through is removed."""
 
     def state() -> object:
         tables = store.query("SELECT name FROM system.tables WHERE database = 'freezeframe' ORDER BY name")
@@ -82,7 +82,7 @@ def names(store: Store) -> tuple[list[str], list[str]]:
 
 
 def listed(outside: Outside) -> list[Attack]:
-    """Return the attacks that people thought of. Writes come last: some change what a reader without walls has for itself."""
+    """Return the attacks that people thought of. Writes come last: some change the reader itself if it has no walls."""
     parameters = {"p": outside.path, "t": f"default.{outside.path}"}
     reading = [sql.format(path=outside.path) for sql in (*attacks.READS_OUTSIDE, *attacks.HIDDEN)]
     return [Attack(sql=sql, uses=_called(sql), parameters=parameters) for sql in (*reading, *attacks.OTHERS, *attacks.WRITES)]
@@ -101,7 +101,7 @@ def _called(sql: str) -> str:
 @pytest.fixture
 def probe(store: Store, outside: Outside, listener: socket.socket) -> Callable[[str, Iterable[Attack]], list[Outcome]]:
     def run(wall: str, tried: Iterable[Attack]) -> list[Outcome]:
-        """Run the attacks with one wall standing."""
+        """Run the attacks with one wall up."""
         # the guard and the grants refuse the patient ones before they try
         left = [attack for attack in tried if wall in {"guard", "grants"} or attack.uses not in PATIENT]
         outcomes: list[Outcome] = []
@@ -195,7 +195,7 @@ def test_the_grants_alone_keep_a_reader_from_writing_and_from_table_functions(
 
 
 def test_without_walls_each_way_out_is_seen(outside: Outside, probe: Probe) -> None:
-    """What the other tests look for is there to be found."""
+    """What the other tests look for can be found."""
     folder = Path(outside.path).parent
     ways = {
         f"SELECT arrayMap(file, ['{outside.path}'])": "opened secret.csv",

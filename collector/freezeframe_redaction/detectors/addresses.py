@@ -1,6 +1,6 @@
-"""Postal addresses: the cheap tier. House number and street word in either order, or anything with a number behind ``address:``.
+"""Postal addresses: the cheap tier. House number and street word in either order, or anything with a number after ``address:``.
 
-It is long because it is a catalogue: the forms of thirty countries, and what may stand around a street in each.
+It is long because it is a catalogue: the forms of thirty countries, and what may be around a street in each.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _QUARTER = re.compile(
     r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|blok|no|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
     re.IGNORECASE,
 )
-"""``SQS 308 Bloco C Apto 402``, ``Mz. F Lt. 12``: blocks and lots in the place of a street."""
+"""``SQS 308 Bloco C Apto 402``, ``Mz. F Lt. 12``: blocks and lots instead of a street."""
 _MILITARY = re.compile(
     r"(?:(?:PSC|CMR|Unit|USS|USNS|USNV|USCGC) [\w ]{1,24},? ?(?:Box [0-9]{1,6},?)?\s+)?(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}(?:-[0-9]{4})?",
     re.IGNORECASE,
@@ -81,7 +81,7 @@ _KOREAN = re.compile(
 _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
 
-# -- the block around a street: what stands in front of it, and the lines behind it --------------------------------------
+# -- the block around a street: what is in front of it, and the lines after it -------------------------------------------
 
 _UNIT_NUMBER = (
     r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|h\.? ?no|house|holding|plot no|plot|lot|moo|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
@@ -101,7 +101,7 @@ _STREET_LINE = re.compile(
 
 
 def _head(text: str, low: int, start: int) -> int:
-    """Return where the block begins: a house or unit number may stand before the street's name."""
+    """Return where the block begins: a house or unit number may come before the street's name."""
     match = _HEAD.search(text, max(low, start - 24), start)
     if match is None or not text[match.start() : start].strip():
         return start
@@ -174,7 +174,7 @@ def _accept(match: re.Match[str], low: int, high: int, group: int = 0) -> tuple[
 
 
 def _unit(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``6614 Luite tee 87, Apt. 931``: the unit tells that the words before it are a street, whatever the language."""
+    """``6614 Luite tee 87, Apt. 931``: the unit shows that the words before it are a street, whatever the language."""
     unit = reaching(_UNIT_ONLY, text, low, high, at, 20, 8)
     if unit is None:
         return ()
@@ -191,7 +191,7 @@ _UNIT_ONLY = re.compile(rf"(?<!\w){_UNIT_NUMBER}")
 
 
 def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``1600 Pennsylvania Avenue``: the trigger ended on the word behind the number."""
+    """``1600 Pennsylvania Avenue``: the trigger ended on the word after the number."""
     if " " not in text[at - 2 : at]:
         return ()
     number = _HOUSE_NUMBER.search(text, max(low, at - 24), at)
@@ -208,7 +208,7 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             words = re.split(r"[ .]+(?=[^ .]*[0-9])", match.group(), maxsplit=1)[0].split(" ")
             if _NO_STREET_WORD.match(words[-1].lower()):
                 return ()
-            # "During 1971" and "Spring 2024" end like streets, "Markt 3" and "use gate 22" hold no name of one.
+            # "During 1971" and "Spring 2024" end like streets, "Markt 3" and "use gate 22" do not name one.
             if not words[0][0].isupper() or (words[0].lower() in COMMON and len(words) < 3) or words == ["Markt"]:
                 return ()
             return _accept(match, low, high)
@@ -218,7 +218,7 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _NO_STREET_WORD = re.compile(
     r"(?:sitz|park|stell|arbeits|speicher|lager|liege|steh|schlaf|tank|bade|zelt|fenster)platz$|(?:bahn|aus)steig$|(?:um|aus|hin|rück|lern|kreis|rechts)weg$"
 )
-"""What ends like a street and is none: ``Sitzplatz 12``."""
+"""What ends like a street but is not one: ``Sitzplatz 12``."""
 _LONG_NUMBER = re.compile(r"[0-9]{7}")
 
 
@@ -226,7 +226,7 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _ROMANCE.finditer(text, max(low, at - 40), min(high, at + 110)):
         if match.end() >= at and match.start() < at:
             value = match.group()
-            # These words are ordinary ones, or the names of software, where no number follows.
+            # These words are ordinary ones, or the names of software, if no number follows.
             if (
                 not any(char.isdigit() for char in value)
                 and _NEEDS_NUMBER.match(value)
@@ -242,7 +242,7 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _SMALL_STREET = re.compile(
     rf"[0-9]{{1,6}}[a-z]? (?:[a-z]+ ){{1,3}}{_SUFFIX}\b(?:,? (?:apt|unit|flat|suite|#) ?[0-9a-z]{{1,5}}\b)?"
 )
-"""``55 oakwood road``, as chats write it; behind a word for an address only."""
+"""``55 oakwood road``, as chats write it; only after a word for an address."""
 
 
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -260,7 +260,7 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if match is None:
         return ()
     value = match.group(1)
-    # An address has a number and words; an IP, an e-mail, a URL, a hex number or a line of code is none.
+    # An address has a number and words; an IP, an e-mail, a URL, a hex number or a line of code is not one.
     words = [word for word in re.split(r"[\s,]+", value) if word]
     if (
         len(words) < 2
@@ -316,7 +316,7 @@ _YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
 
 
 def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``Długa 5/12, 00-950 Warszawa``: no word for a street, but a number, a postcode and a town behind the name."""
+    """``Długa 5/12, 00-950 Warszawa``: no word for a street, but a number, a postcode and a town after the name."""
     if text[at - 3] != " ":
         return ()
     for match in _POSTAL_TOWN.finditer(text, max(low, at - 24), min(high, at + 60)):
