@@ -4,7 +4,7 @@
     python agent.py --variant async|stream|langgraph "..."     the same agent, written in other styles
     python agent.py --real "..."                               with the real OpenAI and Anthropic (your keys)
 
-The README beside this file says how to start the world and the provider that it talks to.
+The README next to this file says how to start the world and the provider that it talks to.
 """
 
 import argparse

@@ -6,7 +6,7 @@
     python demo.py --real                   # the real OpenAI and Anthropic, with the keys in the environment
 
 It uses what a user has, the command line, and asserts what it says: a false claim ends it with exit code 1. State is
-in `.demo/` of the project (`--directory` names another place) and is made anew by each run.
+in `.demo/` of the project (`--directory` names another place) and each run creates it again.
 """
 
 import argparse
@@ -86,7 +86,7 @@ class Demo:
         return {**kept, **keys, **ours}
 
     def end(self) -> None:
-        """End everything that the demo started."""
+        """Stop everything that the demo started."""
         self.stage.end_servers()
         if self._data.is_dir():
             self.stage.read("freezeframe", "down")
@@ -107,7 +107,7 @@ class Demo:
         stage = self.stage
         stage.heading("1  A shop, its support agent, and freezeframe")
         self._bot.mkdir(parents=True, exist_ok=True)
-        self.end()  # a demo that was killed may have left something running
+        self.end()  # a demo that was killed may have left processes running
         for directory in (self._bot, self._world, self._data):
             shutil.rmtree(directory, ignore_errors=True)
         self._bot.mkdir()
@@ -187,7 +187,7 @@ class Demo:
         total = sum(map(len, contents.values()))
         leaks = [f"{secret!r} in {name}" for name, body in contents.items() for secret in SECRETS if secret.encode() in body]
         stage.claim(f"none of {len(SECRETS)} secrets in {len(files)} files, {total:,} bytes", not leaks, "; ".join(leaks))
-        # The store is compressed on disk, so its values are looked at, too.
+        # The store is compressed on disk, so its values are checked, too.
         values = "".join(
             stage.read("freezeframe", "sql", f"SELECT * FROM {table}", "--format", "csv")
             for table in ("spans", "payloads", "contents")

@@ -16,7 +16,7 @@ import freezeframe
 
 @freezeframe.run
 def answer_with_graph(message: str) -> str:
-    """Answer a customer's message by a graph: ask the model, call its tools, narrow their results, repeat."""
+    """Answer a customer's message with a graph: ask the model, call its tools, narrow their results, repeat."""
     model = ChatOpenAI(model=MODEL, temperature=0.2, seed=7).bind_tools([dict(schema) for schema in SCHEMAS])
 
     def ask(state: MessagesState) -> dict[str, list[AnyMessage]]:
@@ -38,11 +38,11 @@ def answer_with_graph(message: str) -> str:
 
 
 def narrow(state: MessagesState) -> dict[str, list[AnyMessage]]:
-    """Replace the newest tool results by what the model is to be told of them."""
+    """Replace the newest tool results with what the model is told about them."""
     asked = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
     told: list[AnyMessage] = []
     for call in asked.tool_calls:
         result = next(m for m in state["messages"] if isinstance(m, ToolMessage) and m.tool_call_id == call["id"])
         content = tell_model(call["name"], call["args"], json.loads(result.text))
-        told.append(result.model_copy(update={"content": content}))  # the same id: it takes the old one's place
+        told.append(result.model_copy(update={"content": content}))  # the same id: it replaces the old one
     return {"messages": told}

@@ -13,7 +13,7 @@ from random import SystemRandom
 from typing import Literal, Protocol, cast
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-# The introduction is matched in any case, the name is not: it is the capitals that make it a name.
+# The introduction is matched in any case, the name is not: its capitals make it a name.
 _NAME = re.compile(r"(?i:\b(?:this is|my name is|i am|i'm)) ((?:[A-Z]['\w-]+ ?){1,3})")
 _ORDER_ID = re.compile(r"\b[A-Z]-\d{4}\b")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -30,7 +30,7 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolCall:
-    """The model's wish to have a function called."""
+    """The model's request to call a function."""
 
     name: str
     arguments: dict[str, object]
@@ -38,12 +38,12 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Turn:
-    """One message of a conversation, whatever the wire it came over."""
+    """One message of a conversation, whichever wire it came over."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""
     tool_name: str | None = None
-    """Of a tool result: the function that gave it."""
+    """For a tool result: the function that returned it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ class Conversation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
-    """What the model says next: tool calls, or text."""
+    """The model's next message: tool calls, or text."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -70,12 +70,12 @@ class Writer(Protocol):
     """Puts facts into words; the rules have one, the packaged model is another."""
 
     def write(self, instruction: str, draft: str) -> str:
-        """Return the draft in words of its own."""
+        """Return the draft in its own words."""
         ...
 
 
 class RuleModel:
-    """The rules: call every tool whose arguments are known, then tell what the results say."""
+    """The rules: call every tool whose arguments are known, then summarise the results."""
 
     def __init__(self, writer: Writer | None = None) -> None:
         self._random = SystemRandom()
@@ -124,7 +124,7 @@ class RuleModel:
 
 
 def _calls_that_help(conversation: Conversation) -> Iterator[ToolCall]:
-    """Yield a call for each tool that was not called yet and whose required arguments are known."""
+    """Yield a call for each tool that has not been called yet and whose required arguments are known."""
     known = _facts(conversation)
     called = {turn.tool_name for turn in conversation.turns if turn.role == "tool"}
     for tool in conversation.tools:
@@ -133,7 +133,7 @@ def _calls_that_help(conversation: Conversation) -> Iterator[ToolCall]:
 
 
 def _facts(conversation: Conversation) -> dict[str, str]:
-    """Collect what the conversation tells, under the parameter names that tools ask for."""
+    """Collect the facts in the conversation, under the parameter names that tools use."""
     said = conversation.said_by("user")
     known: dict[str, str] = {}
     if name := _NAME.search(said):
@@ -158,7 +158,7 @@ def _parsed(turn: Turn) -> object:
 
 
 def _objects_with(key: str, value: object) -> Iterator[Mapping[str, object]]:
-    """Yield every JSON object in a value, however deep, that has the key."""
+    """Yield every JSON object in a value, at any depth, that has the key."""
     if isinstance(value, dict):
         mapping = cast("dict[str, object]", value)
         if key in mapping:

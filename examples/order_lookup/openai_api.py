@@ -95,7 +95,7 @@ def _chat_events(
 
 
 async def embeddings(request: web.Request) -> web.StreamResponse:
-    """Answer `POST /v1/embeddings` with hashed bags of words, a little noisy as hosted ones are."""
+    """Answer `POST /v1/embeddings` with hashed bags of words, a little noisy like hosted ones."""
     body = await _body(request)
     started = time.monotonic()
     given = body.get("input")
@@ -123,7 +123,7 @@ async def embeddings(request: web.Request) -> web.StreamResponse:
 def _embedding(text: str) -> list[float]:
     vector = [RANDOM.gauss(0, 1e-6) for _ in range(_EMBEDDING_DIMENSIONS)]
     for word in re.findall(r"[^\W\d_]{3,}", text.casefold()):
-        # Five letters stand in for stemming: "return" meets "returns", "refund" meets "refunded".
+        # Five letters replace stemming: "return" matches "returns", "refund" matches "refunded".
         digest = hashlib.blake2b(word[:5].encode(), digest_size=4).digest()
         vector[int.from_bytes(digest, "big") % _EMBEDDING_DIMENSIONS] += 1.0
     length = math.sqrt(sum(x * x for x in vector))

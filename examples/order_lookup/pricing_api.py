@@ -1,4 +1,4 @@
-"""The shop's pricing API: `GET /prices/{sku}` on loopback, as well as the world of `world.py` lets it.
+"""The shop's pricing API: `GET /prices/{sku}` on loopback, in the state of the world in `world.py`.
 
 At "3pm" it is over its limit: it answers 429, announces a JSON body, sends half of it and hangs up.
 

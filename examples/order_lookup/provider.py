@@ -30,7 +30,7 @@ from wire import (
 
 @web.middleware
 async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Say no in the words of the wire that was spoken to."""
+    """Refuse in the error format of the wire that the request used."""
     request_id = f"req_{RANDOM.getrandbits(128):032x}"
     try:
         return await handler(request)

@@ -1,4 +1,4 @@
-"""What the demo's story is told with: headings, commands as a person would type them, their output, and claims.
+"""The tools of the demo's story: headings, commands as a person would type them, their output, and claims.
 
 A claim that is false ends the demo with an error; every process that the stage started is ended, whatever happens.
 """
@@ -22,16 +22,16 @@ _WIDTH = max(72, min(100, shutil.get_terminal_size((96, 24)).columns))
 
 
 class ClaimError(Exception):
-    """Something that the demo says is not so."""
+    """A claim of the demo is false."""
 
 
 class Stage:
-    """A terminal, an environment for the commands, and the servers behind the scene. Use it as a context manager."""
+    """A terminal, an environment for the commands, and the servers behind the scenes. Use it as a context manager."""
 
     def __init__(self, environment: Mapping[str, str], directory: Path) -> None:
         self.environment = {**environment, "COLUMNS": str(_WIDTH - 2)}
         self.directory = directory
-        """Where commands are typed."""
+        """The directory in which commands run."""
         self.claims = 0
         self._servers: list[subprocess.Popen[str]] = []
         self._coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -49,14 +49,14 @@ class Stage:
         print(f"\n{self._paint(f'━━ {text} '.ljust(_WIDTH, '━'), 'bold', 'cyan')}", flush=True)
 
     def say(self, text: str) -> None:
-        """Tell something in a paragraph."""
+        """Print a paragraph."""
         print(f"\n{textwrap.fill(' '.join(text.split()), _WIDTH)}", flush=True)
 
     def claim(self, text: str, holds: bool, found: str = "") -> None:
-        """Say that something is so, having looked.
+        """State a claim after checking it.
 
         Raises:
-            ClaimError: it is not so; says what was found.
+            ClaimError: the claim is false; says what was found.
         """
         if not holds:
             raise ClaimError(f"{text}: not so{f', found: {found}' if found else ''}")
@@ -66,10 +66,10 @@ class Stage:
     # -- commands ------------------------------------------------------------------------------------------
 
     def type(self, *command: str, exits: int = 0, more: Mapping[str, str] | None = None) -> str:
-        """Run a command in sight: print it, its output as it comes (cut at the width) and its exit code if not 0.
+        """Run a command visibly: print it, its output as it arrives (cut at the width) and its exit code if not 0.
 
         Raises:
-            ClaimError: it exits with another code than expected.
+            ClaimError: it exits with a different code than expected.
         """
         print(f"\n{self._paint('$', 'dim')} {self._paint(self._typed(command), 'bold')}", flush=True)
         started = time.monotonic()
@@ -95,7 +95,7 @@ class Stage:
         return output
 
     def read(self, *command: str) -> str:
-        """Run a command out of sight and return its standard output.
+        """Run a command silently and return its standard output.
 
         Raises:
             ClaimError: it fails.
@@ -108,7 +108,7 @@ class Stage:
         return done.stdout
 
     def read_json(self, *command: str) -> object:
-        """Run a command out of sight and return the JSON that it prints."""
+        """Run a command silently and return the JSON that it prints."""
         return cast("object", json.loads(self.read(*command)))
 
     # -- servers -------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Stage:
             print(self._paint(f"  {name}={value}", "dim"), flush=True)
 
     def end_servers(self) -> None:
-        """End every server that was started here."""
+        """Stop every server that was started here."""
         for server in self._servers:
             server.terminate()
         for server in self._servers:

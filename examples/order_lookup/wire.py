@@ -24,7 +24,7 @@ _DATED = {
 
 
 class RequestRefused(Exception):
-    """The request cannot be answered; carries what both wires need to say so."""
+    """The request cannot be answered; carries what both wires need to report it."""
 
     def __init__(self, status: int, kind: str, message: str, *, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ async def _cut_anywhere(body: bytes) -> AsyncIterator[bytes]:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield a text in pieces of a few characters, as tokens come."""
+    """Yield a text in pieces of a few characters, as tokens arrive."""
     start = 0
     while start < len(text):
         end = start + RANDOM.randint(1, 12)

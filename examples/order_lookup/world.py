@@ -54,10 +54,10 @@ def get_state(directory: Path) -> State:
 
 
 def find_orders(directory: Path, *, name: str, email: str) -> list[dict[str, object]]:
-    """Return the orders that may be meant.
+    """Return the orders that the customer may mean.
 
     A shipped order is indexed by e-mail and found exactly. Until the warehouse has scanned it, an order is
-    only in the intake queue, which knows no more than the last name.
+    only in the intake queue, which knows only the last name.
 
     **Shape**: `[{"order_id", "customer_name", "email", "item", "sku", "placed_on", "status", "tracking"}]`.
     """
@@ -75,7 +75,7 @@ def find_orders(directory: Path, *, name: str, email: str) -> list[dict[str, obj
 
 
 def file_note(directory: Path, *, note: str) -> int:
-    """Write a note into the support log and return its number: a side effect that nobody wants twice."""
+    """Write a note into the support log and return its number: a side effect that no one wants twice."""
     _count(directory, "file_note")
     with (directory / "support.log").open("a", encoding="utf-8") as log:
         log.write(note.replace("\n", " ") + "\n")
@@ -89,7 +89,7 @@ def calls(directory: Path) -> dict[str, int]:
 
 
 def price_of(directory: Path, sku: str) -> str | None:
-    """Return the price in EUR of an article, None for one that the shop does not sell."""
+    """Return the price in EUR of an article, None if the shop does not sell it."""
     _count(directory, "pricing_api")
     return _PRICES.get(sku)
 

@@ -1,4 +1,4 @@
-"""The version of this library, as it is installed."""
+"""The installed version of this library."""
 
 from __future__ import annotations
 

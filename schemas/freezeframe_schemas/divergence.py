@@ -135,7 +135,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """Where a replay was stopped on request: the call that was about to be made, and where the program was."""
+    """The place where a replay was stopped on request: the next call, and the program's frames."""
 
     step: int
     call_kind: str
@@ -157,11 +157,11 @@ class Why(StrEnum):
     """Why a private value was not compared."""
 
     KEY = "key"
-    """The program had its own value where the recording has a surrogate: only the key shows whether they belong together."""
+    """The program had a value of its own in place of a surrogate: only the key shows whether they belong together."""
     DERIVED = "derived"
     """The program made it from a surrogate, so not even the key can tell."""
     SHARED = "shared"
-    """Its surrogate stands for many values: a short code, or the year of a date of birth."""
+    """Its surrogate covers many values: a short code, or the year of a date of birth."""
     INPUT = "input"
     """The caller gave it to the entry point, in place of a surrogate in the recorded input."""
 

@@ -64,7 +64,7 @@ class ReplayError(FreezeframeError):
 
 
 class ReplayMiss(BaseException):
-    """The code asked for something that the recording does not hold: the first divergence, raised where it happens."""
+    """The code asked for something that the recording does not hold: the first divergence, raised at the call."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

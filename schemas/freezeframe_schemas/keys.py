@@ -19,7 +19,7 @@ from freezeframe_schemas.exchange import Kind, Request
 
 KEY_VERSION: Final = 1
 """Version of how components make a key. How a body is read, and what is found in it, may change under the same version: keys
-are computed anew wherever they are compared, and the keys in a fixture are compared with no others."""
+are computed again for each comparison, and the keys in a fixture are never compared with others."""
 
 SEMANTIC_HEADERS: Final = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "x-amz-target"})
 """Headers that change what a provider does. All others (retry counts, package versions, trace context) never decide."""
@@ -92,7 +92,7 @@ def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: C
     if not text:
         return None
     if mark := body_text.boundary(content_type):
-        text = text.replace(mark, "boundary")  # chosen anew for each request
+        text = text.replace(mark, "boundary")  # chosen again for each request
     aliased = alias(text)
     if aliased == text and codec != "utf-8":  # bytes, in which nothing was redacted
         return {"sha256": hashlib.sha256(body_text.write_text(text, codec)).hexdigest()}

@@ -70,7 +70,7 @@ def read_token(directory: Path, name: str) -> str | None:
 
 
 def bearer(token: str | None) -> dict[str, str]:
-    """Return the header that shows the token; none if there is no token."""
+    """Return the header that shows the token; empty if there is no token."""
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 

@@ -272,7 +272,7 @@ def _make_tee(base: Any) -> Any:
 
 def _make_served(base: Any) -> Any:
     class Served(base):
-        """Feeds the recorded chunks one by one, as they are read; then the end, or the recorded error."""
+        """Feeds the recorded chunks one by one as they are read; then the end, or the recorded error."""
 
         __slots__ = ("_end", "_left")
 

@@ -240,7 +240,7 @@ def served_reason(answer: Exchange) -> str:
 
 
 def version_of(number: int | None) -> str | None:
-    """Return the HTTP version as it is recorded, from the libraries' form: None for 1.1, which is 11."""
+    """Return the HTTP version in recorded form, from the libraries' form: None for 1.1, which is 11."""
     return {9: "0.9", 10: "1.0", 20: "2", 30: "3"}.get(number or 11)
 
 

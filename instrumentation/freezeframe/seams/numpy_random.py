@@ -44,7 +44,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 class _Watch:
-    """The shared generator as it is drawn from."""
+    """The shared generator: who draws from it, and how far."""
 
     def __init__(self, shared: Any, make: Callable[[], Any]) -> None:
         self._shared = shared

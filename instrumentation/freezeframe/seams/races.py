@@ -1,6 +1,6 @@
 """Races: which tasks and futures a program found done, and in what order; a replay finds the same.
 
-`wait` and `as_completed`, of asyncio and of `concurrent.futures`, tell a program what has ended by the time they look. That
+`wait` and `as_completed`, of asyncio and of `concurrent.futures`, show a program what has ended by the time they look. That
 depends on how many turns of the loop or slices of the scheduler an SDK takes after its answer came, and for futures on their
 addresses in memory. So what these four functions returned is noted, and a replay waits for exactly that.
 

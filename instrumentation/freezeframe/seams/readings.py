@@ -1,6 +1,6 @@
-"""Readings: what a lane took from its surroundings, in a row for each kind, lane and file that asked; in a replay recalled.
+"""Readings: what a lane took from its surroundings, in one list per kind, lane and calling file; a replay recalls them.
 
-A feed is the name of such a row: ``KIND LANE FILE``. Outside a run the kind ends in ``-outside``.
+A feed is the name of such a list: ``KIND LANE FILE``. Outside a run, the kind ends in ``-outside``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def recall(feed: str) -> str | None:
 
 
 def note(place: Place, feed: str, value: str) -> list[str] | None:
-    """Keep a reading; return the row that it ends, None if it is not kept."""
+    """Keep a reading; return the list that now ends with it, None if it is not kept."""
     recorder = _port.recorder()
     return None if recorder is None else (place.run or recorder.root).note_reading(feed, value)
 

@@ -1,4 +1,4 @@
-"""`freezeframe redact`: redact files and pipes, show what would be redacted, and explain findings in a text of one's own."""
+"""`freezeframe redact`: redact files and pipes, show what would be redacted, and explain findings in a given text."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from freezeframe_schemas.span import SpanRecord
 
 _SPANS = "resourceSpans"
 _REMEMBERED = 8_000_000
-"""Characters of leaves that are remembered: what bounds the memory, however long the input."""
+"""Characters of leaves that are remembered: this bounds the memory, however long the input."""
 _STEP = 1_000_000
-"""Characters between two signs of life."""
+"""Characters between two progress reports."""
 
 COMMAND: Final = Command(
     description='A line of input is {"id": ..., "text": "..."}, {"id": ..., "value": any JSON} or OTLP/JSON, which stays '
@@ -149,7 +149,7 @@ def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
 
 def _open(name: str) -> TextIO:
     if name == "-":
-        # Not closed by the caller's `with` in a way that matters: the process ends with it.
+        # The caller's `with` does not close the descriptor, which does not matter: the process ends then.
         return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
     try:
         return open(name, encoding="utf-8", errors="surrogateescape")
@@ -198,7 +198,7 @@ def _record(line: str) -> dict[str, Any]:
     try:
         record: Any = orjson.loads(line.encode("utf-8", "surrogateescape"))
     except orjson.JSONDecodeError:
-        # The standard parser takes lone surrogates and huge numbers, which orjson refuses.
+        # The standard parser accepts lone surrogates and huge numbers, which orjson refuses.
         try:
             record = json.loads(line)
         except ValueError:
@@ -217,7 +217,7 @@ def _dump(made: dict[str, Any]) -> str:
 
 
 def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
-    """Yield one line for each finding in a text of the user's own: where, what, and why."""
+    """Yield one line for each finding in the user's text: where, what, and why."""
     for finding in findings:
         line = text.count("\n", 0, finding.start) + 1
         column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
@@ -245,7 +245,7 @@ class _Tally:
         self.classes.update((finding.class_, finding.detector) for finding in findings)
 
     def add_spans(self, spans: Iterable[SpanRecord], characters: int) -> None:
-        """Count the values of each class that were replaced: each once for a span, by whatever detector."""
+        """Count the replaced values of each class, each once per span, whichever detector found it."""
         self.inputs += 1
         self.characters += characters
         for span in spans:
@@ -266,7 +266,7 @@ class _Tally:
 
 
 class _Progress:
-    """One line on standard error that is written over, where that is a terminal and the output goes elsewhere."""
+    """One line on standard error that is overwritten, if that is a terminal and the output goes elsewhere."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty() and not sys.stdout.isatty()

@@ -85,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def addresses_text(home: Home) -> str:
-    """Return what listens where, and which commands to type next."""
+    """Return the listeners with their addresses, and the commands to type next."""
     ports = {service.name: service.ports for service in daemon.services(home)}
     otlp, url = read_ports(home), otlp_url(home)
     lines = [f"freezeframe is up, data in {home.directory}"]

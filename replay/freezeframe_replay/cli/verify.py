@@ -1,6 +1,6 @@
 """`freezeframe verify RUN_OR_FIXTURE...`: check that recordings are whole and unedited.
 
-Keys that another version made differently are reported, and are not a fault: keys are computed anew to be compared.
+Keys that another version made differently are reported, and are not a fault: every comparison computes keys again.
 """
 
 from __future__ import annotations

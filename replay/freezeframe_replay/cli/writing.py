@@ -1,4 +1,4 @@
-"""Write fixtures where the user said, with a warning if they should not be committed or passed on unchanged."""
+"""Write fixtures to the user's directory, with a warning if they should not be committed or passed on unchanged."""
 
 from __future__ import annotations
 

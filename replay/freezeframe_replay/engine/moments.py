@@ -1,6 +1,6 @@
 """Moments: times that a program read from its clock and put into a request, replaced by the recorded ones before a comparison.
 
-In a replay the clock starts where the run did and is moved with each step, so what the program reads is right to within the
+In a replay the clock starts at the run's start and is moved with each step, so what the program reads is right to within the
 time that the recorded code took, but not to the microsecond. A time that is in both requests at the same place is one moment
 if the two are no further apart than that. Times that the program was given (in its input, by a tool, by the model) are content:
 they are compared unchanged. Pure.

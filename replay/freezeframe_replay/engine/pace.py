@@ -93,7 +93,7 @@ class Pace:
         """Threads that waited for time before the run."""
         self._now_ns = start_ns
         self._passes_since_ns: int | None = None
-        """When time began to pass by itself, by the monotonic clock; None if it stands still."""
+        """When time began to pass by itself, by the monotonic clock; None while it stands still."""
         self._origin_ns = time.monotonic_ns() - start_ns
         """How far the time of event loops is ahead."""
         self.after_fork()
@@ -328,7 +328,7 @@ class Pace:
         _let_go(released)
 
     def _fail(self, event: _Event) -> None:
-        """Make a call that waits in vain fail."""
+        """Make a call fail that can never be answered."""
         event.failed = None if event.in_vain is None else event.in_vain()
         with self._lock:
             self._unanswered.remove(event)

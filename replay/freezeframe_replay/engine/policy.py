@@ -63,7 +63,7 @@ class Policy:
         return name in self.allow_tools if kind is Kind.TOOL else kind in self.live
 
     def starts_live(self, step: int) -> bool:
-        """Return whether this recorded step must be requested anew."""
+        """Return whether this recorded step must be requested again."""
         return self.live_from is not None and step >= self.live_from
 
 

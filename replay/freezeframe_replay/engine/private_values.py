@@ -1,7 +1,7 @@
 """Private values: whether a live request or outcome has the private values of the recorded one.
 
 Everything that a replay returns (input, answers, flags) holds surrogates, so a value that the program was given is
-compared as it stands. That leaves the program's own values (a constant, the environment, the caller's input):
+compared unchanged. That leaves the program's own values (a constant, the environment, the caller's input):
 
 - with the key of the recording, such a value is redacted and compared with the recorded surrogate;
 - without it, it is only paired with a surrogate of its class. A pair is one to one and holds for the whole replay, in every

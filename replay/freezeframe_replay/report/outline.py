@@ -322,7 +322,7 @@ def call_text(name: str, text: str) -> str:
 
 
 def input_text(text: str) -> str:
-    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. It may be cut: it is not JSON."""
+    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. A cut one is not valid JSON."""
     if text.endswith("…"):
         return _CUT_ARGUMENTS.sub(lambda cut: f"{cut['name']}=" if cut["name"] else "", text)
     shown = call_text("", text)

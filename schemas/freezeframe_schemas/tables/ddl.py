@@ -41,7 +41,7 @@ TABLES: Final[tuple[tuple[str, tuple[Column, ...]], ...]] = (
     ("call_rows", CALL_COLUMNS),
     ("rejected_rows", REJECTED_COLUMNS),
 )
-"""The tables whose columns `columns` names, as they are after all migrations."""
+"""The tables whose columns `columns` defines, in their state after all migrations."""
 
 
 def described(column: Column) -> str:

@@ -20,13 +20,13 @@ _SPACED: Final = (b', {"', b'], "')
 """Cut before an object that follows another in an array (a message, a tool), and at the end of an array before the next key.
 
 The comma belongs to the piece that it introduces, so a message has the same bytes whether or not another follows. Within a JSON
-string a quote is escaped, so ``,{"`` never lies inside one."""
+string a quote is escaped, so ``,{"`` never occurs inside one."""
 _STYLE_BYTES: Final = 64
 _MARK_BYTES: Final = 4
 _LEAST: Final = 512
 """Bytes. A shorter piece is joined to the next one: a hash and its references would weigh more than the piece."""
 _WORTH_REMEMBERING: Final = 16 << 10
-"""Bytes. A shorter value is split and hashed anew in less time than it takes to look it up and compare."""
+"""Bytes. Splitting and hashing a shorter value again takes less time than looking it up and comparing."""
 
 
 def split(raw: bytes) -> list[bytes]:

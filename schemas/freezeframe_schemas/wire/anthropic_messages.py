@@ -295,7 +295,7 @@ def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
 
 
 def _split_block(block: JsonObject, split: Split) -> tuple[JsonObject, list[JsonObject]]:
-    """Return a block as it is announced, and the deltas that fill it."""
+    """Return the block in its announced form, and the deltas that fill it."""
     match block:
         case {"type": "text", "text": str(text)}:
             deltas: list[JsonObject] = [{"type": "text_delta", "text": piece} for piece in pieces_of(text, split)]

@@ -116,7 +116,7 @@ def _extend_parts(parts: list[JsonValue], part: JsonObject) -> None:
 
 
 def _continued(call: JsonObject, more: JsonObject) -> JsonObject:
-    """Return the call with the arguments of `more` put where their paths say."""
+    """Return the call with the arguments of `more` put at their paths."""
     merged: JsonObject = {key: value for key, value in call.items() if key != "willContinue"}
     merged.update({key: value for key, value in more.items() if key != "partialArgs"})
     pieces = as_objects(more.get("partialArgs"))

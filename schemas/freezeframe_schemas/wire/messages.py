@@ -110,7 +110,7 @@ class FilePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UriPart:
-    """Data behind a URI."""
+    """Data at a URI."""
 
     type: ClassVar[str] = "uri"
     modality: str
