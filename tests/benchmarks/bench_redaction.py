@@ -2,10 +2,10 @@
 
     python tests/benchmarks/bench_redaction.py [--peers DIR] [--no-peers] [--model-texts N]
 
-Corpora: `$FREEZEFRAME_DATA/pii` where it is set (the whole labelled corpus, the presidio-research sets, a payload of GenAI
-spans), else the small sample in `tests/data/pii`. Peers are installed into a virtual environment of their own (`--peers`,
+Corpora: `$FREEZEFRAME_DATA/pii` if it is set (the whole labelled corpus, the presidio-research sets, a payload of GenAI
+spans), else the small sample in `tests/data/pii`. Peers are installed into a separate virtual environment (`--peers`,
 default ``.bench/redaction-peers``). Speeds are CPU seconds of one core; compare the ratios, not the machine. The model tier is
-measured where it is installed. The last line is one JSON object.
+measured if it is installed. The last line is one JSON object.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def test_nothing_recorded_steers_the_terminal_or_the_page() -> None:
 
 @given(st.text())
 def test_printable_text_is_one_line_and_harmless(text: str) -> None:
-    """For any text: one printable line, and nothing changed where nothing had to be."""
+    """For any text: one printable line, and nothing changed that need not be."""
     shown = printable(text)
     assert shown.isprintable()
     assert len(short(text, 40)) <= 40

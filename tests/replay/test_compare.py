@@ -1,4 +1,4 @@
-"""The first difference is found where it is, and nowhere when there is none."""
+"""The first difference is found where it is, and none is found if there is none."""
 
 from __future__ import annotations
 

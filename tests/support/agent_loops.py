@@ -1,4 +1,4 @@
-"""Agent runs as they come in numbers: loops that resend their history each turn, with tools, retrieval, retries and failures.
+"""Agent runs in large numbers: loops that resend their history each turn, with tools, retrieval, retries and failures.
 
 Deterministic: the same seed gives the same run. Text is English prose and Python source of the standard library, so that
 compression meets the redundancy of real text.

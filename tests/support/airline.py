@@ -43,7 +43,7 @@ def load_runs() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody who is in no recording: planted in messages, tool arguments and results."""
+    """A person who is in no recording: planted in messages, tool arguments and results."""
 
     email: str
     phone: str
@@ -51,12 +51,12 @@ class Person:
 
     @property
     def private(self) -> tuple[str, ...]:
-        """What must be nowhere, however it is spaced."""
+        """What must appear nowhere, however it is spaced."""
         return (self.email, self.phone, self.phone.replace(" ", ""), self.card, self.card.replace(" ", ""))
 
 
 def person(number: int) -> Person:
-    """Return the customer of a run; a card number that passes its checksum, a phone number that can be rung."""
+    """Return the customer of a run; a card number that passes its checksum, a phone number that could be called."""
     digits = f"453914{number:09d}"
     total = sum(int(digit) if place % 2 else sum(divmod(2 * int(digit), 10)) for place, digit in enumerate(digits))
     card = digits + str(-total % 10)
@@ -105,7 +105,7 @@ class World:
 
 
 def agent(world: World, system: str, opening: str, turns: int, tools: dict[str, Callable[..., str]]) -> str:
-    """Answer the customer, `turns` model calls long; return the last thing that was said."""
+    """Answer the customer for `turns` model calls; return the last thing that was said."""
 
     @freezeframe.tool
     def customer(answer: str) -> str:
@@ -144,7 +144,7 @@ def make_tools(world: World, names: list[str]) -> dict[str, Callable[..., str]]:
 
 
 def schemas(tools: dict[str, Callable[..., str]]) -> Any:
-    """Return the tools as the model is told of them."""
+    """Return the tools as the model gets them."""
     return [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in tools]
 
 
@@ -208,7 +208,7 @@ class Played:
 
 
 def play(world: World, trajectory: list[Message]) -> str:
-    """Let the agent live through a trajectory, from the provider or from a replay."""
+    """Let the agent run through a trajectory, from the provider or from a replay."""
     names = sorted({message["name"] for message in trajectory if message["role"] == "tool"})
     turns = sum(message["role"] == "assistant" for message in trajectory)
     system, opening = trajectory[0]["content"], trajectory[1]["content"]
@@ -253,7 +253,7 @@ def redacted(played: Played, redactor: Redactor) -> list[SpanRecord]:
 
 
 def replay(fixture: Fixture, played: Played, url: str) -> tuple[Report, World]:
-    """Let the agent live through the run again, with the live customer's own words, answered from the fixture."""
+    """Let the agent run through it again, with the live customer's own words, answered from the fixture."""
     session = ReplaySession(fixture)
     with make_client(url) as client:
         world = World(url=url, client=client)
@@ -266,7 +266,7 @@ def replay(fixture: Fixture, played: Played, url: str) -> tuple[Report, World]:
 
 
 def private_values_in(directory: Path, who: Person) -> list[str]:
-    """Return what of the person stands in the bytes of any file below the directory."""
+    """Return the person's values that occur in the bytes of any file below the directory."""
     held = b"\n".join(path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file())
     return [value for value in who.private if value.encode() in held]
 

@@ -1,8 +1,8 @@
-"""Arbitrary agents: a seed gives a program, and the places in it where a change must be seen by a replay.
+"""Arbitrary agents: a seed gives a program, and the places in it where a replay must see a change.
 
 A program is a list of parts, each written by one rule of the grammar below from the seed and its own position, so that a part
-can be left out without a change to the others: that is how a failing program is made small. Where a rule writes
-``draw.change(...)`` the program can be altered: in a request, an outcome or the order of effects, always in code that runs.
+can be left out without a change to the others: that is how a failing program is made small. At each ``draw.change(...)`` of a
+rule the program can be altered: in a request, an outcome or the order of effects, always in code that runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Rule = Callable[["Draw"], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One place of a program, and what stands there before and after."""
+    """One place of a program, and what it holds before and after."""
 
     label: str
     before: str
@@ -27,7 +27,7 @@ class Change:
 
     @property
     def private(self) -> bool:
-        """Tell whether only private values differ, which a replay without the key cannot always tell apart."""
+        """Return whether only private values differ, which a replay without the key cannot always distinguish."""
         return self.label.startswith("private")
 
 
@@ -64,7 +64,7 @@ class Agent:
             filled = self.changes[number].after if number == change else self.changes[number].before
             return margin + filled.replace("\n", f"\n{margin}")
 
-        while _PLACE.search(text):  # what stands in a place may hold places
+        while _PLACE.search(text):  # what is in a place may hold places
             text = _PLACE.sub(place, text)
         return text
 
@@ -81,7 +81,7 @@ _STYLES: Final = ("chat", "chat", "chat-stream", "responses", "anthropic", "anth
 
 
 class Draw:
-    """What a rule draws from: chance of its own, the program's places, and whether it writes inside a coroutine."""
+    """What a rule draws from: its own random numbers, the program's places, and whether it writes inside a coroutine."""
 
     def __init__(
         self, chance: random.Random, changes: list[Change], variables: dict[str, str], *, position: int, is_async: bool

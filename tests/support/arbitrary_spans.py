@@ -1,4 +1,4 @@
-"""Hypothesis strategies: any span that OTLP can carry, each in a run of its own, for the laws that the store keeps."""
+"""Hypothesis strategies: any span that OTLP can carry, each in a separate run, for the laws that the store keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page in a real browser, served from an origin of its own, that tells the test what it saw."""
+"""A page in a real browser, served from a separate origin, that tells the test what it saw."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FLAGS = (
 
 
 class Site:
-    """A web server on a port of its own. Its page says what it saw by ``tell(text)``, which sends it here."""
+    """A web server on its own port. Its page says what it saw by ``tell(text)``, which sends it here."""
 
     def __init__(self) -> None:
         self.page = b""
@@ -99,7 +99,7 @@ class Chromium:
     async def _visit(self, url: str) -> str:
         async with aiohttp.ClientSession() as session, session.ws_connect(self._tab, max_msg_size=0) as tab:
             await tab.send_json({"id": 1, "method": "Page.enable"})
-            while (await tab.receive_json()).get("id") != 1:  # until then it may load without telling
+            while (await tab.receive_json()).get("id") != 1:  # until then it may load without an event
                 pass
             await tab.send_json({"id": 2, "method": "Page.navigate", "params": {"url": url}})
             while (await tab.receive_json()).get("method") != "Page.loadEventFired":

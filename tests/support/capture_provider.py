@@ -109,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "429":
             self._json({"error": {"message": f"busy {number}"}}, status=429, extra={"retry-after": "2", "retry-after-ms": "1"})
         elif fault == "late":
-            self.connection.recv(1)  # later than the client waits: it has left
+            self.connection.recv(1)  # later than the client waits: it has gone
             self.close_connection = True
         elif fault == "slow-stream":
             self._stream(_chat_events(number), pause_s=0.05)
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._chunk(event)
                 time.sleep(pause_s)  # so that chunks arrive one by one
             self.wfile.write(b"0\r\n\r\n")
-        except OSError:  # the client hung up: the test's business
+        except OSError:  # the client hung up: the test expects that
             self.close_connection = True
 
     def _open_stream(self, number: int) -> None:

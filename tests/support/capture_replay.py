@@ -15,7 +15,7 @@ from freezeframe_schemas.keys import request_key
 
 
 class Recorded:
-    """A responder over recorded exchanges; nested ones are left out, as a replay never gets there."""
+    """A responder over recorded exchanges; nested ones are left out, since a replay never gets there."""
 
     def __init__(self, exchanges: Iterable[Exchange]) -> None:
         known = list(exchanges)

@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS: an authority of its own, a server and a client."""
+"""Certificates for tests of TLS: a separate authority, a server and a client."""
 
 from __future__ import annotations
 

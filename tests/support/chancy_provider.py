@@ -1,4 +1,4 @@
-"""A model provider on loopback whose every answer is random, and whose faults are asked for by the model's name.
+"""A model provider on loopback whose every answer is random, and whose faults the model's name asks for.
 
 `gpt-4o-busy2` refuses equal requests twice with 429 and answers the third; `-down2` does so with 500; `-dies` cuts the stream
 midway; `-slow` takes longer than the others; `-never` does not answer within any test; `-tools2` calls a tool in its first two
@@ -53,7 +53,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is what some agents are there for."""
+        """Do nothing: some agents are there to hang up."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,9 +1,9 @@
 """A node of a cluster, as far as the embedded engine can be one: ``python cluster_node.py DIRECTORY``.
 
 It has the cluster's configuration, shards' parts and Distributed tables, and no network: what is for all nodes or shards is
-done on this one, Replicated tables are plain ones, and a read of a Distributed table is one of this node's part. It brings a
-database from today's version to a made-up next one and prints what it has then, as JSON. A process of its own, since chDB takes
-one configuration per process.
+done on this one, Replicated tables are plain ones, and a read of a Distributed table is one of this node's part. It upgrades a
+database from today's version to an invented next one and prints the result, as JSON. A separate process, since chDB takes one
+configuration per process.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _readable(pattern: str) -> str:
-    """Return a regular expression of the registry as a person writes it: ``/models/{model}:generateContent``."""
+    """Return a regular expression of the registry in readable form: ``/models/{model}:generateContent``."""
     text = re.sub(r"\(\?P<model>(endpoints/)?(?:\[\^[^]]*\][*+])?(\w*)[^()]*\)", _model, pattern)
     text = re.sub(r"\(\?:((?:[^()]|\([^()]*\))*)\)(\??)", _group, text)
     text = re.sub(r"\(\?:((?:[^()]|\([^()]*\))*)\)(\??)", _group, text)

@@ -1,13 +1,13 @@
-"""How hard a property test tries: as its author says in `make test`, in proportion less in the inner loop (`make check`)."""
+"""How hard a property test tries: as its author says in `make test`, proportionally less in the inner loop (`make check`)."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 
 _USUAL = 100
-"""What hypothesis draws where nothing is said."""
+"""How many examples hypothesis draws by default."""
 
 
 def examples(many: int) -> int:
-    """Return `many` times what the profile draws of the usual number: for ``settings(max_examples=examples(1500))``."""
+    """Return `many`, scaled by what the profile draws of the usual number: for ``settings(max_examples=examples(1500))``."""
     return max(1, many * settings().max_examples // _USUAL)

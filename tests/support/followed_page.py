@@ -26,7 +26,7 @@ def copy_package(package: ModuleType, root: Path) -> None:
 
 def follow(page: str, root: Path) -> set[str]:
     """Make the files of the page's ``python`` and ``sql`` blocks, which must be new, and the edits of its ``diff`` blocks,
-    whose old lines must stand in the file exactly once. Return the paths of all files touched."""
+    whose old lines must be in the file exactly once. Return the paths of all files touched."""
     touched = set[str]()
     path = ""
     for block in _BLOCK.finditer((ROOT / "docs" / "extending" / page).read_text("utf-8")):

@@ -1,6 +1,6 @@
 """The fixture whose files are kept under ``tests/golden/fixtures/v1``: one step for each form that the format knows.
 
-Made anew only when the format's version changes, into a folder of its own::
+Made anew only when the format's version changes, into a separate folder::
 
     PYTHONPATH=tests/support python -m golden_fixture tests/golden/fixtures/v1/every-form
 """

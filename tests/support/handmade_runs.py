@@ -1,4 +1,4 @@
-"""Runs built by hand, span by span, for tests of the engine and of what stands on it."""
+"""Runs built by hand, span by span, for tests of the engine and of what is built on it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def make_run(
 
 
 def told(spans: list[SpanRecord]) -> list[SpanRecord]:
-    """Return the run as another instrumentation tells of it: operations, arguments and results, and no exchange."""
+    """Return the run as another instrumentation reports it: operations, arguments and results, and no exchange."""
     return [replace(span, attributes=_told(span)) for span in spans]
 
 

@@ -48,7 +48,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that closes its connection is no error here."""
+        """Do nothing: a client that closes its connection is not an error here."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Clients of other languages, installed by their package manager if it is here and reaches a registry."""
+"""Clients of other languages, installed by their package manager if it is available and reaches a registry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 _PATIENCE_S = 100.0
-"""What a package manager gets. Some of them try for many minutes where there is no network."""
+"""Time for a package manager. Some of them try for many minutes if there is no network."""
 
 
 def install(command: Sequence[str], folder: Path) -> None:

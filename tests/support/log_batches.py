@@ -1,4 +1,4 @@
-"""Requests for the write-ahead log by their spans' numbers, and what a log holds of them."""
+"""Requests for the write-ahead log by their spans' numbers, and which of them a log holds."""
 
 from __future__ import annotations
 

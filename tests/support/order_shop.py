@@ -1,4 +1,4 @@
-"""The order-lookup example, started as a person starts it: every part a process of its own."""
+"""The order-lookup example, started as a user starts it: every part in a separate process."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def fix(directory: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shop:
-    """A world of its own with its pricing API, and the agent's door to it."""
+    """A separate world with its pricing API, and the agent's access to it."""
 
     directory: Path
     environment: Mapping[str, str]

@@ -13,7 +13,7 @@ from typing import Final
 
 _ROWS: Final = "FROM (SELECT '{path}' AS a, number AS n FROM numbers(2))"
 CALLS: Final[Sequence[str]] = (
-    # where an expression stands
+    # where an expression may be
     *(
         "SELECT {e}",
         "SELECT {e} AS b, b",
@@ -117,7 +117,7 @@ NAMES: Final[Sequence[str]] = (
     *("SELECT {function:Identifier}('{path}')", "SELECT {f} {rows}", "SELECT arrayMap((({f})), ['{path}'])"),
 )
 TABLES: Final[Sequence[str]] = (
-    # where a table stands
+    # where a table may be
     *("SELECT * FROM {t}", "SELECT * FROM {t} AS t FINAL", "SELECT * FROM (SELECT * FROM {t})", "FROM {t} SELECT *"),
     *("WITH c AS (SELECT * FROM {t}) SELECT * FROM c", "SELECT (SELECT * FROM {t} LIMIT 1)", "SELECT 1 IN (SELECT 1 FROM {t})"),
     *("SELECT 1 WHERE 1 IN {t}", "SELECT 1 WHERE EXISTS (SELECT 1 FROM {t})", "SELECT 1 FROM numbers(1) CROSS JOIN {t} AS t"),
@@ -221,7 +221,7 @@ def of_functions(functions: Sequence[str], outside: Outside) -> Iterator[Attack]
     """Yield each function in one place, and of each kind that reaches out one in every place.
 
     Args:
-        functions: sorted by kind, as the engine has them, so that a kind meets as many places as it has functions.
+        functions: sorted by kind, as the engine has them, so that a kind is tried in as many places as it has functions.
         outside: what is attacked.
     """
     places = (*CALLS, *NAMES)

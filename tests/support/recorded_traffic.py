@@ -1,7 +1,7 @@
 """Recorded provider traffic played again: a loopback server gives the recorded bytes, the real SDKs ask, a replay answers.
 
-`check()` takes one recorded conversation the whole way. Run as a program, it takes all of them and writes the page that lists
-what was covered and through which client: ``python tests/support/recorded_traffic.py > docs/replay-coverage.md``.
+`check()` plays, records and replays one recorded conversation. Run as a program, it takes all of them and writes the page that
+lists what was covered and through which client: ``python tests/support/recorded_traffic.py > docs/replay-coverage.md``.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that closes its connection is no error here."""
+        """Do nothing: a client that closes its connection is not an error here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -225,7 +225,7 @@ class Clients:
                 target = getattr(target, name)
             try:
                 return _result(_call(target, body, options))
-            except TypeError:  # the recorded request lacks what the typed method insists on: ask below it
+            except TypeError:  # the recorded request lacks what the typed method requires: ask below it
                 prefix = prefix or "/"
         path = parts.path.removeprefix(prefix)
         query: Any = {"params": options["extra_query"], "headers": {"openai-beta": "assistants=v2"}}
@@ -235,7 +235,7 @@ class Clients:
 
 
 def _call(method: Any, body: dict[str, Any], options: dict[str, Any]) -> Any:
-    """Call a typed SDK method with the recorded fields; those that it does not know go in beside them."""
+    """Call a typed SDK method with the recorded fields; those that it does not know go into ``extra_body``."""
     known = inspect.signature(method).parameters
     typed = {name: value for name, value in body.items() if name in known}
     others = {name: value for name, value in body.items() if name not in known}
@@ -262,7 +262,7 @@ def client_of(row: Row) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What became of one recorded conversation."""
+    """The outcome of one recorded conversation."""
 
     file: str
     rows: list[Row]
@@ -355,7 +355,7 @@ def served(fixture: Fixture) -> Generator[ReplaySession]:
 
 
 def check(conversations: Iterable[tuple[str, list[Row]]], again: Mapping[str, list[Row]] | None = None) -> list[Checked]:
-    """Take conversations the whole way: play, record, freeze, replay. `again`: what to ask the second time instead."""
+    """Play, record, freeze and replay conversations. `again`: what to ask the second time instead."""
     stage = Stage()
     url = stage.record(conversations)
     try:

@@ -1,4 +1,4 @@
-"""A collector as a process of its own, with real sockets, and senders that remember what it acked."""
+"""A collector as a separate process, with real sockets, and senders that remember what it acked."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """No process outlives the test that started it, whether the test passes, fails, errs, hangs or is interrupted.
 
 Every process inherits a variable that names the session, the test and its phase; so it is found in ``/proc`` however it was
-started, as a daemon too. After each test those that it started are ended by their ids, and a test that passed is failed for
-leaving them. What fixtures start may live as long as the session. Once pytest is gone, in whatever way, a reaper of its own
+started, even as a daemon. After each test the processes that it started are ended by their ids, and a test that passed fails if
+it left any. What fixtures start may live as long as the session. Once pytest is gone, for whatever reason, a separate reaper
 ends what is left. Linux only; elsewhere it does nothing.
 """
 
@@ -48,7 +48,7 @@ class Started:
     pid: int
     command: str
     phase: str
-    """``setup`` or ``call``; empty where the process does not say, as a fork does not."""
+    """``setup`` or ``call``; empty if the process does not say, like a fork."""
     test: str
 
     def __str__(self) -> str:
@@ -157,7 +157,7 @@ class StartedProcesses:
                 state, parent = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
                 variables = (folder / "environ").read_bytes().split(b"\0")
                 command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-            except OSError:  # it has ended, or is somebody else's
+            except OSError:  # it has ended, or belongs to someone else
                 continue
             marks = [one for one in variables if one.startswith(mark)]
             if state in "ZX" or not (marks or int(parent) == os.getpid()) or any(name in command for name in _OF_PYTHON):

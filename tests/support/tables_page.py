@@ -41,7 +41,7 @@ _TABLES: Final = (
 _WHOLE: Final = re.compile(
     r"TABLE IF NOT EXISTS \{db\}\.(\w+) \{on_cluster\} \(\n(.*?)\n\) ENGINE.*?\nCOMMENT '([^']*)'", re.DOTALL
 )
-"""A table that is whole on each node of a cluster: its columns stand in its migration alone."""
+"""A table that is whole on each node of a cluster: its columns are only in its migration."""
 _WHOLE_COLUMN: Final = re.compile(r"^    (\w+) (.+?)(?: DEFAULT \S+)? COMMENT '([^']*)',?$", re.MULTILINE)
 _AS_THEIR_TABLES: Final = ("spans", "payloads", "rejected")
 _COMMENT: Final = re.compile(r"COMMENT '((?:[^']|'')*)'")

@@ -1,4 +1,4 @@
-"""The whole way for real: example agent -> OTLP -> collector (redacts) -> embedded ClickHouse -> SQL -> fixture."""
+"""End to end for real: example agent -> OTLP -> collector (redacts) -> embedded ClickHouse -> SQL -> fixture."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VARIANTS = ("sync", "async", "stream", "langgraph")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """One run of the example at 3 PM, as it came back out of the store."""
+    """One run of the example at 3 PM, as it came back from the store."""
 
     variant: str
     printed: str

@@ -49,7 +49,7 @@ _RECORDINGS = 3
 
 
 class Found(StrEnum):
-    """What came of one replay, held against what should have."""
+    """The outcome of one replay, compared with the expected one."""
 
     IDENTICAL = "identical"
     """Unchanged, and called identical."""
@@ -98,7 +98,7 @@ class Stage:
     _recorded: dict[str, Run] = field(default_factory=dict[str, Run])
 
     def record(self, agents: Sequence[Agent]) -> None:
-        """Run each agent once; of the runs of each keep one.
+        """Run each agent once, and keep one run of each.
 
         An agent whose end did not get to the collector in the time that a process has to deliver it is run again: nothing of
         its outcome could be compared.
@@ -154,7 +154,7 @@ class Stage:
             return _judge(agent, place, run, EXIT_CODES[Verdict.INCOMPARABLE], str(error))
 
     def replay_by_command(self, agent: Agent, place: int | None) -> Trial:
-        """Do as `replay` does, by the command line, with a Python that has imported nothing."""
+        """Do what `replay` does, by the command line, with a Python that has imported nothing."""
         run = self._recorded[_service(agent)]
         done = subprocess.run(
             [_PYTHON, "-m", "freezeframe._cli", "replay", run.trace_id, "--data", str(self.collector.data)],
@@ -190,7 +190,7 @@ def _judge(agent: Agent, place: int | None, run: Run, code: int, told: str) -> T
 
 
 def named_reason(run: Run) -> str:
-    """Return why the recording says that it cannot be re-enacted exactly; empty where it does not."""
+    """Return why the recording says that it cannot be re-enacted exactly; empty if it does not."""
     ready = readiness(run)
     if run.gaps:
         return ", ".join(sorted({gap.kind.value for gap in run.gaps}))
@@ -214,7 +214,7 @@ def open_stage(folder: Path) -> Generator[Stage]:
 
 
 def _commit(folder: Path) -> None:
-    """Make the folder a checkout: without a commit no run is at the highest level, and that is not what is tried here."""
+    """Make the folder a checkout: without a commit no run is at the highest level, and levels are not what is tested here."""
     for command in ("init --quiet", "-c user.name=fuzz -c user.email=fuzz@example.com commit --quiet --allow-empty -m agents"):
         subprocess.run(["git", *command.split()], cwd=folder, check=True)
 
@@ -268,7 +268,7 @@ def _place_of(change: Change, agent: Agent) -> int | None:
 
 
 def counted(trials: Iterable[Trial]) -> Counter[str]:
-    """Return how many trials came to what; the reasons one by one."""
+    """Return how many trials had each outcome; the reasons one by one."""
     return Counter(f"{trial.found}: {trial.reason}" if trial.reason else trial.found.value for trial in trials)
 
 

@@ -1,6 +1,6 @@
 """Run statements as a reader would, with the walls that are named and no others, and see what they do outside the store.
 
-What a statement did is asked of the kernel, not read from its answer: which files of a folder were opened or changed (inotify)
+The kernel says what a statement did, not its answer: which files of a folder were opened or changed (inotify)
 and whether a server was connected to (it listens here).
 
 python wall_probe.py '{"writer": ..., "folder": ..., "walls": {"sandbox": true, ...}, "listener": 5}' < statements.json
@@ -57,7 +57,7 @@ class Watch:
         return found
 
     def _waiting(self) -> int:
-        """Return how many connections nobody has accepted: the sandbox lets no process accept one, so they are counted."""
+        """Return how many connections no one has accepted: the sandbox lets no process accept one, so they are counted."""
         (count,) = struct.unpack_from("I", self._listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 24)
         return count
 
@@ -89,7 +89,7 @@ def main() -> None:
             answer = ["refused", str(error)[:300]]
         sys.stdout.write(json.dumps([*answer, watch.seen()]) + "\n")
         sys.stdout.flush()
-    os._exit(0)  # the engine's threads need no farewell
+    os._exit(0)  # the engine's threads need no shutdown
 
 
 if __name__ == "__main__":

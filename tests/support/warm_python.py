@@ -1,9 +1,9 @@
 """Python processes that start in a hundredth of the time: forked from one that has imported the SDKs already.
 
 Importing the OpenAI and Anthropic SDKs costs seconds of CPU time, and a fuzz starts a thousand programs.
-`WarmPython.executable` stands in for ``sys.executable``: it takes the same command lines (a script, or ``-m module``). What
-runs is a process of its own, with its own environment, working directory, streams and exit status. It shares with its
-siblings the imported modules, and the seed of ``hash``.
+`WarmPython.executable` stands in for ``sys.executable``: it takes the same command lines (a script, or ``-m module``). Each
+program is a separate process, with its own environment, working directory, streams and exit status. It shares with its siblings
+the imported modules, and the seed of ``hash``.
 
     python -IS warm_python.py --serve SOCKET     the server that forks (started by `WarmPython`)
     python -IS warm_python.py SOCKET ARGUMENT... what the stand-in runs: hands its streams to the server and waits
@@ -60,7 +60,7 @@ class WarmPython:
 
 
 def ask(path: str, arguments: list[str]) -> int:
-    """Have the server run Python with these arguments in our place; return the exit status."""
+    """Let the server run Python with these arguments instead of this process; return the exit status."""
     request = json.dumps({"arguments": arguments, "environment": dict(os.environ), "cwd": os.getcwd()}).encode()
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
@@ -104,7 +104,7 @@ def serve(path: str) -> dict[str, Any]:
             elif key.fileobj is ended:
                 ended.recv(4096)
                 _tell_of_ended(running, watched)
-            else:  # who asked is gone: so is what it asked for
+            else:  # the process that asked is gone: so is its program
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(key.data, signal.SIGKILL)
                 watched.unregister(key.fileobj)
@@ -199,7 +199,7 @@ def become(program: dict[str, Any]) -> None:
 
 
 def run_to_the_end(program: dict[str, Any]) -> NoReturn:
-    """Run the program and end as Python does, but for taking apart all that was imported, which would take most of the time."""
+    """Run the program and end as Python does, but without tearing down all imports, which would take most of the time."""
     status = 0
     try:
         become(program)

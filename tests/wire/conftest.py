@@ -1,4 +1,4 @@
-"""Recorded exchanges, read once a session."""
+"""Recorded exchanges, read once per session."""
 
 from __future__ import annotations
 

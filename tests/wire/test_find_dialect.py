@@ -45,7 +45,7 @@ KNOWN = [
     ("http://127.0.0.1:8080/v1/chat/completions", "openai.chat", "openai"),
     ("http://litellm.internal:4000/v1/messages", "anthropic.messages", "anthropic"),
     ("http://[::1]:9000/v1/embeddings/", "openai.embeddings", "openai"),
-    # A known provider with a path that nobody reads here.
+    # A known provider with a path that no dialect reads.
     ("https://api.openai.com/v1/threads/t/messages", "generic", "openai"),
     ("https://api.anthropic.com/v1/messages/count_tokens", "generic", "anthropic"),
 ]
@@ -85,7 +85,7 @@ def test_reading_from_a_proxy_is_no_model_call_and_from_a_provider_is_generic() 
 
 
 def test_what_the_url_says_is_part_of_the_request_attributes() -> None:
-    """Model and streaming stand in the URL of Azure, Gemini and Bedrock."""
+    """Model and streaming are in the URL of Azure, Gemini and Bedrock."""
     azure, gemini, bedrock = (
         find_dialect("POST", url)
         for url in (AZURE, f"{VERTEX}/google/models/gemini-2.5-pro:streamGenerateContent", f"{BEDROCK}/converse")

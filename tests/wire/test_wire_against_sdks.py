@@ -1,4 +1,4 @@
-"""Recorded streams, put together by us and by the providers' own SDKs, which get the same bytes from a transport."""
+"""Recorded streams, put together by freezeframe and by the providers' own SDKs, which get the same bytes from a transport."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from freezeframe_schemas.wire.messages import Message, TextPart, ToolCallPart
 pytestmark = pytest.mark.long
 
 REPEATS_ITS_TOOL_CALL = {"6fe9ad2e9e402af1", "93146eadbd224beb"}
-"""Id and name come again in a later chunk; the SDK joins them (``llm_versionllm_version``), we do not."""
+"""Id and name are repeated in a later chunk; the SDK joins them (``llm_versionllm_version``), freezeframe does not."""
 
 
 class Row(Protocol):
@@ -48,7 +48,7 @@ def transport(row: Row) -> httpx2.MockTransport:
 
 
 def outline(message: Message) -> tuple[str, list[tuple[str | None, str, object]]]:
-    """Return text and tool calls of our message."""
+    """Return text and tool calls of a message that freezeframe read."""
     text = "".join(part.content for part in message.parts if isinstance(part, TextPart))
     return text, [(part.id, part.name, part.arguments) for part in message.parts if isinstance(part, ToolCallPart)]
 

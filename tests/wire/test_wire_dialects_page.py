@@ -17,7 +17,7 @@ def test_the_page_is_current() -> None:
 
 
 def test_the_page_names_every_dialect_and_provider() -> None:
-    """And no regular expression is left in it."""
+    """And the page has no regular expression left."""
     text = dialects_page()
     for route in registry.ROUTES:
         assert f"| `{route.dialect.name}` |" in text

@@ -17,7 +17,7 @@ from freezeframe_schemas.wire import WireDialect, eventstream, find_dialect, sse
 pytestmark = pytest.mark.long
 
 NO_LAST_EVENT = {"gcp.gemini", "gcp.vertex_ai", "writer"}
-"""Providers that send no event to end a stream: only the end of the HTTP body tells."""
+"""Providers that send no event to end a stream: only the end of the HTTP body shows it."""
 
 
 class Row(Protocol):
@@ -60,7 +60,7 @@ def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: S
     cuts = 0
     for row, dialect, provider in streams(exchanges):
         if provider == "writer" and dialect.name == "openai.completions":
-            continue  # frames of its own, which say nothing of an end
+            continue  # its own frames, which say nothing about an end
         events = events_of(row.response)
         last = _start_of_the_end(row.response, events)
         borders = [start for start, _ in events if start <= last]
@@ -80,13 +80,13 @@ def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: S
 
 
 def has_finished(dialect: WireDialect, row: Row, size: int) -> bool:
-    """Tell whether the model had given its reason to finish, so that only the end of the stream is missing."""
+    """Return whether the model had given its reason to finish, so that only the end of the stream is missing."""
     said = dialect.response_attributes(row.response[:size], content_type=row.content_type, status=200)
     return genai.RESPONSE_FINISH_REASONS in said
 
 
 def _start_of_the_end(body: bytes, events: list[tuple[int, int]]) -> int:
-    """Return where the first event begins after which an answer may be whole: ``[DONE]`` follows Cohere's ``message-end``."""
+    """Return the start of the first event after which an answer may be whole: ``[DONE]`` follows Cohere's ``message-end``."""
     starts = [start for start, end in events if b'"message-end"' in body[start:end]]
     return (starts or [events[-1][0]])[0]
 
@@ -137,7 +137,7 @@ def test_an_error_in_the_midst_of_a_stream_ends_it() -> None:
 
 
 def test_the_text_of_an_answer_does_not_end_it() -> None:
-    """A model may write anything, the words of the protocol too."""
+    """A model may write anything, even the words of the protocol."""
     match = find_dialect("POST", "https://api.openai.com/v1/chat/completions")
     assert match is not None
     text = json.dumps("\n\ndata: [DONE]\n\n")

@@ -44,7 +44,7 @@ def message(headers: dict[str, bool | int | bytes | str], payload: bytes) -> eve
     )
 )
 def test_encoded_events_are_parsed_back(events: list[sse.SseEvent]) -> None:
-    """Names and data survive; the ranges lie end to end."""
+    """Names and data survive; the ranges are end to end."""
     body = sse.encode(events)
     parsed = sse.parse_events(body)
     assert [(event.event, event.data) for event in parsed] == [(event.event, event.data) for event in events]
@@ -89,7 +89,7 @@ def test_any_bytes_are_events_in_order(body: bytes) -> None:
 
 @pytest.mark.long
 def test_recorded_streams_are_cut_into_ranges_that_cover_them(exchanges: Sequence[Row]) -> None:
-    """Joined, the ranges are the body, but for blank lines and comments at its end."""
+    """Joined, the ranges are the body, except for blank lines and comments at its end."""
     streams = [row for row in exchanges if row.content_type.startswith("text/event-stream")]
     assert len(streams) > 600
     for row in streams:
@@ -152,7 +152,7 @@ def test_recorded_event_streams_are_written_again_byte_for_byte(exchanges: Seque
 # -- content encodings --------------------------------------------------------------------------------------------------
 @given(body=st.binary(max_size=300))
 def test_gzip_and_deflate_are_undone(body: bytes) -> None:
-    """Also raw deflate, which servers send under the same name, and one coding on another."""
+    """Also raw deflate, which servers send under the same name, and one coding on top of another."""
     raw = zlib.compressobj(wbits=-15)
     twice = gzip.compress(zlib.compress(body))
     assert decode_body(gzip.compress(body), [("Content-Encoding", "gzip")]) == body

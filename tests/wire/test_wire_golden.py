@@ -1,4 +1,4 @@
-"""What every recorded exchange gives, held in a golden file; what it must hold whatever the provider."""
+"""What every recorded exchange gives, kept in a golden file; and what must hold whatever the provider."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ UPDATE = "FREEZEFRAME_UPDATE_GOLDEN"
 LONGEST_TEXT = 24
 MESSAGE_NAMES = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
 
-# Rows whose answer has nothing that a dialect could read: the recording lost the body (or its content-encoding), or the API
-# is one that we only name.
+# Rows whose answer has nothing that a dialect could read: the recording lost the body (or its content-encoding), or the API is
+# one that is only named.
 WITHOUT_ANSWER = {"ba81ed327600ef07", "30c9663eff7aca40", "c7a98d5b201b7570", "88024b179785685a"}
 BROKEN_REQUEST = "d78085707ce35826"  # a comma too many; the provider took it
 
@@ -68,7 +68,7 @@ def read(row: Row) -> Mapping[str, Any]:
 
 
 def short(name: str, value: AttributeValue) -> object:
-    """Return the value as it stands in the golden file: long texts by their start and hash, messages by their outline."""
+    """Return the value as it is in the golden file: long texts by their start and hash, messages by their outline."""
     if isinstance(value, tuple):
         return [short("", item) for item in value]
     if not isinstance(value, str) or len(value) <= LONGEST_TEXT:
@@ -100,7 +100,7 @@ def golden_line(row: Row) -> str:
 
 
 def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Row]) -> None:
-    """One line a row; FREEZEFRAME_UPDATE_GOLDEN=1 writes the file anew."""
+    """One line per row; FREEZEFRAME_UPDATE_GOLDEN=1 writes the file anew."""
     lines = [golden_line(row) for row in exchanges]
     if os.environ.get(UPDATE):
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Row]) ->
 
 
 def test_dialects_are_counted_by_name(exchanges: Sequence[Row]) -> None:
-    """Every row has a dialect; the 28 that we only name are OpenAI's threads and a rerank."""
+    """Every row has a dialect; the 28 that are only named are OpenAI's threads and a rerank."""
     matches = [find_dialect(row.method, row.url) for row in exchanges]
     names = Counter(match.dialect.name if match else "unknown" for match in matches)
     assert names == {

@@ -229,14 +229,14 @@ def test_tool_arguments_beyond_64_bits_keep_their_digits() -> None:
 
 
 def test_a_lone_surrogate_is_escaped_where_text_is_bare() -> None:
-    """`model` is no JSON text, so the escape is Python's."""
+    """`model` is not JSON text, so the escape is Python's."""
     attributes = DIALECTS["openai.chat"].request_attributes(HARD["lone surrogate"])
     assert attributes[genai.REQUEST_MODEL] == "m\\ud800"
     assert "\\udfff!" in str(attributes[genai.INPUT_MESSAGES])
 
 
 def test_a_429_with_half_a_body_names_the_status() -> None:
-    """Nothing is read out of half a JSON document; the status is what is known."""
+    """Nothing is read from half a JSON document; the status is what is known."""
     body = b'{"error": {"message": "Rate limit reached for gpt-4o in organiz'
     attributes = DIALECTS["openai.chat"].response_attributes(body, content_type="application/json", status=429)
     assert attributes == {genai.ERROR_TYPE: "429"}

@@ -36,7 +36,7 @@ def validator(name: str) -> Draft202012Validator:
     """Return the validator of one of the conventions' schemas.
 
     Two departures: an output message may lack its finish reason (a stream that was cut has none), and a tool's parameters are
-    not followed into JSON Schema's meta-schema, which is not ours to hold tools to.
+    not followed into JSON Schema's meta-schema, which tools need not meet here.
     """
     schema: dict[str, Any] = json.loads((SCHEMAS / f"gen-ai-{name}.json").read_text())
     definitions = schema["$defs"]
@@ -102,7 +102,7 @@ FIELDS = frozenset(
 
 
 def is_extra(key: str) -> bool:
-    """Tell whether a key is none of the conventions'."""
+    """Return whether a key is not one of the conventions'."""
     return key not in FIELDS
 
 
@@ -146,7 +146,7 @@ def test_instructions_survive_the_text(instructions: tuple[Part, ...]) -> None:
 
 
 def test_a_part_that_breaks_its_own_type_is_kept_verbatim() -> None:
-    """Another vendor wrote a text part whose content is no text."""
+    """Another vendor wrote a text part whose content is not text."""
     text = '[{"role":"user","parts":[{"type":"text","content":{"a":1}}]}]'
     (message,) = from_json(text)
     assert message.parts == (messages.GenericPart(type="text", extra={"content": {"a": 1}}),)

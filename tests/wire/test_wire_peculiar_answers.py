@@ -72,7 +72,7 @@ def test_gemini_arrays_of_objects_stream_by_path_too() -> None:
 
 
 def test_a_gemini_call_that_was_cut_says_that_it_would_have_gone_on() -> None:
-    """Half of the arguments must not pass for all of them."""
+    """Half of the arguments must not be taken for all of them."""
     message = answer(read(GEMINI, "google-stream-tool-call-arguments.chunks.txt", lines=2))
     (part,) = message.parts
     assert isinstance(part, ToolCallPart)

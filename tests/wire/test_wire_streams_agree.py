@@ -1,8 +1,8 @@
 """A streamed answer and a synchronous one that say the same give the same attributes.
 
 Every recorded synchronous answer is written again as the stream that the provider would send for it, cut into pieces at places
-that depend on the row, and must be read the same. The encoders here are written from the providers' documents, not from our
-readers.
+that depend on the row, and must be read the same. The encoders here are written from the providers' documents, not from the
+readers under test.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def events(values: Sequence[tuple[str | None, Any]]) -> bytes:
     return sse.encode([sse.SseEvent(event=name, data=json.dumps(value).encode()) for name, value in values])
 
 
-# -- one encoder a format: the synchronous answer -> the stream ---------------------------------------------------------
+# -- one encoder per format: the synchronous answer -> the stream -------------------------------------------------------
 def openai_chat(document: Document, pieces: Pieces) -> bytes:
-    """Chunks with deltas; usage in a chunk of its own at the end, as with ``include_usage``."""
+    """Chunks with deltas; usage in a separate chunk at the end, as with ``include_usage``."""
     head = {key: value for key, value in document.items() if key not in ("choices", "usage")}
     chunks: list[Document] = []
     for choice in document["choices"]:

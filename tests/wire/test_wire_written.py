@@ -1,4 +1,4 @@
-"""What a dialect writes, it reads: recorded answers written again, and answers that nobody gave, in every format."""
+"""What a dialect writes, it reads: recorded answers written again, and invented answers, in every format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Row(Protocol):
 
 
 def cutter(seed: str) -> Callable[[str], list[str]]:
-    """Return what cuts a text at random places."""
+    """Return a function that cuts a text at random places."""
     source = random.Random(seed)
 
     def split(text: str) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Seque
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_edited_text_is_read_where_the_recorded_one_was(exchanges: Sequence[Row], name: str) -> None:
-    """In the form of the recorded answer; the request is the recorded one, so that Bedrock's makers are told apart."""
+    """In the form of the recorded answer; the request is the recorded one, so that Bedrock's makers are distinguished."""
     edited = Answer(pieces=("Grüß", " dich"))
     for row in exchanges:
         match = find_dialect(row.method, row.url, (), row.request)

@@ -1,8 +1,8 @@
 """What a row of the client table is: a client library, and one trial for each thing that applications do with it.
 
 A new client is one module in `clients.libraries` with a `CLIENT`. Its functions take a `World` and return what the application
-gets; they know nothing of freezeframe (but `World.tool` for libraries without tools of their own), and import their library
-inside, so that the table can be listed where the library is not installed.
+gets; they know nothing of freezeframe (except `World.tool` for libraries without their own tools), and import their library
+inside, so that the table can be listed even if the library is not installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from clients.provider import Turn
 import freezeframe
 
 CORE: Final = "core"
-"""The environment that the tests have anyway; every other one is made by `make test-clients`."""
+"""The environment that the tests have anyway; `make test-clients` makes every other one."""
 
 
 class Column(StrEnum):
@@ -37,7 +37,7 @@ class Column(StrEnum):
 
 
 class OutOfOrder(Exception):
-    """What the tool raises when it fails: an exception of the application's own."""
+    """What the tool raises when it fails: an exception of the application."""
 
 
 class World:
@@ -46,7 +46,7 @@ class World:
     def __init__(self, port: int) -> None:
         self._port = port
         self.server = ""
-        """Address of the trial's own server, where it has one."""
+        """Address of the trial's own server, if it has one."""
         self.effects: list[str] = []
         """One line for each time that a tool did its work. A replay adds none."""
         self.out_of_order = False
@@ -73,7 +73,7 @@ class World:
         return "40 C"
 
     def tool(self, name: str) -> Callable[..., str]:
-        """Return a plain function marked as a tool, as applications do that have no framework."""
+        """Return a plain function marked as a tool, as in applications without a framework."""
 
         def work(**arguments: Any) -> str:
             self.effects.append(f"{name}({arguments})")
@@ -94,7 +94,7 @@ class Trial:
     script: tuple[Turn, ...] = ()
     """The provider's answers, in order."""
     server: Server | None = None
-    """What runs for the length of the use, and gives its address; a replay does without."""
+    """Runs as long as the use, and gives its address; a replay does without."""
 
     @property
     def name(self) -> str:
@@ -113,7 +113,7 @@ class Client:
 
     name: str
     distribution: str
-    """Whose version the table names."""
+    """The distribution whose version the table names."""
     environment: str = CORE
     requires: tuple[str, ...] = ()
     """What the environment installs for it."""
@@ -124,7 +124,7 @@ class Client:
 
 
 def load(module: str) -> Any:
-    """Import a client library; its types are its own affair."""
+    """Import a client library; its types are not checked here."""
     return importlib.import_module(module)
 
 

@@ -1,7 +1,7 @@
-"""Runs a trial three times: without us, captured, and from its fixture with the provider gone; and compares.
+"""Runs a trial three times: without freezeframe, captured, and from its fixture with the provider gone; and compares.
 
-*Captured byte-exact*: the application got what it gets without us, and each HTTP exchange on the spans has the request bytes
-that reached the server and the response bytes that left it (of an abandoned stream, as much as the application took).
+*Captured byte-exact*: the application got what it gets without freezeframe, and each HTTP exchange on the spans has the request
+bytes that reached the server and the response bytes that left it (of an abandoned stream, as much as the application took).
 *Replayed equal*: spans -> run -> fixture on disk -> replay gives the application the same again, with no divergence, nothing
 asked of the network and no tool called.
 """
@@ -35,10 +35,10 @@ from freezeframe_schemas.run import Run, build_run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a trial."""
+    """The outcome of a trial."""
 
     not_captured: tuple[str, ...] = ()
-    """What is wrong with the capture, a line each; empty where it is byte-exact."""
+    """What is wrong with the capture, one line each; empty if it is byte-exact."""
     not_replayed: tuple[str, ...] = ()
     seams: frozenset[str] = frozenset()
     """Which seams recorded."""
@@ -57,14 +57,14 @@ _OF_THE_TRIAL: Final = frozenset({GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQU
 
 
 def run_trial(trial: Trial, column: Column) -> Outcome:
-    """Take a trial the whole way."""
+    """Capture a trial, replay it, and compare."""
     with Provider(trial.script) as provider, _world(trial, provider) as world:
         bare = _finished(trial.use(world))
     with Provider(trial.script) as provider, _world(trial, provider) as world, capture() as captured:
         live = _finished(freezeframe.run(name=trial.name)(trial.use)(world))
     run = build_run(captured.spans)
     fixture = _on_disk(freeze(run))
-    # The world is what the entry point was given, and no part of the recording.
+    # The world is what the entry point was given, and not part of the recording.
     fixture = replace(fixture, entry=replace(fixture.entry, input=None))
     faults = [] if bare == live else [f"{trial.name}: without us the application gets {bare!r:.600}, with us {live!r:.600}"]
     faults += [f"{trial.name}: {fault}" for fault in _not_captured(run, provider.crossed, column)]

@@ -1,8 +1,8 @@
 """Recorded requests asked again through the provider's own SDK, for the providers that neither openai's nor anthropic's serves.
 
 Each function takes the provider's address and a recorded row, and gives what the SDK makes of the answer. The SDK is asked
-for what the recorded request asked for as far as its signature goes; where a recorded request is not one that the SDK of today
-would build, it asks a plain question at the same endpoint: the answer is what counts.
+for what the recorded request asked for as far as its signature goes; if today's SDK would not build a recorded request, it asks
+a plain question at the same endpoint: only the answer matters.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class OwnSdk:
     module: str
     ask: Ask
     environment: str = "sdks"
-    """Where it is tried: in one place, so that the core's tests do not take longer for it."""
+    """The environment in which it is tried: a single one, so that the core's tests do not take longer."""
 
     @property
     def installed(self) -> bool:
-        """Tell whether this environment has it."""
+        """Return whether this environment has it."""
         try:
             return importlib.util.find_spec(self.module) is not None
         except ModuleNotFoundError:
@@ -43,23 +43,23 @@ class OwnSdk:
 
 
 def host_of(row: Row) -> str:
-    """Return the provider's host; a local one by a name that says whose it is."""
+    """Return the provider's host; a local one gets a name that says whose it is."""
     return "ollama" if row["provider"] == "ollama" else urlsplit(row["request"]["url"]).hostname or ""
 
 
 def _body(row: Row) -> dict[str, Any]:
     try:
         return json.loads(row["request"].get("text") or "{}")
-    except ValueError:  # one of the recorded requests was no JSON
+    except ValueError:  # one of the recorded requests was not JSON
         return {}
 
 
 def _call(method: Callable[..., Any], given: Mapping[str, Any], fallback: Mapping[str, Any]) -> Any:
-    """Call with what the signature knows of `given`; with `fallback` where the SDK refuses it before it asks."""
+    """Call with what the signature knows of `given`; with `fallback` if the SDK refuses it before it sends anything."""
     known = inspect.signature(method).parameters
     try:
         return method(**{name: value for name, value in given.items() if name in known})
-    except (TypeError, ValueError):  # a validation of the SDK's: nothing was sent
+    except (TypeError, ValueError):  # the SDK's own validation: nothing was sent
         return method(**fallback)
 
 
@@ -126,7 +126,7 @@ def _gemini(url: str, row: Row) -> Any:
 
 
 def _first_try(method: Callable[..., Any], asked: Mapping[str, Any], plain: Mapping[str, Any]) -> Any:
-    """Ask as recorded where the SDK's types take the recorded fields, which they say before anything is sent."""
+    """Ask as recorded if the SDK's types accept the recorded fields, which they check before anything is sent."""
     types = load("google.genai.types")
     if _NUMBERED_TYPE.search(json.dumps(asked["config"])):
         return method(**plain)

@@ -27,7 +27,7 @@ _SEPARATORS: Final = {"text/event-stream": b"\n\n", "application/x-ndjson": b"\n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One answer: a recorded exchange by its id, whole or cut, or a fault of ours."""
+    """One answer: a recorded exchange by its id, whole or cut, or an added fault."""
 
     recorded: str = ""
     """`id` in the recorded exchanges; none for a fault."""
@@ -100,7 +100,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that closes its connection is no error here."""
+        """Do nothing: a client that closes its connection is not an error here."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -155,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _written(turn: Turn) -> tuple[int, list[tuple[str, str]], list[bytes]]:
-    """Return status, headers and the pieces of the body, of which there are several where it is a stream."""
+    """Return status, headers and the pieces of the body, of which there are several if it is a stream."""
     if not turn.recorded:
         return turn.status, list(turn.headers), [turn.body]
     response = rows()[turn.recorded]["response"]

@@ -33,7 +33,7 @@ BESIDE: Final[Mapping[str, set[str]]] = {
 """What the other tests in tests/clients need."""
 
 Cell = dict[str, Any]
-"""``{"captured": true, "replayed": true}``, or ``{"why": "..."}`` where there is nothing to try."""
+"""``{"captured": true, "replayed": true}``, or ``{"why": "..."}`` if there is nothing to try."""
 Row = dict[str, Any]
 """``{"version": "3.54.0", "environment": "core", "seams": ["httpx2"], "cells": {"sync": {...}}}``."""
 
@@ -47,7 +47,7 @@ def all_clients() -> tuple[Client, ...]:
 
 
 def environments() -> list[str]:
-    """Return the environments beside the core."""
+    """Return the environments besides the core."""
     return sorted(({client.environment for client in all_clients()} | BESIDE.keys()) - {CORE})
 
 
@@ -97,7 +97,7 @@ def write_cell(client: Client, column: Column, cell: Cell, seams: frozenset[str]
 
 
 def load_traffic() -> dict[str, Row]:
-    """Return what became of the recorded exchanges asked through the providers' own SDKs, by provider."""
+    """Return the outcomes of the recorded exchanges asked through the providers' own SDKs, by provider."""
     return json.loads(TRAFFIC.read_text("utf-8")) if TRAFFIC.exists() else {}
 
 

@@ -39,7 +39,7 @@ def _client(world: World, attempts: int = 1) -> Any:
 
 
 def _without_metadata(answer: Any) -> Any:
-    """Return the answer without what tells of the connection (dates, header objects)."""
+    """Return the answer without what describes the connection (dates, header objects)."""
     return {name: value for name, value in answer.items() if name != "ResponseMetadata"}
 
 

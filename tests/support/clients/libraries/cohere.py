@@ -68,7 +68,7 @@ def use_tools(world: World) -> Any:
 
 
 def chat_or_fail(world: World) -> Any:
-    """Say how it failed; the text of the SDK's errors holds the response headers, among them the date."""
+    """Return how it failed; the text of the SDK's errors holds the response headers, among them the date."""
     try:
         return chat(world)
     except Exception as error:

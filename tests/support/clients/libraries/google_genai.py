@@ -1,4 +1,4 @@
-"""google-genai: the Gemini API, by httpx and, async, by aiohttp where that is installed."""
+"""google-genai: the Gemini API, by httpx and, async, by aiohttp if that is installed."""
 
 from __future__ import annotations
 

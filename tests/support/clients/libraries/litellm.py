@@ -30,13 +30,13 @@ def _ask_anthropic(world: World) -> dict[str, Any]:
 def _litellm() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else its import asks the network for prices
     litellm = load("litellm")
-    litellm.in_memory_llm_clients_cache.flush_cache()  # its HTTP clients belong to the event loop that they were made in
+    litellm.in_memory_llm_clients_cache.flush_cache()  # its HTTP clients belong to the event loop in which they were made
     litellm.suppress_debug_info = True
     return litellm
 
 
 def _told(answer: Any) -> Any:
-    """Return the answer without the id and the time that LiteLLM makes up for providers that give none."""
+    """Return the answer without the id and the time that LiteLLM invents for providers that give none."""
     told = answer.model_dump()
     return {name: value for name, value in told.items() if name not in ("id", "created")}
 

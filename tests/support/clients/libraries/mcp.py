@@ -106,7 +106,7 @@ async def by_stdio(world: World) -> Any:
 
 
 async def fail(world: World) -> Any:
-    """Call a tool that raises, one that is not there, and a method that the server does not know."""
+    """Call a tool that raises, one that does not exist, and a method that the server does not know."""
     async with AsyncExitStack() as stack:
         session = await _session(stack, load("mcp.client.streamable_http").streamable_http_client(world.server))
         results = [await session.call_tool(name, {}) for name in ("broken", "missing")]
