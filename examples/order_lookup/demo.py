@@ -79,7 +79,7 @@ class Demo:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}",
             "FREEZEFRAME_DATA": str(self._data),
             "ORDER_WORLD": str(self._world),
-            # The bot is a project of its own: git looks no higher, and does not ask for the author.
+            # The bot is a separate project: git looks no higher, and does not ask for the author.
             "GIT_CEILING_DIRECTORIES": str(self._directory),
             **{f"GIT_{who}_{what}": "demo" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
         }

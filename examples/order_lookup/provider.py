@@ -6,7 +6,7 @@
 `POST /v1/chat/completions`, `POST /v1/embeddings` (OpenAI) and `POST /v1/messages` (Anthropic), with the ids,
 fingerprints, usage, headers and error shapes of the real ones. Nothing about an answer is repeatable: ids and
 wording are random, and a stream is cut at random places, in tokens and in bytes, so that only a byte-exact
-recording can give the same answer twice. It must keep no state between two requests.
+recording can return the same answer twice. It must keep no state between two requests.
 """
 
 import argparse

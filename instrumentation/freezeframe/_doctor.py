@@ -29,7 +29,7 @@ class LibraryReport:
     version: str
     state: State
     what: str
-    """What of it is captured; if nothing is, what to do."""
+    """What is captured; if nothing is, what to do."""
 
 
 _GENAI: Final = "use google-genai, which is captured"

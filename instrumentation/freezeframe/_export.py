@@ -187,7 +187,7 @@ class Pipeline:
                 self._start()
 
     def flush(self, timeout_s: float) -> bool:
-        """Deliver what is queued. Return whether all of it left in time."""
+        """Deliver what is queued. Return whether all of it was delivered in time."""
         deadline_s = time.monotonic() + timeout_s
         with self._changed:
             self._hurry = True

@@ -54,7 +54,7 @@ class Handle:
         return None if self._pipeline is None else self._pipeline.counts
 
     def flush(self, timeout_s: float = 5.0) -> bool:
-        """Deliver what is queued; return whether all of it left in time."""
+        """Deliver what is queued; return whether all of it was delivered in time."""
         return True if self._pipeline is None else self._pipeline.flush(timeout_s)
 
     def watch_termination(self) -> None:

@@ -22,7 +22,7 @@ _T = TypeVar("_T", Resource, Scope, SpanRecord)
 def encode_request(records: Iterable[SpanRecord]) -> bytes:
     """Return one request with the spans grouped by resource and scope."""
     records = list(records)
-    # By identity: the exporter gives all spans of one process the same resource. No id is reused while the records live.
+    # By identity: the exporter gives all spans of one process the same resource. No id is reused while the records exist.
     resources = {id(record.resource): record.resource for record in records}
     scopes = {id(record.scope): record.scope for record in records}
     resource_of = {key: _encoded(encode_resource, _sound_resource, resource) for key, resource in resources.items()}

@@ -63,7 +63,7 @@ class CurrentRun:
 
     @property
     def id(self) -> str | None:
-        """The id that the application gave."""
+        """The application's own id for the run."""
         return self._context.id
 
     def flag(self, key: str, value: _V) -> _V:

@@ -1,4 +1,4 @@
-"""Sampling by run: a run is kept whole or not at all, because half of one can neither be read nor re-enacted.
+"""Sampling by run: a run is kept whole or not at all, because half a run can neither be read nor re-enacted.
 
 The decision is made once, where the run begins, from the application's id for it or from the trace id, so it is the same
 in every process of the run; below a remote parent it is the parent's. With `keep_errors`, the spans of a run that is

@@ -242,7 +242,7 @@ class Report:
 
     @property
     def relaxations(self) -> Mapping[str, int]:
-        """Return what differed and did not decide -> the number of steps in which it did."""
+        """Return each difference that did not decide -> the number of steps with it."""
         return Counter(name for item in self.served for name in item.relaxed)
 
     @property

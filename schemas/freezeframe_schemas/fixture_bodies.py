@@ -1,4 +1,4 @@
-"""The bodies of a fixture's steps: the most readable form that gives back the same bytes. Writer and reader side by side."""
+"""The bodies of a fixture's steps: the most readable form that restores the same bytes. Writer and reader together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("compact-ascii", {"ensure_ascii": True, "separators": (",", ":")}),
     ("spaced-ascii", {"ensure_ascii": True}),
 )
-"""The ways in which JSON is commonly written; `form` in a body names the one that gives back its bytes."""
+"""The ways in which JSON is commonly written; `form` in a body names the one that restores its bytes."""
 
 
 def body_to_json(body: bytes, blobs: dict[str, bytes] | None = None) -> dict[str, Any]:

@@ -43,14 +43,14 @@ class GapKind(StrEnum):
     """The run was ended from outside (its caller gave up or went away), which a replay does not repeat."""
     RANDOM_UNRECORDED = "random_unrecorded"
     UNREAD = "unread"
-    """The collector's redaction could not read all of it in time and kept hashes."""
+    """The collector's redaction could not read everything in time and kept hashes."""
     UNSEEN = "unseen"
     """Something that this version cannot read."""
 
 
 CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
-    # Without these the run cannot be started again by itself, or a step of it cannot be answered.
+    # With one of these, the run cannot be started again by itself, or one of its steps cannot be answered.
     **dict.fromkeys(
         (
             GapKind.ENTRY_UNREACHABLE,

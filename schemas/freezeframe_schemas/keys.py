@@ -67,7 +67,7 @@ def request_key(
     """Return the key of a request.
 
     Args:
-        kind: what is asked; model calls leave the host out, so that a recording serves any base URL.
+        kind: the kind of call; model calls leave the host out, so that a recording serves any base URL.
         name: tool, retriever or MCP method; not used for HTTP.
         request: the request as recorded or as it is being made.
         transient: top-level body fields that never decide (from the wire dialect).

@@ -47,7 +47,7 @@ _RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "faile
 
 
 def status_of(*, unfinished: bool, failed: bool) -> RunStatus:
-    """Return the status of a run by whether an entry point of it has no end, and whether its outermost one failed."""
+    """Return the status of a run, given whether one of its entry points has no end and whether its outermost one failed."""
     facts = {"unfinished": unfinished, "failed": failed}
     return next((status for status, fact in _RULES if facts[fact]), RunStatus.OK)
 

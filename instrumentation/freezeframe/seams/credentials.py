@@ -1,6 +1,6 @@
 """Credential look-ups: requests for temporary keys that SDKs make before the application's own requests.
 
-They are never recorded, because their answers are secrets and no part of what a run depended on. In a replay, where nothing
+They are never recorded, because their answers are secrets and a run does not depend on them. In a replay, where nothing
 is really signed, each is answered with a key that opens nothing, in the form that its SDK reads.
 """
 

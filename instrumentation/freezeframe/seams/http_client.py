@@ -190,7 +190,7 @@ def _watch(response: Any, recording: Recording) -> None:
 
 def _read(held: Callable[[], Any], recording: Recording, reading: list[bool], read: Callable[..., Any], *args: Any) -> Any:
     response = held()
-    if reading[0]:  # one of them calls another
+    if reading[0]:  # these methods call each other
         return read(response, *args)
     reading[0] = True
     try:

@@ -93,7 +93,7 @@ class _Shared:
         self._row: list[str] | None = None
         self._row_from = 0
         self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
-        """Who made the number that `gauss` will give next."""
+        """The place that made the number that `gauss` will return next."""
         self.served = Served()
 
     def watch(self, generator: Any) -> None:

@@ -141,7 +141,7 @@ def note_session(verb: str, what: str) -> None:
         if recorder is None or place.lane.apart:
             return
         sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
-        # three frames up: past the seam's hook, and what `Patches.around` made of it
+        # three frames up: past the seam's hook and the wrapper from `Patches.around`
         found = None if sights is None or sights.full else _who(sys._getframe(3), alone=place.run is None)
         if sights is not None and found is not None:
             sights.note(Sight(kind=GapKind.CONNECTION, verb=verb, what=what, by=found[0], where=found[1]))

@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the groups; with --replay, 3 if one is no longer re-enacted, 125 if nothing can be said about one."""
+    """Print the groups; with --replay, 3 if one is no longer re-enacted, 125 if one is incomparable."""
     from freezeframe_replay.experiments.failures import list_failures
 
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)

@@ -99,7 +99,7 @@ class Ends:
         return None
 
     def _first_difference(self, recorded: Any, settled: Settled) -> Difference | None:
-        """Return the first difference in the form for reports: without a value of the program's own."""
+        """Return the first difference in the form for reports: without any of the program's own values."""
         found = first_difference(recorded, settled.tree)
         if found is None:
             return None

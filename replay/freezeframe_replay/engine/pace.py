@@ -1,4 +1,4 @@
-"""Pace: recorded answers reach the program's tasks and threads in the order in which they came, at full speed.
+"""Pace: recorded answers reach the program's tasks and threads in their recorded order, at full speed.
 
 If all answers came at once, the scheduler would decide which of several tasks or threads continues first, and code that races
 them (``FIRST_COMPLETED``, ``as_completed``, a queue) might not take the path that it took in the run. Here an answer is parked
@@ -56,7 +56,7 @@ class _Event:
     loop: Any = field(compare=False)
     """The event loop of the task that waits; None if a thread does."""
     resume: Callable[[], None] = field(compare=False)
-    """Lets it go on; called on the loop's own thread, if there is a loop."""
+    """Resumes it; called on the loop's own thread, if there is a loop."""
     in_vain: Callable[[], BaseException] | None = field(default=None, compare=False)
     """Returns the exception to raise if nothing else can happen."""
     failed: BaseException | None = field(default=None, compare=False)
@@ -362,7 +362,7 @@ def _wake(loop: Any, callback: Callable[[], None] = lambda: None) -> None:
 
 
 def _waits_for_files(loop: Any) -> bool:
-    """Return whether a loop waits for a pipe or a socket, besides the one that it is woken by."""
+    """Return whether a loop waits for a pipe or a socket, besides the one that wakes it."""
     selector = getattr(loop, "_selector", None)
     files = None if selector is None or not loop.is_running() else selector.get_map()
     return files is not None and len(files) > 1

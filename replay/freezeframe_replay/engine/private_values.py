@@ -45,7 +45,7 @@ _JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A value of the program's own, and the surrogate in its place in the recording."""
+    """One of the program's own values, and the surrogate in its place in the recording."""
 
     class_name: str
     original: str
@@ -114,7 +114,7 @@ class PrivateValues:
         return self._marked(text, lambda value: f"<{value.class_}>")
 
     def show(self, text: str) -> str:
-        """Return the text for a report: surrogates unchanged, a value of the program's own as its surrogate or its class."""
+        """Return the text for a report: surrogates unchanged, the program's own values as surrogate or class."""
         return self._marked(text, self._shown)
 
     def show_tree(self, tree: Any) -> Any:

@@ -1,6 +1,6 @@
 """Bisect: the first commit whose code leaves a recorded run, found by `git bisect` in its own worktree.
 
-The user's checkout is not touched: git keeps the state of a bisection for each worktree by itself. A commit whose code does not
+The user's checkout is not touched: git keeps a bisection's state separately for each worktree. A commit whose code does not
 start, or says nothing about the run, is skipped, as `git bisect run` does on exit code 125.
 """
 

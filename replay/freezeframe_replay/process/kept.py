@@ -86,7 +86,7 @@ def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, R
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
-    """Return the entry of the new run: its outcome is new, what a replay gives it is as recorded."""
+    """Return the entry of the new run: its outcome is new, everything that a replay gives it is as recorded."""
     entry = replace(
         made,
         environment=origin.environment,

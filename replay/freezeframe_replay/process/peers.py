@@ -103,7 +103,7 @@ class Peers:
         return any(b'"left"' in line for line in self._lines(0))
 
     def without_the_first(self, run_id: str, steps: int) -> Report | None:
-        """Return what the others reported if the first process will not write a report; None if none of them left."""
+        """Return what the others reported if the first process will not write a report; None if none diverged."""
         with self.turn() as used:
             served = tuple(used.values())
         told = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))

@@ -38,7 +38,7 @@ from freezeframe_schemas.run import EntryKind
 DEFAULT_TIMEOUT_S: Final = 600.0
 _LOOK_EVERY_S: Final = 1.0
 _PATIENCE_S: Final = 5.0
-"""How long a program may go on after one of its processes diverged."""
+"""How long a program may continue after one of its processes diverged."""
 _PLACEHOLDER: Final = "replay"
 """Replaces a recorded key: clients cannot be created without one, and a replay never sends any."""
 
@@ -71,7 +71,7 @@ def reenact(
         timeout_s: seconds after which the program is ended.
         quiet: keep the program's standard output out of ours.
         keys: directory of the keys for comparing private values (default: that of the data directory, as found from
-            `cwd`). Without the recording's key, values of the program's own are only paired with surrogates.
+            `cwd`). Without the recording's key, the program's own values are only paired with surrogates.
         spans: file to which the replay is recorded as a run; `kept.kept_run` makes a fixture of it.
 
     Raises:

@@ -27,7 +27,7 @@ class Calibration:
     """What two recordings of the same input show."""
 
     compared: int
-    """Steps looked at."""
+    """Number of steps compared."""
     varying: Mapping[str, int]
     """Component -> steps in which it differed although nothing before them did: it can be ignored."""
     content: Mapping[str, int]

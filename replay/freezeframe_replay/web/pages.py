@@ -109,7 +109,7 @@ def run_page(outline: Outline, *, token: str = "") -> str:
 
 
 def _actions(outline: Outline, token: str) -> str:
-    """Return the forms under the facts: replay this run, compare it with another one."""
+    """Return the forms below the facts: replay this run, compare it with another one."""
     run = quote(outline.run_id)
     replay = (
         f'<form action="/runs/{run}/replay" method="post"><input type="hidden" name="token" value="{escape(token)}">'

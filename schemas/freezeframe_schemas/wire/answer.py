@@ -1,7 +1,7 @@
 """Answer: what a model says, before it is written in a provider's words. Forks and stubs write one. Pure.
 
-A dialect writes it in two steps: `compose` gives the synchronous answer, `disassemble` the frames of the stream that amounts
-to it.
+A dialect writes it in two steps: `compose` gives the synchronous answer, `disassemble` the frames of the equivalent
+stream.
 """
 
 from __future__ import annotations

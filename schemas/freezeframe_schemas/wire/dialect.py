@@ -72,7 +72,7 @@ class WireDialect:
     settings: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     """Field of a request -> the parameters in it. All others are at the top level."""
     call_path: str = ""
-    """The part after the base URL in the URL of a request, if the base URL has a path of its own (``/v1``)."""
+    """The part after the base URL in the URL of a request, if the base URL has a path (``/v1``)."""
     waits_as_told: bool = False
     """Before the next attempt, its SDKs wait as long as the header ``retry-after-ms`` says."""
     model: str | None = None

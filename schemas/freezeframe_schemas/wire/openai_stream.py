@@ -162,7 +162,7 @@ _TEXTS: Final = frozenset({"content", "refusal", "reasoning", "reasoning_content
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
-    """Yield the chunks of a chat completion; usage in one of its own, as with ``include_usage``."""
+    """Yield the chunks of a chat completion; usage in a separate one, as with ``include_usage``."""
     return chunks_of(
         document, "chat.completion.chunk", lambda choice: _deltas(as_object(choice.get("message")), split), "message"
     )

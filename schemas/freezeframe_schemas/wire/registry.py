@@ -49,7 +49,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """One row: all that is known of a provider besides the formats it speaks."""
+    """One row: everything known about a provider besides the formats it speaks."""
 
     name: str
     """``gen_ai.provider.name``."""
