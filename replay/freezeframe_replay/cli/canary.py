@@ -80,7 +80,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _not_compared(asked: Sequence[Asked], ignored: frozenset[str]) -> str:
-    """Return what was ignored, for the line that says what drifted."""
+    """Return what was not compared, for the summary line."""
     unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
     parts = [", ".join(sorted(ignored))] if ignored else []
     if unsteady:

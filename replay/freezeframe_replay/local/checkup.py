@@ -232,7 +232,7 @@ def _readers(home: Home) -> Iterable[Finding]:
         status: Any = daemon.ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
         readers: Any = status["readers"]
     except (OSError, ValueError, KeyError, TypeError):
-        return  # it was ready a moment ago; another check reports a collector that stopped
+        return  # it was ready a moment ago; reporting a stopped collector is not this check's job
     if readers is None:  # a ClickHouse server answers SQL
         return
     if readers["sandboxed"]:

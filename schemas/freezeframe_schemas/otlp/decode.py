@@ -286,7 +286,7 @@ def _attribute(data: bytes) -> tuple[str, AttributeValue]:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at `at` and the position after it; a truncated number reads as one too large for any message."""
+    """Return the number at `at` and the position after it; a truncated number reads as -1, which fits no message."""
     value = shift = 0
     while at < len(data) and shift < 35:
         byte = data[at]
