@@ -234,13 +234,6 @@ class Report:
     """Steps that may have received each other's answers."""
 
     @property
-    def identical(self) -> bool:
-        """Return whether the verdict is identical; `freezeframe_schemas.verdict` defines it."""
-        from freezeframe_schemas.verdict import Verdict, verdict
-
-        return verdict(self) is Verdict.IDENTICAL
-
-    @property
     def relaxations(self) -> Mapping[str, int]:
         """Return each difference that did not decide -> the number of steps with it."""
         return Counter(name for item in self.served for name in item.relaxed)

@@ -18,6 +18,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long  # each test starts processes
 
@@ -67,7 +68,7 @@ def test_a_replay_gives_the_recorded_input_and_compares_what_is_printed(tmp_path
     found, _ = recorded(tmp_path, b"1\n20\n")
     write_fixture(freeze(found), tmp_path / "fixture")
     same = reenact(tmp_path / "fixture", cwd=tmp_path, quiet=True)
-    assert (same.identical, len(same.served)) == (True, 2)
+    assert (verdict(same), len(same.served)) == (Verdict.IDENTICAL, 2)
     (tmp_path / "agent.py").write_text(HEAD + READERS["lines"].replace("print(", "print('got', ") + "\n")
     changed = reenact(tmp_path / "fixture", cwd=tmp_path, quiet=True)
     assert [item.kind for item in changed.divergences] == [DivergenceKind.OUTCOME_CHANGED]

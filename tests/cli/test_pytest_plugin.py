@@ -62,7 +62,7 @@ def test_hermetic(freezeframe_fixture):
 
 @pytest.mark.freezeframe(folder="pair", cwd="unchanged")
 def test_each(freezeframe_fixture):
-    assert freezeframe_fixture.replay().report.identical
+    freezeframe_fixture.replay().assert_identical()
 
 @pytest.mark.freezeframe("nowhere")
 def test_nowhere(freezeframe_fixture): ...

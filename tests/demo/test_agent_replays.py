@@ -14,6 +14,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.verdict import Verdict, verdict
 
 ELSEWHERE = {
     "OPENAI_BASE_URL": "https://api.openai.com/v1",
@@ -35,7 +36,7 @@ def test_a_run_is_reenacted_exactly_until_the_code_is_fixed(shop: Shop, variant:
     before = shop.calls()
 
     report = reenact(fixture, cwd=code, env=ELSEWHERE)
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
     assert len(report.served) == report.steps == 8
     assert report.sockets_tried == 0
     assert json.loads(report.outcome or "null") == answer.rstrip("\n")

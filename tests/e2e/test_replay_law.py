@@ -24,6 +24,7 @@ from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.exchange import Chunk, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.verdict import Verdict, verdict
 
 # the first test of a session also waits for everything to start, and for four agents to answer
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -56,7 +57,7 @@ def test_a_recorded_run_replays_with_zero_divergences_and_reaches_nothing(theatr
     before = theatre.shop.calls()
     report = play(recorded.fixture)
     assert report.divergences == ()
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert len(report.served) == report.steps == len(recorded.fixture.askable) == 8
     assert {item.how for item in report.served} == {"exact"}
     assert report.sockets_tried == 0
@@ -154,7 +155,7 @@ def test_a_run_replays_the_same_through_the_exporters_layout(theatre: Theatre, v
     run = build_run(load_backend_spans(url, recorded.run.trace_id))
     assert readiness(run) == readiness(recorded.run)
     assert freeze(run) == recorded.fixture
-    assert play(freeze(run)).identical
+    assert verdict(play(freeze(run))) is Verdict.IDENTICAL
 
 
 def test_freezing_the_same_run_twice_gives_the_same_fixture(theatre: Theatre) -> None:

@@ -20,6 +20,7 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytest.importorskip("agents")
 pytest.importorskip("openai")
@@ -148,7 +149,7 @@ def test_a_handoff_is_reenacted_and_a_changed_second_agent_diverges_at_its_first
     path = [step.exchange.kind if step.exchange.kind is Kind.MODEL else step.exchange.name for step in fixture.askable]
     assert path == [Kind.MODEL, Kind.MODEL, "refund", Kind.MODEL]
     assert fixture.entry.output is not None and json.loads(fixture.entry.output)[0] == "billing"
-    assert reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
     (tmp_path / "agent.py").write_text(HANDOFF.replace("You refund.", "You refund at once."))
     first = reenact(fixture, cwd=tmp_path).first
     assert first is not None
@@ -159,5 +160,5 @@ def test_sub_agents_in_threads_each_get_their_own_answers(tmp_path: Path, model_
     """All three ask the same first question; the answers are told apart by who started the agents."""
     fixture = record(tmp_path, THREADS, model_url)
     report = reenact(fixture, cwd=tmp_path)
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert {item.how for item in report.served} == {"exact"}

@@ -20,6 +20,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytest.importorskip("langgraph")
 pytestmark = pytest.mark.long  # each test starts the program again
@@ -163,7 +164,7 @@ def test_a_replay_from_the_middle_runs_the_later_nodes_only_and_ends_as_recorded
 def test_the_border_before_parallel_nodes_runs_both_of_them(recorded: Fixture, folder: Path, ran: Path) -> None:
     report = reenact(begin_at(recorded, 2), cwd=folder)
     assert sorted(ran.read_text().split()) == ["left", "right", "write"]
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
 
 
 def test_changed_code_after_the_border_diverges_at_its_step(recorded: Fixture, folder: Path, ran: Path) -> None:

@@ -27,6 +27,7 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 
 def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:
@@ -75,7 +76,7 @@ def test_uuids_are_given_again_whoever_imported_the_function_and_in_whatever_lan
     for _ in range(3):
         report, again = replay(agent, fixture)
         assert again == outcome
-        assert report.identical
+        assert verdict(report) is Verdict.IDENTICAL
 
 
 def test_a_uuid_more_than_recorded_is_a_new_one() -> None:
@@ -109,7 +110,7 @@ def test_a_uuid_that_a_tool_drew_is_not_given_to_the_next_who_asks() -> None:
     fixture, outcome = record(agent)
     report, again = replay(agent, fixture)
     assert again == outcome
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
 
 
 def test_outside_a_run_uuids_are_left_alone() -> None:
@@ -132,7 +133,7 @@ def test_a_flag_has_the_recorded_value_whatever_it_is_now() -> None:
     now.update({"new-prices": False, "tone": "cold"})
     report, again = replay(agent, fixture)
     assert again == outcome
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
 
 
 def test_a_flag_that_the_run_did_not_ask_for_is_the_programs_own() -> None:
@@ -252,7 +253,7 @@ def test_a_time_in_the_outcome_does_not_decide_either() -> None:
         return {"at": dt.datetime.now(dt.UTC).isoformat(), "stamp": time.time(), "text": f"made {dt.datetime.now()}"}
 
     fixture, _ = record(agent)
-    assert replay(agent, fixture)[0].identical
+    assert verdict(replay(agent, fixture)[0]) is Verdict.IDENTICAL
 
 
 def test_numbers_that_are_no_times_are_compared_as_they_are() -> None:

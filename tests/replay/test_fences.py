@@ -18,7 +18,7 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.verdict import why_incomparable
+from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
 pytestmark = pytest.mark.long  # each test starts a program
 
@@ -161,7 +161,7 @@ def replay(fixture: Fixture, folder: Path, act: str, policy: Policy) -> Report:
 
 def test_the_recorded_program_replays_under_every_fence_with_its_tool_not_called(recorded: Fixture, tmp_path: Path) -> None:
     report = replay(recorded, tmp_path, "pass", Policy(fences=frozenset(Fence)))
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
     assert not (tmp_path / "touched").exists()
 
 
@@ -179,7 +179,8 @@ def test_a_program_is_named_with_its_arguments_and_may_be_allowed(recorded: Fixt
     first = replay(recorded, tmp_path, act, Policy(fences=HERMETIC)).first
     assert first is not None
     assert (first.kind, first.call_kind, first.name) == (DivergenceKind.FENCED, "processes", "true indeed")
-    assert replay(recorded, tmp_path, act, Policy(fences=HERMETIC, allow_programs=frozenset({"true"}))).identical
+    report = replay(recorded, tmp_path, act, Policy(fences=HERMETIC, allow_programs=frozenset({"true"})))
+    assert verdict(report) is Verdict.IDENTICAL
 
 
 def test_a_file_from_elsewhere_is_named_where_reads_are_fenced(recorded: Fixture, tmp_path: Path) -> None:
@@ -189,12 +190,12 @@ def test_a_file_from_elsewhere_is_named_where_reads_are_fenced(recorded: Fixture
     act = f"open({str(elsewhere)!r}).read()"
     report = replay(recorded, folder, act, Policy(fences=frozenset({Fence.READS})))
     assert [(item.call_kind, item.name) for item in report.divergences] == [("reads", f"open {elsewhere}")]
-    assert replay(recorded, folder, act, Policy(fences=HERMETIC)).identical
+    assert verdict(replay(recorded, folder, act, Policy(fences=HERMETIC))) is Verdict.IDENTICAL
 
 
 def test_without_the_fences_files_and_processes_are_left_alone(recorded: Fixture, tmp_path: Path) -> None:
     report = replay(recorded, tmp_path, "subprocess.run(['true']); open('out', 'w').write('x')", Policy())
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert (tmp_path / "out").read_text() == "x"
 
 

@@ -26,6 +26,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long  # each test starts the program again
 
@@ -133,7 +134,7 @@ def test_a_fix_proven_live_replays_offline_from_the_answers_that_it_got(
     assert len(report.live) == len(clients), report
     provider.stop()
     again = reenact(made, cwd=tmp_path)
-    assert again.identical, again
+    assert verdict(again) is Verdict.IDENTICAL, again
     assert again.outcome == report.outcome == made.entry.output
     assert len(again.served) == len(clients) + 2
     assert made.forked_from == origin.run_id != made.run_id
@@ -171,7 +172,7 @@ def test_a_tool_that_ran_live_is_kept_with_what_it_asked(provider: Provider, tmp
         ("POST /v1/chat/completions", None),
     ]
     provider.stop()
-    assert reenact(made, cwd=tmp_path).identical
+    assert verdict(reenact(made, cwd=tmp_path)) is Verdict.IDENTICAL
 
 
 def test_a_whole_program_is_kept_too_with_what_it_printed(provider: Provider, tmp_path: Path) -> None:
@@ -186,7 +187,7 @@ def test_a_whole_program_is_kept_too_with_what_it_printed(provider: Provider, tm
     assert [step.exchange.lane for step in made.steps] == [step.exchange.lane for step in origin.steps]
     provider.stop()
     again = reenact(made, cwd=tmp_path)
-    assert again.identical, again
+    assert verdict(again) is Verdict.IDENTICAL, again
     assert made.entry.output == report.outcome and "Answer 3" in (report.outcome or "")
 
 
@@ -216,7 +217,7 @@ def test_what_a_redacted_run_came_to_is_redacted_as_it_was(provider: Provider, t
         json.loads(made.steps[2].exchange.request.body)["messages"][0]["content"].removeprefix("write to "),
     )
     again = reenact(made, cwd=tmp_path)
-    assert again.identical, again
+    assert verdict(again) is Verdict.IDENTICAL, again
 
 
 def test_the_runs_own_key_gives_its_own_surrogates(provider: Provider, tmp_path: Path) -> None:
@@ -271,7 +272,7 @@ def test_calls_of_forked_workers_are_kept(provider: Provider, tmp_path: Path) ->
     assert len(report.live) == 1, report
     provider.stop()
     again = reenact(made, cwd=tmp_path)
-    assert again.identical, again
+    assert verdict(again) is Verdict.IDENTICAL, again
 
 
 def test_the_command_writes_the_fixture_and_says_what_to_type_next(

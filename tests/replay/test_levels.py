@@ -26,6 +26,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run, readiness
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long  # each program is started twice
 
@@ -321,10 +322,10 @@ def test_what_readiness_says_is_true_when_the_run_is_replayed(name: str, tmp_pat
     fixture, home = freeze(run), tmp_path / "agent"
     if reached.level == 6:
         report = reenact(fixture, cwd=home)
-        assert report.identical, (report.first, report.warnings)
+        assert verdict(report) is Verdict.IDENTICAL, (report.first, report.warnings)
     elif reached.cold:
         with contextlib.suppress(ReplayError):
-            assert not reenact(fixture, cwd=home, timeout_s=60).identical
+            assert verdict(reenact(fixture, cwd=home, timeout_s=60)) is not Verdict.IDENTICAL
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.run import build_run
-from freezeframe_schemas.verdict import headline
+from freezeframe_schemas.verdict import Verdict, headline, verdict
 
 INPUT = values.encode({"args": ["where is it?"], "kwargs": {}})
 TRACK = tool_call("track", "Lyon", "AC-1")
@@ -95,7 +95,7 @@ def test_a_group_of_exceptions_is_compared_by_its_members(live: str, is_same: bo
     session = ReplaySession(replace(fixture, entry=replace(fixture.entry, output=None, error=group(ValueError("a")))))
     session.enter("agent:answer", INPUT)
     session.leave(None, live)
-    assert session.report().identical is is_same
+    assert (verdict(session.report()) is Verdict.IDENTICAL) is is_same
 
 
 def with_fields(**fields: Any) -> Exchange:

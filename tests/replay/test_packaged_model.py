@@ -19,6 +19,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(7200)]
 
@@ -100,6 +101,6 @@ def test_every_replay_of_a_live_run_is_identical(live_runs: tuple[Path, list[Fix
     for fixture in runs:
         for _ in range(TIMES):
             report = reenact(fixture, cwd=folder, env={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
-            assert report.identical, report
+            assert verdict(report) is Verdict.IDENTICAL, report
             assert report.outcome == fixture.entry.output
     print(f"{len(runs) * TIMES} of {len(runs) * TIMES} replays identical")

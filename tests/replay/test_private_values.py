@@ -24,6 +24,7 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report, Why
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # starts programs, one of them with an SDK
 
@@ -117,7 +118,7 @@ def without_originals(report: Report) -> str:
 def test_a_mailbox_changed_in_the_environment_is_a_divergence_with_the_key_and_counted_without(stage: Stage) -> None:
     fixture = stage.record("return ask('send it to ' + os.environ['MAILBOX'])", MAILBOX=ANNA, SDK="1")
     without = stage.replay(fixture, MAILBOX=BERT)
-    assert without.identical
+    assert verdict(without) is Verdict.IDENTICAL
     assert reasons(without) == [("EMAIL", Why.KEY)]
     assert reasons(stage.replay(fixture, MAILBOX=ANNA, key=True)) == []
     with_key = stage.replay(fixture, MAILBOX=BERT, SDK="1", key=True)
@@ -151,7 +152,7 @@ def test_a_changed_street_is_a_divergence_with_the_key_and_counted_without(stage
     fixture = stage.record(body)
     assert "ADDRESS" in fixture.redaction.surrogates.values()
     unchanged = stage.replay(fixture)
-    assert unchanged.identical
+    assert verdict(unchanged) is Verdict.IDENTICAL
     assert {why for _, why in reasons(unchanged)} == {Why.KEY}
     assert stage.replay(fixture, key=True).uncompared == ()
     changed = body.replace(STREET, OTHER_STREET)
@@ -168,7 +169,7 @@ return ask(f"{question}: {found[0]['email']}, {found[0]['phone']}") + ask("not "
 """
     fixture = stage.record(body, question=f"write to {ANNA}")
     report = stage.replay(fixture)
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert report.uncompared == ()
     swapped = stage.replay(fixture, body.replace('not " + found[1]', 'not " + found[0]'))
     assert [item.kind for item in swapped.divergences] == [DivergenceKind.REQUEST_CHANGED]
@@ -185,7 +186,7 @@ def test_values_that_the_program_sorts_diverge_with_the_reason(stage: Stage) -> 
         )
         for way in (False, True)
     ]
-    (other,) = (report for report in reports if not report.identical)
+    (other,) = (report for report in reports if verdict(report) is not Verdict.IDENTICAL)
     assert "sort differently from their originals" in other.divergences[0].note
 
 
@@ -194,7 +195,7 @@ def test_a_value_made_from_a_surrogate_is_served_and_named_as_not_compared(stage
     fixture = stage.record(body)
     for key in (False, True):
         report = stage.replay(fixture, key=key)
-        assert report.identical, report
+        assert verdict(report) is Verdict.IDENTICAL, report
         assert reasons(report) == [("EMAIL", Why.DERIVED)]
 
 
@@ -252,7 +253,7 @@ def test_a_pair_holds_in_every_thread_and_process(stage: Stage, body: str) -> No
     fixture = stage.record(body.replace("ANNA", ANNA))
     assert len(fixture.steps) == 2
     report = stage.replay(fixture)
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
     assert reasons(report) == [("EMAIL", Why.KEY)]
     broken = stage.replay(fixture, body.replace("two: ANNA", f"two: {BERT}").replace("ANNA", ANNA))
     assert [item.kind for item in broken.divergences] == [DivergenceKind.REQUEST_CHANGED]
@@ -275,10 +276,10 @@ def test_the_callers_own_input_stands_for_the_recorded_one_throughout(stage: Sta
     command = [sys.executable, "agent.py", f"mail of {ANNA}"]
     environment = {"PROVIDER": stage.provider.url}
     report = reenact(fixture, command, cwd=stage.folder, env=environment, keys=stage.folder / "none", timeout_s=300)
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
     assert reasons(report) == [("EMAIL", Why.INPUT)]
     with_key = reenact(fixture, command, cwd=stage.folder, env=environment, keys=stage.folder / "keys", timeout_s=300)
-    assert with_key.identical
+    assert verdict(with_key) is Verdict.IDENTICAL
     assert with_key.uncompared == ()
     command[-1] = f"mail of {BERT}"
     other = reenact(fixture, command, cwd=stage.folder, env=environment, keys=stage.folder / "keys", timeout_s=300)
@@ -291,7 +292,7 @@ def test_the_key_of_another_tenant_of_the_same_name_is_not_used(stage: Stage) ->
     (stage.folder / "keys" / "default.1.key.json").unlink()
     load_or_create_keys(stage.folder / "keys")
     report = stage.replay(fixture, key=True)
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert reasons(report) == [("EMAIL", Why.KEY)]
 
 

@@ -17,6 +17,7 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long  # each test starts processes
 
@@ -71,7 +72,7 @@ def test_forked_workers_answer_from_the_recording_each_step_once(how: str, provi
     provider.stop()
     assert len(fixture.steps) == 5
     report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url}, timeout_s=60)
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
     assert sorted(served.step for served in report.served) == [step.number for step in fixture.steps]
     assert sorted(made.step or 0 for made in report.made) == [step.number for step in fixture.steps]
 
@@ -115,7 +116,7 @@ def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl", _trace_of(tmp_path / "spans.jsonl")))
     provider.stop()
     report = reenact(fixture, cwd=tmp_path, env={"PROVIDER": provider.url, "OTHERWISE": "1"}, timeout_s=60)
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
 
 
 def test_a_python_that_the_program_starts_is_in_the_replay_and_not_on_the_network(provider: Provider, tmp_path: Path) -> None:

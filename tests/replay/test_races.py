@@ -36,6 +36,7 @@ from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(120)]
 
@@ -546,7 +547,7 @@ def test_another_last_prompt_is_never_identical(program: Program, rules: Mapping
     fixture, _, url = record(program, rules)
     for _ in range(3):
         report, _ = replay(program, fixture, url, changed=True)
-        assert not report.identical
+        assert verdict(report) is not Verdict.IDENTICAL
         assert report.first is not None
         assert report.first.kind is DivergenceKind.REQUEST_CHANGED
 
@@ -604,7 +605,7 @@ async def a_longer_timeout(world: World) -> Any:
 def test_a_call_that_is_given_up_later_is_given_up_without_the_wait() -> None:
     fixture, outcome, url = record(a_longer_timeout, GIVEN_UP)
     report, again = replay(a_longer_timeout, fixture, url, changed=True)
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert again == outcome
 
 
@@ -624,7 +625,7 @@ def test_a_forked_process_that_works_is_not_taken_for_one_that_rests() -> None:
         status = 1
         try:
             report, again = replay(works_before_it_gives_up, fixture, url)
-            status = 0 if report.identical and again == outcome else 3
+            status = 0 if verdict(report) is Verdict.IDENTICAL and again == outcome else 3
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -649,7 +650,7 @@ def test_a_run_that_was_cancelled_from_outside_is_cancelled_again() -> None:
     session = ReplaySession(fixture)
     with serving(session), pytest.raises(asyncio.CancelledError):
         asyncio.run(agent(provider.url))
-    assert session.report().identical
+    assert verdict(session.report()) is Verdict.IDENTICAL
 
 
 # -- time and order -----------------------------------------------------------------------------------------------------
@@ -718,4 +719,4 @@ def test_workers_that_share_a_queue_may_take_each_others_items() -> None:
     for _ in range(20):
         report, again = replay(program, fixture, url)
         assert (report.divergences, again) == ((), outcome)
-    assert not replay(program, fixture, url, changed=True)[0].identical
+    assert verdict(replay(program, fixture, url, changed=True)[0]) is not Verdict.IDENTICAL

@@ -25,6 +25,7 @@ from freezeframe_replay.process.isolate import restore_random
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -248,7 +249,7 @@ def test_another_seed_draws_other_numbers() -> None:
 
     fixture, _ = record(lambda: agent(1))
     report, again = replay(lambda: agent(2), fixture)
-    assert not report.identical
+    assert verdict(report) is not Verdict.IDENTICAL
     assert again == random.Random(2).random()
 
 

@@ -9,6 +9,7 @@ from recorded_traffic import Checked, Row, body_of, check, client_of, coverage_p
 
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.exchange import Completion
+from freezeframe_schemas.verdict import Verdict, verdict
 
 PAGE = Path(__file__).parents[2] / "docs" / "replay-coverage.md"
 
@@ -37,7 +38,7 @@ def test_a_conversation_of_each_client_replays_exactly() -> None:
     checked = check(sample(load_conversations()).items())
     assert len(checked) > 8
     assert failures(checked) == []
-    assert all(item.report.identical for item in checked)
+    assert all(verdict(item.report) is Verdict.IDENTICAL for item in checked)
     assert {completion for item in checked for completion in item.completions} == {Completion.COMPLETE}
 
 

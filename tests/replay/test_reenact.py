@@ -18,6 +18,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long  # each test starts the program again
 
@@ -78,14 +79,14 @@ def test_a_marked_function_sees_the_recorded_input_clock_randomness_and_environm
     fixture = record(tmp_path, MARKED, "where?", SHOP_BASE_URL="https://shop.example")
     report = reenact(fixture, cwd=tmp_path)
     assert report.divergences == ()
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert touches(tmp_path) == 1
 
 
 def test_a_script_without_a_main_guard_calls_its_function_once(tmp_path: Path) -> None:
     """It does so while it is loaded, and leaves the recording there too."""
     fixture = record(tmp_path, UNGUARDED)
-    assert reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
     assert touches(tmp_path) == 1
     (tmp_path / "agent.py").write_text(UNGUARDED.replace("look(question,", "look(question.upper(),"))
     report = reenact(fixture, cwd=tmp_path)
@@ -132,9 +133,9 @@ def test_classes_of_the_script_itself_are_the_same_in_its_replay(number: int, tm
     """There the script is no longer `__main__`."""
     fixture = record(tmp_path, OWN_CLASSES.replace("NUMBER", str(number)))
     report = reenact(fixture, cwd=tmp_path)
-    assert report.identical, report.first
+    assert verdict(report) is Verdict.IDENTICAL, report.first
     (tmp_path / "agent.py").write_text(OWN_CLASSES.replace("place=Place.WORK", "number=0").replace("Place.HOME", "Place.WORK"))
-    assert not reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is not Verdict.IDENTICAL
 
 
 LEFT_EARLY = """
@@ -170,9 +171,9 @@ def test_a_generator_that_was_left_early_is_left_there_again(kind: str, call: st
     fixture = record(tmp_path, program)
     assert len(fixture.steps) == 2
     report = reenact(fixture, cwd=tmp_path)
-    assert report.identical, report.first
+    assert verdict(report) is Verdict.IDENTICAL, report.first
     (tmp_path / "agent.py").write_text(program.replace("range(5)", "range(1)"))
-    assert not reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is not Verdict.IDENTICAL
 
 
 def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tmp_path: Path) -> None:
@@ -180,13 +181,13 @@ def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tm
     assert fixture.entry.kind == "command"
     assert "where?" not in fixture.entry.target
     report = reenact(fixture, cwd=tmp_path)
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert touches(tmp_path) == 1
 
 
 def test_a_named_command_takes_the_place_of_the_recorded_one(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
-    assert reenact(fixture, [sys.executable, "agent.py", "where?"], cwd=tmp_path).identical
+    assert verdict(reenact(fixture, [sys.executable, "agent.py", "where?"], cwd=tmp_path)) is Verdict.IDENTICAL
     other = reenact(fixture, [sys.executable, "agent.py", "why?"], cwd=tmp_path)
     assert other.first is not None
     assert other.first.kind is DivergenceKind.INPUT_CHANGED
@@ -231,7 +232,7 @@ def test_an_exporter_of_the_applications_own_is_refused_and_does_not_make_a_dive
         "    seen ="
     )
     (tmp_path / "agent.py").write_text(MARKED.replace("    seen =", exporting))
-    assert reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
 
 
 def test_a_program_that_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
@@ -261,7 +262,7 @@ def test_a_source_edited_twice_in_a_second_is_replayed_as_it_is_now(tmp_path: Pa
     shop.touch()
     edited = shop.stat()
     writing = {"PYTHONDONTWRITEBYTECODE": ""}
-    assert reenact(fixture, cwd=tmp_path, env=writing).identical
+    assert verdict(reenact(fixture, cwd=tmp_path, env=writing)) is Verdict.IDENTICAL
     shop.write_text("NAME = 'two'")
     os.utime(shop, ns=(edited.st_atime_ns, edited.st_mtime_ns))
     (changed,) = reenact(fixture, cwd=tmp_path, env=writing).divergences
@@ -275,5 +276,5 @@ def test_byte_code_of_libraries_is_kept_from_one_replay_to_the_next(tmp_path: Pa
     os.utime(shop, (an_hour_ago, an_hour_ago))
     fixture = record(tmp_path, SPLIT, "where?", PYTHONDONTWRITEBYTECODE="1")
     assert not (tmp_path / "__pycache__").exists()
-    assert reenact(fixture, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": ""}).identical
+    assert verdict(reenact(fixture, cwd=tmp_path, env={"PYTHONDONTWRITEBYTECODE": ""})) is Verdict.IDENTICAL
     assert [path.name.partition(".")[0] for path in (tmp_path / "__pycache__").iterdir()] == ["shop"]

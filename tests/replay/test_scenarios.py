@@ -35,6 +35,7 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Lane
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 
 @dataclass(slots=True)
@@ -450,14 +451,14 @@ def test_one_change_in_the_code_is_named_by_its_kind_at_its_step(scenario: Scena
     assert first is not None
     by_lane = {step.exchange.lane: step.number for step in reversed(fixture.steps)}
     assert (first.kind, first.step) == (case.kind, case.step if case.lane is None else by_lane[case.lane])
-    assert not report.identical
+    assert verdict(report) is not Verdict.IDENTICAL
     assert replayed.touched == []
 
 
 def test_a_stream_read_further_than_recorded_is_a_miss() -> None:
     fixture, outcome, world = record(stream_closed_early)
     report, again, _ = replay(stream_closed_early, fixture, world.url)
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert again == outcome
     with pytest.raises(ReplayMiss, match="closed the stream"):
         _read_on(fixture, world)
@@ -507,7 +508,7 @@ def test_fifty_identical_concurrent_calls_each_get_their_own_answer(count: int) 
     assert len(set(outcome)) == count
     for _ in range(5):
         report, again, _ = replay(many, fixture, world.url)
-        assert report.identical
+        assert verdict(report) is Verdict.IDENTICAL
         assert again == outcome
 
 
@@ -520,7 +521,7 @@ def test_as_completed_in_a_pool_gives_each_future_its_own_answer() -> None:
     fixture, outcome, world = record(completed)
     for _ in range(10):
         report, again, _ = replay(completed, fixture, world.url)
-        assert report.identical
+        assert verdict(report) is Verdict.IDENTICAL
         assert again == outcome
 
 

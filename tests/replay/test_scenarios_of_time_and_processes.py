@@ -38,6 +38,7 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long
 
@@ -95,7 +96,7 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     recorded = [after - before for before, after in itertools.pairwise(offsets)]
     gaps.clear()
     report, _ = replay(agent, fixture, Policy(real_time=True))
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert len(gaps) == len(recorded) + 1 or len(gaps) == len(recorded)
     assert sum(gaps) >= 0.8 * sum(recorded)
     (step,) = fixture.steps
@@ -103,7 +104,7 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     of_days = tuple(replace(chunk, offset_ns=chunk.offset_ns * 10**7) for chunk in response.chunks)
     exchange = replace(step.exchange, response=replace(response, chunks=of_days))
     report, _ = replay(agent, replace(fixture, steps=(replace(step, exchange=exchange),)))
-    assert report.identical  # and the test got here: it did not wait for days
+    assert verdict(report) is Verdict.IDENTICAL  # and the test got here: it did not wait for days
 
 
 def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:
@@ -125,7 +126,7 @@ def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:
     fixture, outcome = record(lambda: asyncio.run(main()))
     for _ in range(3):
         report, again = replay(lambda: asyncio.run(main()), fixture, Policy(real_time=True))
-        assert report.identical
+        assert verdict(report) is Verdict.IDENTICAL
         assert again[1] == outcome[1]
 
 
@@ -166,7 +167,7 @@ def test_asyncio_timeouts_and_pydantic_work_under_the_recorded_time(tmp_path: Pa
     subprocess.run([sys.executable, "agent.py"], cwd=tmp_path, env=environ, timeout=60, check=True)
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
     moved = fork(fixture, [Edit(target=Target.CLOCK, value="2031-05-06T12:00:00Z")])
-    assert reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
     outcome = reenact(moved, cwd=tmp_path).outcome
     assert outcome == '["LYON", "2031-05-06", "2031-05-06", "JST"]'
     (tmp_path / "agent.py").write_text(FROZEN_TIME.replace("wait_for(look(place)", "wait_for(look(place + '!')"))
@@ -241,7 +242,7 @@ def check_mcp(agent: Callable[[str], Any], stop_server: Callable[[], None]) -> N
     calls = [step.number for step in fixture.askable if step.exchange.name == "tools/call"]
     for _ in range(3):
         report, again = replay(lambda: asyncio.run(agent("AC-1")), fixture)
-        assert report.identical, report
+        assert verdict(report) is Verdict.IDENTICAL, report
         assert again == outcome
     report, _ = replay(lambda: asyncio.run(agent("AC-2")), fixture)
     first = report.first
@@ -331,9 +332,9 @@ def test_one_fixture_replays_under_openai_2_and_3(tmp_path: Path) -> None:
         environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "OPENAI_BASE_URL": f"{provider.url}/v1"}
         subprocess.run([sys.executable, "agent.py", "hello"], cwd=tmp_path, env=environ, timeout=60, check=True)
     fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
-    assert reenact(fixture, cwd=tmp_path).identical
+    assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
     report = reenact(fixture, [str(other), "agent.py", "hello"], cwd=tmp_path)
-    assert report.identical, report
+    assert verdict(report) is Verdict.IDENTICAL, report
     (tmp_path / "agent.py").write_text(TWO_VERSIONS.replace("temperature=0.5", "temperature=0.7"))
     first = reenact(fixture, [str(other), "agent.py", "hello"], cwd=tmp_path).first
     assert first is not None

@@ -20,6 +20,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Lane
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 
 def call_of(exchange: Exchange, *, lane: Lane | None = None) -> Call:
@@ -60,7 +61,7 @@ def test_an_equal_program_gets_the_recorded_answers_and_no_divergence() -> None:
         assert answer_to(session, call_of(step)).response == step.response
     finish(session)
     report = session.report()
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert [(item.step, item.how) for item in report.served] == [(1, "exact"), (2, "exact"), (3, "exact")]
 
 
@@ -161,7 +162,7 @@ def test_a_call_inside_a_recorded_tool_is_neither_asked_for_nor_missed() -> None
     answer_to(session, call_of(outer))
     finish(session)
     report = session.report()
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert report.steps == 1
 
 
@@ -199,7 +200,7 @@ def test_an_ignored_component_that_differed_before_the_run_left_the_recording_is
 def test_a_program_that_never_reaches_its_entry_point_is_not_called_identical() -> None:
     report = session_of(make_run(model_call("a", "1"))).report()
     assert not report.entered
-    assert not report.identical
+    assert verdict(report) is not Verdict.IDENTICAL
 
 
 def test_the_host_of_a_model_call_never_decides() -> None:

@@ -20,6 +20,7 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError, ReplayError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.verdict import Verdict, verdict
 
 AGENT = """
 import datetime
@@ -70,9 +71,9 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fixture]
 def test_the_recorded_code_is_checked_out_and_gone_afterwards(repository: tuple[Path, Fixture]) -> None:
     folder, fixture = repository
     here = reenact(fixture, cwd=folder)
-    assert not here.identical
+    assert verdict(here) is not Verdict.IDENTICAL
     assert any("--at-commit takes the recorded code" in line for line in here.warnings)
-    assert reenact(fixture, cwd=folder, at_commit=True).identical
+    assert verdict(reenact(fixture, cwd=folder, at_commit=True)) is Verdict.IDENTICAL
     assert len(git(folder, "worktree", "list").splitlines()) == 1
     assert git(folder, "status", "--porcelain") == ""
 

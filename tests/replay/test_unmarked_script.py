@@ -16,6 +16,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long  # each test starts the program again
 
@@ -61,7 +62,7 @@ def test_what_a_script_draws_is_given_again(way: str, tmp_path: Path) -> None:
     with Provider() as provider:
         fixture = record(tmp_path, provider.url, *WAYS[way])
     report = reenact(fixture, cwd=tmp_path)
-    assert report.identical, report.first
+    assert verdict(report) is Verdict.IDENTICAL, report.first
     assert len(report.served) == 4
     feeds: dict[str, list[str]] = json.loads(fixture.entry.clock_readings or "{}")
     assert {feed: len(row) for feed, row in feeds.items() if feed.startswith("uuid")} == {

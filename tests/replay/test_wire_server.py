@@ -26,6 +26,7 @@ from freezeframe_replay.process.wire_server import environment_for, servable, se
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = pytest.mark.long
 
@@ -83,7 +84,7 @@ def test_a_client_in_another_process_gets_the_recorded_answers_and_chunks() -> N
     with served(fixture) as (url, session):
         assert loop(url) == outcome
     report = session.report()
-    assert report.identical
+    assert verdict(report) is Verdict.IDENTICAL
     assert (report.steps, len(report.served)) == (3, 3)  # the tool is the program's own
 
 
@@ -116,7 +117,7 @@ def test_failures_are_served_as_they_came() -> None:
     fixture, outcome = record(agent, "500", "hang-up", "stream-cut")
     with served(fixture) as (url, session):
         assert agent(url) == outcome
-    assert session.report().identical
+    assert verdict(session.report()) is Verdict.IDENTICAL
 
 
 def test_equal_requests_are_answered_in_the_order_in_which_they_come() -> None:
@@ -188,7 +189,7 @@ def test_a_stream_that_its_sdk_read_to_its_last_event_ends_properly_for_every_cl
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == step.exchange.response.body
     assert done.stdout.endswith(b"data: [DONE]\n\n")
-    assert session.report().identical
+    assert verdict(session.report()) is Verdict.IDENTICAL
 
 
 @pytest.fixture(scope="session")
@@ -216,7 +217,7 @@ def test_an_agent_in_javascript_is_answered_through_its_own_sdk(node_agent: Path
     done, session = ask("Ship AC-1.")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == outcome
-    assert session.report().identical, session.report()
+    assert verdict(session.report()) is Verdict.IDENTICAL, session.report()
     done, session = ask("Ship AC-2.")
     assert "REPLAY-101 diverged at step 1" in done.stderr
     assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]

@@ -11,6 +11,7 @@ from freezeframe_redaction import Redactor, load_policy
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 
 @pytest.mark.long
@@ -26,7 +27,7 @@ def test_redacted_airline_runs_replay_exactly_from_the_store(store: Store, facad
             spans = runs.load_spans(played.spans[0].trace_id)
             assert not [value for value in played.who.private if value in repr(spans)]
             report, world = replay(freeze(build_run(spans)), played, url)
-            assert report.identical
+            assert verdict(report) is Verdict.IDENTICAL
             assert len(report.served) == report.steps > 0
             assert world.touched == 0
     finally:
