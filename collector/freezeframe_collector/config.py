@@ -159,6 +159,12 @@ class RedactionConfig:
         "says so.",
         number(0.1),
     )
+    request_cpu_s: float = setting(
+        20.0,
+        "CPU seconds for one request. If redaction takes longer, all texts of its other spans become keyed hashes; after twice"
+        " that time, its spans are rejected.",
+        number(0.1),
+    )
     vault: bool = setting(
         False,
         "Also keep the originals, sealed, in `vault.db` in the data directory, for `freezeframe vault` to reveal or forget.",

@@ -39,7 +39,14 @@ from freezeframe_schemas.otlp.decode import Limits
 def build_redaction(config: CollectorConfig) -> RedactStage:
     """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
     keys = load_or_create_keys(config.keys_directory)
-    return RedactStage(load_policies(config.redaction), keys, build_sealer(config), span_cpu_s=config.redaction.span_cpu_s)
+    redaction = config.redaction
+    return RedactStage(
+        load_policies(redaction),
+        keys,
+        build_sealer(config),
+        span_cpu_s=redaction.span_cpu_s,
+        request_cpu_s=redaction.request_cpu_s,
+    )
 
 
 def build_sealer(config: CollectorConfig) -> Sealer | None:
@@ -67,7 +74,7 @@ def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, o
 def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
     redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
     redact.on_unread = lambda: meter.add(spans_not_read=1)
-    return Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact)
+    return Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact, begin=redact.begin)
 
 
 def _limits(config: CollectorConfig) -> Limits:

@@ -30,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 
 _SCOPES_COUNTED: Final = 200
 Decoder = Callable[[bytes, Limits], Decoded]
+Apply = Callable[[SpanRecord, str], SpanRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +38,10 @@ class Stage:
     """A named step from span to span. If it raises, the span is rejected with the stage's name as the reason."""
 
     name: str
-    apply: Callable[[SpanRecord, str], SpanRecord]
+    apply: Apply
     """Takes the span and its tenant."""
+    begin: Callable[[], Apply] | None = None
+    """Returns the `apply` of one request, if the stage bounds requests as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +207,9 @@ class Pipeline:
             raise WireError(f"the request has {count} spans, the limit is {self._limits.spans}")
         rejected = [_rejected(fault, fault.reason, fault.detail, tenant) for fault in decoded.faults]
         spans: list[SpanRecord] = []
+        stages = [(stage.name, stage.apply if stage.begin is None else stage.begin()) for stage in self._stages]
         for span in decoded.spans:
-            taken = self._process(span, tenant)
+            taken = _process(span, tenant, stages)
             if isinstance(taken, Rejected):
                 rejected.append(taken)
             else:
@@ -217,20 +221,21 @@ class Pipeline:
             spans, encoded = _encode_each(spans, rejected, tenant)
         return Batch(encoded=encoded, spans=spans, rejected=tuple(rejected))
 
-    def _process(self, span: SpanRecord, tenant: str) -> SpanRecord | Rejected:
-        if tenant:
-            span = span.with_attributes({genai.TENANT: tenant})
-        for stage in self._stages:
-            try:
-                span = stage.apply(span, tenant)
-            except FreezeframeError as error:
-                # Our own errors name places and kinds, never content.
-                return _rejected(span, f"{stage.name} failed", error.message, tenant)
-            except Exception as error:
-                # A bug here costs one span, which the log names, and not the service. The error's message may quote content.
-                _LOG.error("span %s: %s failed: %s", span.span_id, stage.name, type(error).__name__)
-                return _rejected(span, f"{stage.name} failed", type(error).__name__, tenant)
-        return span
+
+def _process(span: SpanRecord, tenant: str, stages: Sequence[tuple[str, Apply]]) -> SpanRecord | Rejected:
+    if tenant:
+        span = span.with_attributes({genai.TENANT: tenant})
+    for name, apply in stages:
+        try:
+            span = apply(span, tenant)
+        except FreezeframeError as error:
+            # Our own errors name places and kinds, never content.
+            return _rejected(span, f"{name} failed", error.message, tenant)
+        except Exception as error:
+            # A bug here costs one span, which the log names, and not the service. The error's message may quote content.
+            _LOG.error("span %s: %s failed: %s", span.span_id, name, type(error).__name__)
+            return _rejected(span, f"{name} failed", type(error).__name__, tenant)
+    return span
 
 
 def _rejected(span: SpanRecord | SpanFault, reason: str, detail: str, tenant: str) -> Rejected:

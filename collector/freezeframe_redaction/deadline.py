@@ -1,4 +1,4 @@
-"""How long the redactor may work on one span, in CPU time: a span of dense private data costs seconds per megabyte."""
+"""How long the redactor may work on a span, and on a request, in CPU time: dense private data costs seconds per megabyte."""
 
 from __future__ import annotations
 
@@ -34,5 +34,20 @@ class Deadline:
 
 NEVER: Final = Deadline(math.inf, lambda: 0.0)
 """For work that may take as long as it takes."""
+
+
+class Allowance:
+    """How long the redactor may read the spans of one request, and how long, after that, hash them unread."""
+
+    __slots__ = ("to_hash", "to_read")
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.thread_time) -> None:
+        """Allow `seconds` for each."""
+        self.to_read = Deadline(seconds, clock)
+        self.to_hash = Deadline(2 * seconds, clock)
+
+
+UNBOUNDED: Final = Allowance(math.inf, lambda: 0.0)
+"""For spans that belong to no request."""
 EVERY: Final = 64
 """Steps of some 10 us between two looks at the clock, which is a system call."""

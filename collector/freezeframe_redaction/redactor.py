@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from freezeframe_redaction.deadline import Deadline
+from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Redacted
 from freezeframe_redaction.policy import Policy
@@ -65,17 +65,18 @@ class Redactor:
         """
         return self._texts.redact(value, key_path) if self.policy.redacts else Redacted(value=value)
 
-    def redact_span(self, span: SpanRecord) -> SpanRecord:
+    def redact_span(self, span: SpanRecord, allowance: Allowance = UNBOUNDED) -> SpanRecord:
         """Return the span with every text in it redacted, stamped with policy, key id and surrogates.
 
         Protocol values (ids, model names, signatures) stay. Streamed bodies are redacted as the text that they spell and keep
         their chunks. A compressed body that cannot be read is left out, and the span says why. Of a span that takes longer than
         `span_cpu_s` the longest texts become keyed hashes, bodies are left out, and it says so (`genai.REDACTION_UNREAD`).
+        So does a span of a request whose `allowance` is used up; all of its texts become hashes.
 
         Raises:
             FreezeframeError: even so it took too long.
         """
-        return self._spans.redact(span) if self.policy.redacts else self._spans.stamp(span)
+        return self._spans.redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
         """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless `keep_originals`."""

@@ -15,7 +15,7 @@ import orjson
 
 from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
-from freezeframe_redaction.deadline import Deadline, OutOfTimeError
+from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline, OutOfTimeError
 from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.keys import TenantKey
@@ -72,7 +72,9 @@ _BODIES: Final = (
 )
 """Body, headers, why there is no body, sizes of its chunks."""
 _TOO_SLOW: Final = "redaction took too long (redaction.span_cpu_s)"
-_LEFT_TO_READ: Final = (64 << 10, 0)
+_REQUEST_TOO_SLOW: Final = "redaction of its request took too long (redaction.request_cpu_s)"
+_NOTHING_LEFT: Final = (0,)
+_LEFT_TO_READ: Final = (64 << 10, *_NOTHING_LEFT)
 """Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
 
 
@@ -86,10 +88,11 @@ class SpanRedaction:
         self._policy_label = policy_label
         self._key = key
         self._resources = Shared(
-            lambda resource: self._in_time(resource, self._redact_resource), lambda resource: resource.attributes
+            lambda resource, allowance: self._in_time(resource, self._redact_resource, allowance),
+            lambda resource: resource.attributes,
         )
         self._scopes = Shared(
-            lambda scope: self._in_time(scope, self._redact_scope),
+            lambda scope, allowance: self._in_time(scope, self._redact_scope, allowance),
             lambda scope: scope.name or scope.version or scope.attributes,
         )
 
@@ -97,37 +100,42 @@ class SpanRedaction:
         """Return the span unchanged, with policy and key."""
         return with_plain_bodies(span).with_attributes(self._stamp(span))
 
-    def redact(self, span: SpanRecord) -> SpanRecord:
+    def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`)."""
-        resource, of_resource = self._resources.get(span.resource)
-        scope, of_scope = self._scopes.get(span.scope)
-        made, surrogates = self._in_time(with_plain_bodies(span), self._redact)
+        reason = _reason(allowance)
+        resource, of_resource = self._resources.get(span.resource, allowance)
+        scope, of_scope = self._scopes.get(span.scope, allowance)
+        made, surrogates = self._in_time(with_plain_bodies(span), self._redact, allowance)
         surrogates = {**surrogates, **of_resource, **of_scope}
         stamp = self._stamp(made)
         # Surrogates of an earlier pass stay listed: the span still holds them.
         stamp[genai.REDACTION_SURROGATES] = _merge(made, surrogates)
         if UNREAD in surrogates.values():
-            stamp[genai.REDACTION_UNREAD] = _TOO_SLOW
+            stamp[genai.REDACTION_UNREAD] = reason
         return replace(made, attributes={**made.attributes, **stamp}, resource=resource, scope=scope)
 
-    def _in_time(self, item: _Item, redact: Callable[[_Item, Deadline], _Made[_Item]]) -> _Made[_Item]:
+    def _in_time(self, item: _Item, redact: Callable[[_Item, Deadline], _Made[_Item]], allowance: Allowance) -> _Made[_Item]:
         """Return the item redacted; of one that takes too long the longest texts are hashed, then all of them.
 
         Raises:
             FreezeframeError: even that took too long.
         """
-        try:
-            return redact(item, self._deadline())
-        except OutOfTimeError:
-            pass
-        for most in _LEFT_TO_READ:
+        reason = _reason(allowance)
+        if reason == _TOO_SLOW:
+            try:
+                return redact(item, self._deadline())
+            except OutOfTimeError:
+                pass
+        for most in _LEFT_TO_READ if reason == _TOO_SLOW else _NOTHING_LEFT:
+            if allowance.to_hash.has_passed():
+                break
             shorter, hashes = shorten(item, most, self._texts.prf, _is_kept)
             try:
-                made, surrogates = redact(_without_hashed_bodies(item, shorter), self._deadline())
+                made, surrogates = redact(_without_hashed_bodies(item, shorter, reason), self._deadline())
                 return made, {**surrogates, **hashes}
             except OutOfTimeError:
                 continue
-        raise FreezeframeError(_TOO_SLOW)
+        raise FreezeframeError(reason)
 
     def _redact(self, span: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
         work = _Work(self._texts, deadline, span.trace_id)
@@ -187,14 +195,19 @@ def _may_be_misplaced(value: AttributeValue) -> bool:
     return any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts)
 
 
-def _without_hashed_bodies(item: _Item, shorter: _Item) -> _Item:
+def _reason(allowance: Allowance) -> str:
+    """Return why something is not read: the request's time is over, or else its own will be."""
+    return _REQUEST_TOO_SLOW if allowance.to_read.has_passed() else _TOO_SLOW
+
+
+def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:
     """Return the item with a reason in place of each body of which there is only the hash."""
     if not isinstance(item, SpanRecord):
         return shorter
     attributes = dict(shorter.attributes)
     for body, _, omitted, sizes in _BODIES:
         if attributes.get(body) != item.attributes.get(body):
-            _omit(attributes, body, omitted, sizes, f"{_TOO_SLOW}: {attributes[body]}")
+            _omit(attributes, body, omitted, sizes, f"{reason}: {attributes[body]}")
     return replace(shorter, attributes=attributes)
 
 

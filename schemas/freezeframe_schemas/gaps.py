@@ -101,12 +101,14 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
             do="raise its limit, OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
         )
     if genai.REDACTION_UNREAD in attributes:
+        reason = span.text(genai.REDACTION_UNREAD) or ""
+        limit = "request_cpu_s" if "request_cpu_s" in reason else "span_cpu_s"
         is_asked_for = genai.EXCHANGE_KIND in attributes or genai.ENTRY_KIND in attributes
         yield Gap(
             # On a span that no replay asks for, this is the effect of an SDK's limit.
             kind=GapKind.UNREAD if is_asked_for else GapKind.ATTRIBUTES_DROPPED,
-            text=f"{where}: its longest texts are hashes, {span.text(genai.REDACTION_UNREAD)}",
-            do="raise redaction.span_cpu_s of the collector",
+            text=f"{where}: its longest texts are hashes, {reason}",
+            do=f"raise redaction.{limit} of the collector",
         )
     if genai.UNRECORDED_HTTP in attributes:
         yield from _unrecorded_http(span)

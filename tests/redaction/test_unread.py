@@ -8,12 +8,16 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.config import CollectorConfig, RedactionConfig, ServiceConfig
+from freezeframe_collector.front import build_pipeline, build_redaction
 from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
@@ -21,6 +25,7 @@ from freezeframe_redaction.surrogates import BASE32
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.gaps import GapKind, span_gaps
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Event, Resource, SpanRecord
 
 MAIL = "bob.smith@gmail.com"
@@ -95,6 +100,53 @@ def test_a_resource_that_takes_too_long_costs_its_time_once() -> None:
     assert first.resource is last.resource
     assert genai.REDACTION_UNREAD in last.attributes
     assert clock() < 5 * STEPS
+
+
+def test_a_request_of_many_slow_spans_is_bounded_as_a_whole(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = _clock()
+    keys = load_or_create_keys(tmp_path)
+    stage = RedactStage(Policies(default=load_policy()), keys, span_cpu_s=STEPS, request_cpu_s=2 * STEPS, cpu_clock=clock)
+    spans = [_span(text=f"{number} {DENSE}", user=MAIL, model="gpt-4o") for number in range(20)]
+    before = clock()
+    with caplog.at_level(logging.WARNING):
+        apply = stage.begin()
+        made = [apply(span, "") for span in spans]
+    assert clock() - before < 9 * STEPS
+    late = made[-1]
+    assert str(late.attributes["text"]).startswith("unread:")
+    assert str(late.attributes["user"]).startswith("unread:")
+    assert "redaction.request_cpu_s" in str(late.attributes[genai.REDACTION_UNREAD])
+    assert "raise redaction.request_cpu_s of the collector" in {gap.do for gap in span_gaps(late)}
+    assert sum("redaction.request_cpu_s" in line for line in caplog.messages) == 1
+    assert str(stage.begin()(_span(user=MAIL), "").attributes["user"]).endswith(".example.com")
+
+
+class _Log:
+    """A log that keeps the spans in memory."""
+
+    def __init__(self) -> None:
+        self.spans: list[SpanRecord] = []
+
+    def submit(self, batch: Batch) -> Future[Appended]:
+        self.spans.extend(batch.spans or ())
+        done = Future[Appended]()
+        done.set_result(Appended(segment=1, duplicate=0))
+        return done
+
+
+def test_the_collector_bounds_each_request(tmp_path: Path) -> None:
+    """The setting reaches the pipeline, each request has its own time, and no span is lost by it."""
+    config = CollectorConfig(service=ServiceConfig(data=str(tmp_path)), redaction=RedactionConfig(request_cpu_s=0.1))
+    log = _Log()
+    pipeline = build_pipeline(config, log, build_redaction(config))
+    slow = [replace(_span(text=f"{number} {DENSE[:20_000]}"), span_id=f"{number + 1:016x}") for number in range(60)]
+    for spans in (slow, [_span(user=MAIL)]):
+        assert pipeline.export(encode_traces(spans)).rejected == 0
+    first, *_, last, later = log.spans
+    assert len(log.spans) == 61
+    assert "example.com" in str(first.attributes["text"])
+    assert str(last.attributes["text"]).startswith("unread:")
+    assert str(later.attributes["user"]).endswith(".example.com")
 
 
 def test_the_collector_logs_and_counts_such_a_span(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,10 +10,12 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.seal import Sealer
+from freezeframe_redaction.deadline import UNBOUNDED, Allowance
 from freezeframe_redaction.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
@@ -41,9 +43,11 @@ class RedactStage:
         sealer: Sealer | None = None,
         *,
         span_cpu_s: float = math.inf,
+        request_cpu_s: float = math.inf,
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`sealer` keeps the originals. For `span_cpu_s` and `cpu_clock` see `Redactor`."""
+        """`sealer` keeps the originals. For `request_cpu_s` see `begin`; for the others see `Redactor`."""
+        self._request_cpu_s = request_cpu_s
         self._span_cpu_s = span_cpu_s
         self._cpu_clock = cpu_clock
         self.policies = policies
@@ -58,7 +62,11 @@ class RedactStage:
         for tenant in ("", *policies.tenants):
             self._redactor_of(tenant).redact_span(_WARM_UP)
 
-    def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
+    def begin(self) -> Callable[[SpanRecord, str], SpanRecord]:
+        """Return the stage for one request: once it took `request_cpu_s`, all texts of its other spans become keyed hashes."""
+        return partial(self, allowance=Allowance(self._request_cpu_s, self._cpu_clock))
+
+    def __call__(self, span: SpanRecord, tenant: str, allowance: Allowance = UNBOUNDED) -> SpanRecord:
         """Return the span with every finding replaced.
 
         Raises:
@@ -66,16 +74,25 @@ class RedactStage:
         """
         redactor = self._redactors.get(tenant) or self._redactor_of(tenant)
         before = redactor.collisions
-        redacted = redactor.redact_span(span)
+        was_over = allowance.to_read.has_passed()
+        redacted = redactor.redact_span(span, allowance)
+        if not was_over and allowance.to_read.has_passed():
+            _LOG.warning(
+                "span %s: with it, redaction of its request took over %g s of CPU time; all texts of the spans after it are"
+                " stored as keyed hashes (redaction.request_cpu_s)",
+                span.span_id,
+                self._request_cpu_s,
+            )
         if redactor.collisions > before:
             self.on_collisions(redactor.collisions - before)
         if genai.REDACTION_UNREAD in redacted.attributes and genai.REDACTION_UNREAD not in span.attributes:
-            _LOG.warning(
-                "span %s: redaction took over %g s of CPU time; its longest texts are stored as keyed hashes"
-                " (redaction.span_cpu_s)",
-                span.span_id,
-                self._span_cpu_s,
-            )
+            if not was_over:
+                _LOG.warning(
+                    "span %s: redaction took over %g s of CPU time; its longest texts are stored as keyed hashes"
+                    " (redaction.span_cpu_s)",
+                    span.span_id,
+                    self._span_cpu_s,
+                )
             self.on_unread()
         if self._sealer is not None:
             self._sealer.seal(redacted, tenant or "default", redactor)
