@@ -23,7 +23,7 @@ from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.shared import Shared
 from freezeframe_redaction.texts import Texts
 from freezeframe_redaction.unread import CLASS as UNREAD
-from freezeframe_redaction.unread import shorten
+from freezeframe_redaction.unread import shorten, why_unread
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.exchange import with_plain_bodies
@@ -71,10 +71,7 @@ _BODIES: Final = (
     (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
 )
 """Body, headers, why there is no body, sizes of its chunks."""
-_TOO_SLOW: Final = "redaction took too long (redaction.span_cpu_s)"
-_REQUEST_TOO_SLOW: Final = "redaction of its request took too long (redaction.request_cpu_s)"
-_NOTHING_LEFT: Final = (0,)
-_LEFT_TO_READ: Final = (64 << 10, *_NOTHING_LEFT)
+_LEFT_TO_READ: Final = (64 << 10, 0)
 """Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
 
 
@@ -102,7 +99,7 @@ class SpanRedaction:
 
     def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`)."""
-        reason = _reason(allowance)
+        reason = why_unread(allowance)
         resource, of_resource = self._resources.get(span.resource, allowance)
         scope, of_scope = self._scopes.get(span.scope, allowance)
         made, surrogates = self._in_time(with_plain_bodies(span), self._redact, allowance)
@@ -120,13 +117,13 @@ class SpanRedaction:
         Raises:
             FreezeframeError: even that took too long.
         """
-        reason = _reason(allowance)
-        if reason == _TOO_SLOW:
+        is_over, reason = allowance.to_read.has_passed(), why_unread(allowance)
+        if not is_over:
             try:
                 return redact(item, self._deadline())
             except OutOfTimeError:
                 pass
-        for most in _LEFT_TO_READ if reason == _TOO_SLOW else _NOTHING_LEFT:
+        for most in _LEFT_TO_READ[is_over:]:
             if allowance.to_hash.has_passed():
                 break
             shorter, hashes = shorten(item, most, self._texts.prf, _is_kept)
@@ -193,11 +190,6 @@ def _is_kept(name: str, value: AttributeValue) -> bool:
 def _may_be_misplaced(value: AttributeValue) -> bool:
     parts = value if isinstance(value, tuple) else (value,)
     return any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts)
-
-
-def _reason(allowance: Allowance) -> str:
-    """Return why something is not read: the request's time is over, or else its own will be."""
-    return _REQUEST_TOO_SLOW if allowance.to_read.has_passed() else _TOO_SLOW
 
 
 def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:
