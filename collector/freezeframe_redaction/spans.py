@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar, cast
 
@@ -23,7 +24,7 @@ from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.shared import Shared
 from freezeframe_redaction.texts import Texts
 from freezeframe_redaction.unread import CLASS as UNREAD
-from freezeframe_redaction.unread import shorten, why_unread
+from freezeframe_redaction.unread import REQUEST_TOO_SLOW, shorten, why_unread
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.exchange import with_plain_bodies
@@ -117,21 +118,18 @@ class SpanRedaction:
         Raises:
             FreezeframeError: even that took too long.
         """
-        is_over, reason = allowance.to_read.has_passed(), why_unread(allowance)
+        reason = why_unread(allowance)
+        is_over = reason == REQUEST_TOO_SLOW
         if not is_over:
-            try:
+            with suppress(OutOfTimeError):
                 return redact(item, self._deadline())
-            except OutOfTimeError:
-                pass
         for most in _LEFT_TO_READ[is_over:]:
             if allowance.to_hash.has_passed():
                 break
             shorter, hashes = shorten(item, most, self._texts.prf, _is_kept)
-            try:
+            with suppress(OutOfTimeError):
                 made, surrogates = redact(_without_hashed_bodies(item, shorter, reason), self._deadline())
                 return made, {**surrogates, **hashes}
-            except OutOfTimeError:
-                continue
         raise FreezeframeError(reason)
 
     def _redact(self, span: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:

@@ -16,7 +16,7 @@ from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope
 CLASS: Final = "UNREAD"
 """The class of these hashes among the surrogates."""
 _SPAN_TOO_SLOW: Final = "redaction took too long (redaction.span_cpu_s)"
-_REQUEST_TOO_SLOW: Final = "redaction of its request took too long (redaction.request_cpu_s)"
+REQUEST_TOO_SLOW: Final = "redaction of its request took too long (redaction.request_cpu_s)"
 _LONGEST_NAME: Final = 64
 """Characters of an attribute's name that stays, whatever is said with it."""
 _T = TypeVar("_T", SpanRecord, Resource, Scope)
@@ -26,7 +26,7 @@ _IsKept = Callable[[str, AttributeValue], bool]
 
 def why_unread(allowance: Allowance) -> str:
     """Return why a span is not read: the time of its request is over, or else its own will be."""
-    return _REQUEST_TOO_SLOW if allowance.to_read.has_passed() else _SPAN_TOO_SLOW
+    return REQUEST_TOO_SLOW if allowance.to_read.has_passed() else _SPAN_TOO_SLOW
 
 
 def hash_of(prf: Prf, value: AttributeValue) -> str:
