@@ -191,49 +191,24 @@ class RunScope:
 def _wrap(function: Any, options: _Options) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_wrap(function.__func__, options))
-    bind = Binder(function)
-    name = options.name or named(function).__name__
-    operation = genai.OP_INVOKE_AGENT if options.agent else genai.OP_INVOKE_WORKFLOW
-    reach = Reach(function, takes_self=bind.drops_self)
+    entry = _MarkedFunction(function, options)
+    entry.reach.marked = marked = _marked(function, entry)
+    return marked
 
-    def gaps_of(positional: list[Any], named: dict[str, Any]) -> tuple[Gap, ...]:
-        with guard("run.input"):
-            if _port.recorder() is not None and current_place().run is None:
-                reach.look()
-                arguments = {str(number): value for number, value in enumerate(positional, 1)} | named
-                return tuple(input_gaps(arguments))
-        return ()
 
-    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> EntryScope:
-        positional, named = bind.bound(args, kwargs)
-        point = EntryPoint(
-            kind=EntryKind.FUNCTION,
-            name=name,
-            target=_target_of(function),
-            file=_file_of(function),
-            input=values.encode({"args": positional, "kwargs": named}),
-            operation=operation,
-            gaps=gaps_of(positional, named),
-            reach=reach.gaps,
-        )
-        return EntryScope(point, options.context(name, args, kwargs))
-
-    def watched(*args: Any, **kwargs: Any) -> tuple[Any, _Yields]:
-        return function(*args, **kwargs), _Yields(begin(args, kwargs))
-
+def _marked(function: Any, entry: _MarkedFunction) -> Any:
+    """Return what stands in for a function of its kind: each call of it is a run."""
     if inspect.isasyncgenfunction(function):
-        reach.marked = watched_async_generator(function, watched)
-        return reach.marked
+        return watched_async_generator(function, entry.watched)
     if inspect.isgeneratorfunction(function):
-        reach.marked = watched_generator(function, watched)
-        return reach.marked
+        return watched_generator(function, entry.watched)
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def async_wrapper(*args: Any, **kwargs: Any) -> Any:
             if not calls.is_on():
                 return await function(*args, **kwargs)
-            scope = begin(args, kwargs)
+            scope = entry.begin(args, kwargs)
             try:
                 with scope.inside():
                     result = await function(*args, **kwargs)
@@ -243,14 +218,13 @@ def _wrap(function: Any, options: _Options) -> Any:
             scope.finish(output=values.encode(result))
             return result
 
-        reach.marked = async_wrapper
         return async_wrapper
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if not calls.is_on():
             return function(*args, **kwargs)
-        scope = begin(args, kwargs)
+        scope = entry.begin(args, kwargs)
         try:
             with scope.inside():
                 result = function(*args, **kwargs)
@@ -260,8 +234,43 @@ def _wrap(function: Any, options: _Options) -> Any:
         scope.finish(output=values.encode(result))
         return result
 
-    reach.marked = wrapper
     return wrapper
+
+
+class _MarkedFunction:
+    """A function marked as an entry point: begins a run for a call of it."""
+
+    def __init__(self, function: Any, options: _Options) -> None:
+        self._function = function
+        self._options = options
+        self._bind = Binder(function)
+        self._name = options.name or named(function).__name__
+        self.reach = Reach(function, takes_self=self._bind.drops_self)
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EntryScope:
+        positional, named = self._bind.bound(args, kwargs)
+        point = EntryPoint(
+            kind=EntryKind.FUNCTION,
+            name=self._name,
+            target=_target_of(self._function),
+            file=_file_of(self._function),
+            input=values.encode({"args": positional, "kwargs": named}),
+            operation=genai.OP_INVOKE_AGENT if self._options.agent else genai.OP_INVOKE_WORKFLOW,
+            gaps=self._gaps_of(positional, named),
+            reach=self.reach.gaps,
+        )
+        return EntryScope(point, self._options.context(self._name, args, kwargs))
+
+    def _gaps_of(self, positional: list[Any], named: dict[str, Any]) -> tuple[Gap, ...]:
+        with guard("run.input"):
+            if _port.recorder() is not None and current_place().run is None:
+                self.reach.look()
+                arguments = {str(number): value for number, value in enumerate(positional, 1)} | named
+                return tuple(input_gaps(arguments))
+        return ()
+
+    def watched(self, *args: Any, **kwargs: Any) -> tuple[Any, _Yields]:
+        return self._function(*args, **kwargs), _Yields(self.begin(args, kwargs))
 
 
 class _Yields:

@@ -31,7 +31,10 @@ from freezeframe_schemas.run import EntryKind
 if TYPE_CHECKING:
     from freezeframe._streams import StandardStreams
     from freezeframe_redaction import TenantKey
+    from freezeframe_replay.engine.policy import Policy
     from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.fences import Fences
+    from freezeframe_replay.process.isolate import RecordedClock
 
 FIXTURE_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIXTURE"
 REPORT_VARIABLE: Final = "FREEZEFRAME_REPLAY_REPORT"
@@ -56,32 +59,53 @@ def activate() -> None:
     if directory is None or _state:
         return
     import freezeframe
-    from freezeframe._instrument import record_replay
-    from freezeframe._streams import StandardStreams
     from freezeframe.seams import serve
     from freezeframe.seams.framework_state import BEGINNINGS
     from freezeframe_replay.engine.policy import Policy, policy_from_json
     from freezeframe_replay.engine.request_edit import edit_request
-    from freezeframe_replay.engine.session import ReplaySession
-    from freezeframe_replay.process.fences import Fences
-    from freezeframe_replay.process.isolate import (
-        RecordedClock,
-        fence_sockets,
-        keep_byte_code_of_settled_sources,
-        restore_random,
-    )
-    from freezeframe_replay.process.peers import Peers, peers_file
+    from freezeframe_replay.process.isolate import fence_sockets, keep_byte_code_of_settled_sources, restore_random
 
     keep_byte_code_of_settled_sources()
     fixture = load_fixture(Path(directory))
-    clock = RecordedClock(fixture.entry)
-
     policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
+
+    first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
+    # A Python that the program starts is also in the replay, and not on the network.
+    os.environ.update(freezeframe.injected_environment(f"{__name__}:activate"))
+    session, fences, clock = _open_session(fixture, policy)
+    BEGINNINGS.put(fixture.begin)
+    _record(fixture, is_first=first)
 
     def begin() -> None:
         # A function's is restored on entry. A program was recorded from its start on, or from its call of `instrument()` on.
         if fixture.entry.kind is EntryKind.COMMAND and not session.report().made:
             restore_random(fixture.entry)
+
+    serve(
+        session,
+        edit=lambda request: edit_request(request, policy.edits) if policy.edits else None,
+        real_time=policy.real_time,
+        is_recorded=KEPT_VARIABLE in os.environ,
+        on_instrument=begin,
+    )
+    freezeframe.instrument()
+    fence_sockets(lambda address: _refusal(session, address), session.is_open)
+    clock.start()
+    _quiet_misses()
+    atexit.register(_write_report)
+    begin()
+    fences.raise_fences()
+    fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first
+
+
+def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fences, RecordedClock]:
+    """Make what answers for the world, and keep it for as long as the process lives."""
+    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.fences import Fences
+    from freezeframe_replay.process.isolate import RecordedClock, restore_random
+    from freezeframe_replay.process.peers import Peers, peers_file
+
+    clock = RecordedClock(fixture.entry)
 
     def enter() -> None:
         clock.restart()
@@ -91,9 +115,6 @@ def activate() -> None:
     def leave() -> None:
         fences.up = False
 
-    first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
-    # A Python that the program starts is also in the replay, and not on the network.
-    os.environ.update(freezeframe.injected_environment(f"{__name__}:activate"))
     peers = Peers(peers_file(Path(os.environ[REPORT_VARIABLE])))
     session = ReplaySession(
         fixture,
@@ -114,32 +135,24 @@ def activate() -> None:
         allow_programs=policy.allow_programs,
     )
     _state.update(fixture=fixture, session=session, fences=fences, peers=peers)
-    BEGINNINGS.put(fixture.begin)
-    kept = os.environ.get(KEPT_VARIABLE)
-    if fixture.entry.kind is EntryKind.COMMAND and first:
+    return session, fences, clock
+
+
+def _record(fixture: Fixture, *, is_first: bool) -> None:
+    """Listen to what the program prints, for its outcome; record the replay, if it is to be kept."""
+    from freezeframe._instrument import record_replay
+    from freezeframe._streams import StandardStreams
+
+    if fixture.entry.kind is EntryKind.COMMAND and is_first:
         _state["streams"] = streams = StandardStreams()
         streams.begin()
+    kept = os.environ.get(KEPT_VARIABLE)
     if kept is not None:  # before the seams are installed: its own thread has no place among the program's
         record_replay(
             kept,
             service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
             root="never" if fixture.entry.kind is EntryKind.FUNCTION else "always",
         )
-    serve(
-        session,
-        edit=lambda request: edit_request(request, policy.edits) if policy.edits else None,
-        real_time=policy.real_time,
-        is_recorded=kept is not None,
-        on_instrument=begin,
-    )
-    freezeframe.instrument()
-    fence_sockets(lambda address: _refusal(session, address), session.is_open)
-    clock.start()
-    _quiet_misses()
-    atexit.register(_write_report)
-    begin()
-    fences.raise_fences()
-    fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first
 
 
 def key_of(fixture: Fixture, keys: Path) -> TenantKey | None:

@@ -80,49 +80,51 @@ def reenact(
     """
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-"))
-        if isinstance(fixture, Path):
-            directory, loaded = fixture, load_fixture(fixture)
-        else:
-            directory, loaded = Path(scratch) / "fixture", fixture
-            write_fixture(loaded, directory)
+        directory, loaded = _in_files(fixture, Path(scratch))
         warnings: list[str] = []
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         report_path = Path(scratch) / "report.json"
         policy, of_the_fence = _fenced(policy or Policy(ignore=tuple(ignore)), Path(scratch), spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
-        variables[FIXTURE_VARIABLE] = str(directory.resolve())
-        variables[REPORT_VARIABLE] = str(report_path)
+        variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
         variables[POLICY_VARIABLE] = policy_to_json(policy)
-        keys = keys or find_data_directory(start=cwd) / KEYS
-        if key_of(loaded, keys) is not None:
-            variables[KEYS_VARIABLE] = str(keys.resolve())
-        if spans is not None:
-            variables[KEPT_VARIABLE] = str(spans.resolve())
-        started = list(command or _entry_command(loaded))
+        variables |= _files(loaded, keys or find_data_directory(start=cwd) / KEYS, spans)
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
         peers = stack.enter_context(contextlib.closing(Peers(peers_file(report_path))))
-        outcome = _run(started, variables, cwd, timeout_s, quiet, _stdin(loaded), peers)
+        outcome = _run(list(command or _entry_command(loaded)), variables, cwd, timeout_s, quiet, _stdin(loaded), peers)
         if outcome is None:
-            told = peers.without_the_first(loaded.run_id, len(loaded.askable))
-            assert told is not None
-            return replace(
-                told, warnings=("the program was stopped: it was still waiting for a process that had left the recording",)
-            )
-        if not report_path.exists():
-            raise ReplayError(
-                f"{' '.join(started)}: exited with status {outcome.returncode} without a report",
-                do=f"see what it printed: {_tail(outcome.stderr)}",
-            )
-        report = _with_exit(report_from_json(report_path.read_text(encoding="utf-8")), outcome)
-        warnings += surroundings_warnings(loaded, cwd or Path.cwd())
+            return _stopped(peers, loaded)
+        report = _read_report(report_path, outcome)
         return replace(
             report,
-            warnings=(*report.warnings, *warnings),
+            warnings=(*report.warnings, *warnings, *surroundings_warnings(loaded, cwd or Path.cwd())),
             input_check=_input_check(report, loaded, is_own=not command),
             exit_status=_uncompared_status(report, loaded, outcome.returncode),
         )
+
+
+def _in_files(fixture: Fixture | Path, scratch: Path) -> tuple[Path, Fixture]:
+    """Return the directory that holds a fixture, and the fixture."""
+    if isinstance(fixture, Path):
+        return fixture, load_fixture(fixture)
+    directory = scratch / "fixture"
+    write_fixture(fixture, directory)
+    return directory, fixture
+
+
+def _files(fixture: Fixture, keys: Path, spans: Path | None) -> dict[str, str]:
+    """Return the variables that name the directory of the keys, if it holds the recording's, and the file to record to."""
+    named = {KEYS_VARIABLE: keys if key_of(fixture, keys) is not None else None, KEPT_VARIABLE: spans}
+    return {name: str(path.resolve()) for name, path in named.items() if path is not None}
+
+
+def _stopped(peers: Peers, fixture: Fixture) -> Report:
+    """Return the report of a program that was stopped, as its other processes left it."""
+    told = peers.without_the_first(fixture.run_id, len(fixture.askable))
+    assert told is not None
+    return replace(told, warnings=("the program was stopped: it was still waiting for a process that had left the recording",))
 
 
 def _fenced(policy: Policy, scratch: Path, spans: Path | None) -> tuple[Policy, dict[str, str]]:
@@ -136,6 +138,15 @@ def _fenced(policy: Policy, scratch: Path, spans: Path | None) -> tuple[Policy, 
     allowed = replace(policy, allow_paths=(*policy.allow_paths, str(temporary), *kept))
     # A late import would write byte code and be stopped.
     return allowed, {"TMPDIR": str(temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _read_report(path: Path, ended: subprocess.CompletedProcess[str]) -> Report:
+    if not path.exists():
+        raise ReplayError(
+            f"{' '.join(ended.args)}: exited with status {ended.returncode} without a report",
+            do=f"see what it printed: {_tail(ended.stderr)}",
+        )
+    return _with_exit(report_from_json(path.read_text(encoding="utf-8")), ended)
 
 
 def _with_exit(report: Report, ended: subprocess.CompletedProcess[str]) -> Report:
