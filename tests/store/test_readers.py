@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -68,6 +69,33 @@ def test_a_killed_host_is_replaced(host: ReaderHost) -> None:
     host._process.kill()
     host._process.wait()
     assert answer(host, "SELECT 2") == b"2\n"
+
+
+def test_directories_that_go_while_a_host_looks_end_no_reader(host: ReaderHost, store: Store) -> None:
+    """The engine removes those of a dropped table minutes after it was dropped."""
+    assert isinstance(store.engine, EmbeddedEngine)
+    groups = store.engine.directory / "clickhouse" / "store"
+    done = threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            for number in range(50):
+                (groups / f"zz{number % 9}" / str(number)).mkdir(parents=True)
+            for number in range(9):
+                shutil.rmtree(groups / f"zz{number}")
+
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        assert answer(host, "SELECT 1") == b"1\n"
+        assert host._process is not None
+        first = host._process.pid
+        for _ in range(20):
+            assert answer(host, "SELECT 1") == b"1\n"
+        assert host._process.pid == first
+    finally:
+        done.set()
+        thread.join()
 
 
 def test_eight_bombs_do_not_keep_another_reader_waiting(facade_url: str) -> None:

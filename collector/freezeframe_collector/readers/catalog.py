@@ -9,7 +9,9 @@ opened.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
@@ -87,6 +89,21 @@ def _config(disks: Mapping[str, Path], own: Path, *, grants: bool) -> str:
 
 
 def state_of(writer: Path, cold: Path | None) -> tuple[tuple[str, int], ...]:
-    """Return what changes when a part or a table comes or goes: when each directory of the store was last changed."""
-    places = [place for root in (writer, cold) if root is not None for place in root.glob("store/???/*")]
-    return tuple(sorted((str(place), place.stat().st_mtime_ns) for place in places))
+    """Return what changes when a part or a table comes or goes: when each directory of the store was last changed.
+
+    The engine removes a dropped table's directory minutes later: one that goes while this looks is left out.
+    """
+    tables = (table for root in (writer, cold) if root is not None for group in _entries(root / "store") for table in _entries(group))
+    return tuple(sorted(found for table in tables for found in _last_change(table)))
+
+
+def _entries(directory: str | Path) -> list[str]:
+    try:
+        return [entry.path for entry in os.scandir(directory) if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+
+
+def _last_change(directory: str) -> Iterator[tuple[str, int]]:
+    with suppress(FileNotFoundError):
+        yield directory, os.stat(directory).st_mtime_ns

@@ -110,6 +110,7 @@ class Host:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 self._control.close()
                 ours.close()
+                sys.stderr.close()
                 for reader in self._given.values():
                     reader.channel.close()
                 serve_one(self._engine, self._shelf, own, theirs.fileno())
@@ -161,8 +162,8 @@ def main() -> None:
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)
     os.dup2(quiet, 1)
-    if not given.get("loud"):
-        os.dup2(quiet, 2)  # the engine complains there of files that the sandbox hides
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)  # what ends a host is said in the collector's log
+    os.dup2(quiet, 2)  # the engine complains there of files that the sandbox hides
     gc.freeze()
     folder = Path(tempfile.mkdtemp(prefix="freezeframe-readers-"))
     try:
