@@ -182,7 +182,6 @@ def _url(prf: Prf, value: str, kind: str) -> str:
 
 _HEX_BODY = re.compile(r"[0-9a-f-]{16,}$")
 _UPPER_BODY = re.compile(r"[A-Z0-9]{10,}$")
-_JWT_MARK = base64.urlsafe_b64encode(b'{"rdx":"').decode().rstrip("=")
 
 
 def _secret(prf: Prf, value: str, kind: str) -> str:

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
+from freezeframe_replay.cli.options import (
+    TARGET_HELP,
+    add_ignore,
+    add_json,
+    add_store,
+    add_timeout,
+    place_of,
+    print_json,
+    terminal_width,
+)
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
@@ -41,8 +50,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument("--good", metavar="COMMIT", help="commit that re-enacts the run (default: the commit of the recording)")
     parser.add_argument("--bad", default="HEAD", metavar="COMMIT", help="commit that no longer does (default: HEAD)")
-    parser.add_argument("--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests to ignore")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one replay, in seconds")
+    add_ignore(parser)
+    add_timeout(parser, of="one replay")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
     add_store(parser)

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_require_values, positive, print_json, terminal_width, text_or_file
+from freezeframe_replay.cli.options import (
+    add_ignore,
+    add_json,
+    add_live,
+    add_require_values,
+    add_timeout,
+    positive,
+    print_json,
+    terminal_width,
+    text_or_file,
+)
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
@@ -49,21 +59,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=JSON", help="candidate: a parameter, such as temperature=0"
     )
-    parser.add_argument(
-        "--live",
-        action="append",
-        default=[],
-        choices=[kind.value for kind in Kind if kind is not Kind.TOOL],
-        help="make calls of this kind for real if the recording holds no answer (repeatable)",
-    )
+    add_live(parser)
     parser.add_argument(
         "--allow-tool", action="append", default=[], metavar="NAME", help="let this tool run for real (repeatable)"
     )
-    parser.add_argument("--ignore", action="append", default=[], metavar="COMPONENT", help="part of the requests to ignore")
+    add_ignore(parser)
     parser.add_argument("--judge", metavar="MODULE:FUNCTION", help="ask this function whether different words mean the same")
     parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record the answers")
     parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="replays side by side (default: 1)")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one run, in seconds")
+    add_timeout(parser, of="one run")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON")
     parser.add_argument("--all", action="store_true", help="also list the rows that are the same")
     add_require_values(parser)

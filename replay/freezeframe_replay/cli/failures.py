@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
+from freezeframe_replay.cli.options import (
+    add_json,
+    add_store,
+    add_timeout,
+    place_of,
+    positive,
+    print_json,
+    seconds,
+    terminal_width,
+)
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
@@ -47,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N groups (default: 20)")
     parser.add_argument("--replay", action="store_true", help="replay one run of each group")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write one run of each group there as a dataset")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one replay, in seconds")
+    add_timeout(parser, of="one replay")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)
     add_store(parser)

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.options import (
+    TARGET_HELP,
+    add_json,
+    add_store,
+    add_timeout,
+    place_of,
+    positive,
+    print_json,
+    terminal_width,
+)
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture
@@ -56,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--live", action="append", default=[], choices=["model"], help="ask the model for real")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture")
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help="time limit of one replay, in seconds")
+    add_timeout(parser, of="one replay")
     parser.add_argument("--all", action="store_true", help="also list the perturbations that flip nothing")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
     add_json(parser)

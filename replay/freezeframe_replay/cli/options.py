@@ -15,6 +15,7 @@ from freezeframe_replay.local.target import Place
 from freezeframe_replay.report.render import WIDTH
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.exchange import Kind
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -48,6 +49,25 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Declare --json."""
     parser.add_argument("--json", action="store_true", help="write JSON, for scripts")
+
+
+def add_ignore(parser: argparse.ArgumentParser) -> None:
+    """Declare --ignore."""
+    help_text = "part of the requests to ignore, for example body.temperature (repeatable)"
+    parser.add_argument("--ignore", action="append", default=[], metavar="COMPONENT", help=help_text)
+
+
+def add_live(parser: argparse.ArgumentParser) -> None:
+    """Declare --live."""
+    kinds = [kind.value for kind in Kind if kind is not Kind.TOOL]
+    help_text = "make calls of this kind for real if the recording holds no answer (repeatable)"
+    parser.add_argument("--live", action="append", default=[], choices=kinds, help=help_text)
+
+
+def add_timeout(parser: argparse.ArgumentParser, *, of: str) -> None:
+    """Declare --timeout."""
+    help_text = f"time limit of {of}, in seconds (default: 600)"
+    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help=help_text)
 
 
 def add_require_values(parser: argparse.ArgumentParser) -> None:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import (
     TARGET_HELP,
+    add_ignore,
     add_json,
+    add_live,
     add_require_values,
     add_store,
+    add_timeout,
     home_of,
     place_of,
     positive,
@@ -59,20 +62,8 @@ COMMAND: Final = Command(
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="COMPONENT",
-        help="part of the requests to ignore, for example body.temperature (repeatable)",
-    )
-    parser.add_argument(
-        "--live",
-        action="append",
-        default=[],
-        choices=[kind.value for kind in Kind if kind is not Kind.TOOL],
-        help="make calls of this kind for real if the recording holds no answer (repeatable)",
-    )
+    add_ignore(parser)
+    add_live(parser)
     parser.add_argument("--live-from", type=positive, metavar="N", help="make them for real from step N on, recorded or not")
     parser.add_argument(
         "--from",
@@ -98,9 +89,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--real-time", action="store_true", help="replay at the recorded speed, streams chunk by chunk")
     _add_fences(parser)
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
-    )
+    add_timeout(parser, of="the program")
     add_require_values(parser)
     parser.add_argument("--quiet", action="store_true", help="print one line")
     parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")

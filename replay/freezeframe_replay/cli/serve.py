@@ -13,9 +13,11 @@ from typing import Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import (
     TARGET_HELP,
+    add_ignore,
     add_json,
     add_require_values,
     add_store,
+    add_timeout,
     home_of,
     place_of,
     port,
@@ -49,16 +51,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
     parser.add_argument("--port", type=port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)")
-    parser.add_argument(
-        "--ignore",
-        action="append",
-        default=[],
-        metavar="COMPONENT",
-        help="part of the requests to ignore, for example body.temperature (repeatable)",
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
-    )
+    add_ignore(parser)
+    add_timeout(parser, of="the program")
     add_require_values(parser)
     add_json(parser)
     add_store(parser)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, terminal_width
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, add_timeout, place_of, positive, terminal_width
 from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
@@ -48,9 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--until", type=positive, required=True, metavar="N", help="stop before this step, as numbered by `freezeframe show`"
     )
     parser.add_argument("--full", action="store_true", help="show complete requests and answers")
-    parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="time limit of the program, in seconds (default: 600)"
-    )
+    add_timeout(parser, of="the program")
     add_json(parser)
     add_store(parser)
 

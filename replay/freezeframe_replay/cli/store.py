@@ -224,10 +224,8 @@ def _by_collector(home: Home, port: int, order: Order) -> Answer:
         headers={**bearer(read_token(home.directory, ADMIN)), "Content-Type": "application/json"},
         method="POST",
     )
-    # loopback never goes through a proxy, whatever the environment says
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=60 * _MINUTES) as answer:
+        with daemon.loopback_opener().open(request, timeout=60 * _MINUTES) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise _failure(error.read()) from None

@@ -10,13 +10,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit, urlunsplit
-from urllib.request import HTTPRedirectHandler, build_opener
 from urllib.request import Request as HttpRequest
+from urllib.request import build_opener
 
 from freezeframe_replay.engine.compare import shorten
+from freezeframe_replay.sources.backends import NoRedirect
 from freezeframe_schemas import genai
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError
@@ -88,13 +89,6 @@ def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> I
             yield step
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Redirects are refused: a key goes to the host it was sent to, and nowhere else."""
-
-    def redirect_request(self, req: HttpRequest, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        return None
-
-
 def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     """Ask a recorded question for real and return what drifted.
 
@@ -106,7 +100,7 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     outgoing = HttpRequest(url, data=request.body, headers=headers, method=request.method)  # noqa: S310 - http(s) only, see _address
     shown = shown_address(url)
     try:
-        with build_opener(_NoRedirects).open(outgoing, timeout=canary.timeout_s) as response:
+        with build_opener(NoRedirect).open(outgoing, timeout=canary.timeout_s) as response:
             now = _said(step, response.status, tuple(response.headers.items()), response.read())
     except HTTPError as error:
         with error:

@@ -149,7 +149,7 @@ def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> 
     """
     headers = bearer(read_token(home.directory, READER))
     request = urllib.request.Request(url, data=b"" if post else None, headers=headers)  # noqa: S310 - our own http:// address
-    with _opener().open(request, timeout=timeout_s) as answer:
+    with loopback_opener().open(request, timeout=timeout_s) as answer:
         return json.loads(answer.read())
 
 
@@ -203,7 +203,7 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> None:
         ask(home, f"http://127.0.0.1:{port}/v1/flush", post=True, timeout_s=timeout_s)
 
 
-def _opener() -> urllib.request.OpenerDirector:
+def loopback_opener() -> urllib.request.OpenerDirector:
     """Loopback never goes through a proxy, whatever the environment says."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
@@ -295,7 +295,7 @@ def not_ready_because(home: Home, name: str) -> str | None:
     headers = bearer(read_token(home.directory, READER))
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with _opener().open(request, timeout=2.0) as answer:
+        with loopback_opener().open(request, timeout=2.0) as answer:
             return "" if answer.status == 200 else f"it answered with status {answer.status}"
     except urllib.error.HTTPError as error:
         return error.read(1000).decode(errors="replace").strip() or f"it answered with status {error.code}"

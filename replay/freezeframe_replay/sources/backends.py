@@ -151,8 +151,8 @@ def _get(url: str, headers: Mapping[str, str]) -> Any:
         raise PermanentStoreError(f"{shown}: the answer is not JSON, expected OTLP/JSON", do="check the URL's path") from None
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: urllib would send the backend's key to wherever it points."""
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would send a key to wherever it points."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
         """Follow no redirect."""
@@ -161,7 +161,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _opener(host: str) -> urllib.request.OpenerDirector:
     """Loopback never goes through a proxy, whatever the environment says."""
     proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", "127.0.0.1", "::1"} else []
-    return urllib.request.build_opener(_NoRedirect, *proxies)
+    return urllib.request.build_opener(NoRedirect, *proxies)
 
 
 def _credentials(url: str) -> dict[str, str]:
